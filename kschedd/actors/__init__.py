@@ -1,0 +1,1 @@
+"""One file per actor: a small Trio task around one pure machine."""

@@ -1,0 +1,1 @@
+"""Kubernetes objects: quantities, selectors, manifests, and the typed views that scheduling reads."""

@@ -1,0 +1,1 @@
+"""The benchmark workloads and their runner (kschedd bench)."""

@@ -1,0 +1,1 @@
+"""What the scheduler knows of the cluster: node columns, counts of pods, interned values."""

@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration read into one internal configuration."""

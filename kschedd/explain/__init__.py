@@ -1,0 +1,1 @@
+"""Why here, why not there, and what would make it fit."""

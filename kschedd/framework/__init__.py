@@ -1,0 +1,1 @@
+"""Extension points, statuses, cycle state, registry, profiles, waiting pods."""

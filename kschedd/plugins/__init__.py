@@ -1,0 +1,1 @@
+"""One module per in-tree plugin; nothing but plugins."""

@@ -1,0 +1,1 @@
+"""The scheduling queue as a pure machine."""

@@ -1,0 +1,1 @@
+"""MessagePack-RPC: protocol without I/O, server, client, methods."""

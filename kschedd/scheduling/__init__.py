@@ -1,0 +1,1 @@
+"""One scheduling attempt as a pure machine: sampling, filter, score, select, preempt."""

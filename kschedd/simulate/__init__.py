@@ -1,0 +1,1 @@
+"""Whole runs in virtual time: manifests, traces, scenarios."""
