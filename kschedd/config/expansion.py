@@ -1,0 +1,206 @@
+"""From what a profile says about plugins to the list of plugins at each extension point.
+
+Two steps.  `merged` lays a user's plugin sets over the defaults: what is disabled goes, what is named again
+is replaced where it stands, the rest comes after.  `expand` then spreads the MultiPoint list over the points
+each plugin takes part in:
+
+1. plugins a point names itself that MultiPoint has too, in the order the point gives;
+2. the MultiPoint plugins, in their order, but for those the point disables (`*`: all of them);
+3. the other plugins the point names.
+
+Source: Kubernetes v1.34, apis/config/v1/default_plugins.go (mergePluginSet) and
+framework/runtime/framework.go (updatePluginList, expandMultiPointPlugins, getScoreWeights).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.config.in_tree import REMOVED, default_plugins
+from kschedd.config.model import EXTENSION_POINTS, PluginRef
+
+MAX_TOTAL_SCORE = 2**63 - 1
+MAX_NODE_SCORE = 100
+
+MULTI_POINT = "multi_point"
+
+FIELD_OF_POINT: Mapping[str, str] = {
+    MULTI_POINT: "multiPoint",
+    "pre_enqueue": "preEnqueue",
+    "queue_sort": "queueSort",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+}
+"""Our names of the points -> those of the files."""
+
+
+@attrs.frozen
+class Listed:
+    """A plugin as it stands in a list of enabled ones."""
+
+    name: str
+    weight: int = 0
+    """0: none given."""
+    path: str = ""
+    """Where it was written; empty for a default."""
+
+
+@attrs.frozen
+class PluginSet:
+    enabled: tuple[Listed, ...] = ()
+    disabled: frozenset[str] = frozenset()
+
+
+PluginSets = Mapping[str, PluginSet]
+"""Extension point, or `multi_point` -> what is said about it; a point not mentioned is absent."""
+
+NOTHING_SAID = PluginSet()
+
+Complain = Callable[[str, Any, str, str], None]
+"""Takes path, value, why, allowed."""
+
+
+def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
+    """The user's sets laid over the defaults, which are all in MultiPoint."""
+    defaults = PluginSet(tuple(Listed(name, weight) for name, weight in default_plugins(gates)))
+    return {
+        point: _merged_set(
+            defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID)
+        )
+        for point in FIELD_OF_POINT
+    }
+
+
+def _merged_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    # Of a name written twice the later one replaces the default and the earlier one is appended: a double
+    # registration, which the expansion then reports.
+    replacing = {one.name: at for at, one in enumerate(custom.enabled)}
+    replaced: set[int] = set()
+    enabled: list[Listed] = []
+    if "*" not in custom.disabled:
+        for one in default.enabled:
+            if one.name in custom.disabled:
+                continue
+            if one.name in replacing:
+                replaced.add(replacing[one.name])
+                one = custom.enabled[replacing[one.name]]
+            enabled.append(one)
+    enabled += [one for at, one in enumerate(custom.enabled) if at not in replaced]
+    return PluginSet(tuple(enabled), custom.disabled)
+
+
+def expand(
+    sets: PluginSets,
+    implements: Callable[[str], frozenset[str] | None],
+    complain: Complain,
+    profile_path: str = "$",
+) -> dict[str, tuple[PluginRef, ...]]:
+    """The plugins of each extension point, in calling order.
+
+    `implements` gives the points a plugin takes part in, None for a plugin that does not exist.  What cannot
+    be is told to `complain`; what is returned then is of no use.
+    """
+    multi = sets.get(MULTI_POINT, NOTHING_SAID)
+    weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
+    points: dict[str, tuple[PluginRef, ...]] = {}
+    twice: dict[str, Listed] = {}
+    for point in EXTENSION_POINTS:
+        said = sets.get(point, NOTHING_SAID)
+        own = _own_plugins(said, point, implements, complain)
+        spread: list[str] = []
+        overridden: set[str] = set()
+        if "*" not in said.disabled:
+            for one in multi.enabled:
+                if point not in (implements(one.name) or ()) or one.name in said.disabled:
+                    continue
+                if one.name in own:
+                    overridden.add(one.name)
+                elif one.name in spread:
+                    twice[one.path] = one
+                else:
+                    spread.append(one.name)
+        names = [name for name in own if name in overridden] + spread
+        names += [name for name in own if name not in overridden]
+        points[point] = tuple(
+            PluginRef(name, weights.get(name, 1) if point == "score" else 0) for name in names
+        )
+    for one in twice.values():
+        complain(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
+    total = sum(ref.weight for ref in points["score"]) * MAX_NODE_SCORE
+    if total > MAX_TOTAL_SCORE:
+        complain(
+            f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", ""
+        )
+    _check_needed(points, complain, profile_path)
+    return points
+
+
+def _own_plugins(
+    said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], complain: Complain
+) -> list[str]:
+    """What a point names itself, each once."""
+    own: list[str] = []
+    for one in said.enabled:
+        takes_part = implements(one.name)
+        if takes_part is None:
+            continue
+        if point not in takes_part:
+            can = ", ".join(FIELD_OF_POINT[at] for at in EXTENSION_POINTS if at in takes_part)
+            why = f"does not take part in {FIELD_OF_POINT[point]}"
+            complain(f"{one.path}.name", one.name, why, can)
+        elif one.name in own:
+            complain(f"{one.path}.name", one.name, f"enabled twice at {FIELD_OF_POINT[point]}", "")
+        else:
+            own.append(one.name)
+    return own
+
+
+def _score_weights(
+    listed: tuple[Listed, ...], implements: Callable[[str], frozenset[str] | None]
+) -> dict[str, int]:
+    """The weight of each plugin that scores: what `score` says goes before what MultiPoint says; 0 is 1."""
+    weights: dict[str, int] = {}
+    for one in listed:
+        if "score" in (implements(one.name) or ()):
+            weights.setdefault(one.name, one.weight or 1)
+    return weights
+
+
+def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], complain: Complain, profile_path: str) -> None:
+    """A profile needs exactly one plugin that sorts the queue and at least one that binds."""
+    sorting = [ref.name for ref in points["queue_sort"]]
+    if len(sorting) != 1:
+        complain(
+            f"{profile_path}.plugins.queueSort",
+            sorting,
+            f"a profile needs exactly one plugin to sort the queue, and this one has {len(sorting)}",
+            "PrioritySort, or another one with PrioritySort disabled",
+        )
+    if not points["bind"]:
+        complain(
+            f"{profile_path}.plugins.bind",
+            None,
+            "a profile needs at least one plugin to bind, and this one has none",
+            "DefaultBinder, or another one",
+        )
+
+
+def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a name is refused, and which ones are allowed."""
+    allowed = ", ".join(sorted(known))
+    if name in REMOVED:
+        return "kube-scheduler no longer has this plugin in v1.34", allowed
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), allowed

@@ -1,0 +1,165 @@
+"""The one internal configuration: what every format of file is read into and what all other rooms use.
+
+Values only, all frozen.  Profiles come fully worked out: defaults merged in, MultiPoint expanded, weights
+settled, arguments typed.  `load.py` makes them from text, `changes.py` makes new ones from old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.config.args import PluginArgs, RawArgs
+from kschedd.config.faults import ConfigError
+from kschedd.config.feature_gates import GATES
+
+EXTENSION_POINTS = (
+    "pre_enqueue",
+    "queue_sort",
+    "pre_filter",
+    "filter",
+    "post_filter",
+    "pre_score",
+    "score",
+    "reserve",
+    "permit",
+    "pre_bind",
+    "bind",
+    "post_bind",
+)
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+@attrs.frozen
+class PluginRef:
+    """A plugin at one extension point; `weight` is 1 or more at `score` and 0 everywhere else."""
+
+    name: str
+    weight: int = 0
+
+
+@attrs.frozen
+class Profile:
+    scheduler_name: str
+    plugins: Mapping[str, tuple[PluginRef, ...]]
+    """Extension point -> the plugins called there, in the order they are called.  Has all points as keys."""
+    plugin_args: Mapping[str, PluginArgs] = attrs.field(factory=dict)
+    """Arguments of every plugin that takes part, and of those configured without taking part."""
+    percentage_of_nodes_to_score: int | None = None
+    """None: the configuration's own.  0: adaptive."""
+
+    def at(self, point: str) -> tuple[PluginRef, ...]:
+        return self.plugins[point]
+
+    def names(self) -> tuple[str, ...]:
+        """Every plugin that takes part anywhere, once, in the order of first appearance."""
+        return tuple(dict.fromkeys(ref.name for point in EXTENSION_POINTS for ref in self.plugins[point]))
+
+    def args(self, plugin: str) -> PluginArgs:
+        return self.plugin_args.get(plugin, RawArgs())
+
+    def weight(self, plugin: str) -> int:
+        """What the plugin's score is multiplied by; 0 if it does not score."""
+        return next((ref.weight for ref in self.plugins["score"] if ref.name == plugin), 0)
+
+    @property
+    def queue_sort(self) -> str:
+        return self.plugins["queue_sort"][0].name
+
+
+@attrs.frozen
+class ManagedResource:
+    name: str
+    ignored_by_scheduler: bool = False
+
+
+@attrs.frozen
+class ExtenderTLS:
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    """PEM; takes precedence over the file, as do the next two."""
+    key_data: bytes = attrs.field(default=b"", repr=False)
+    ca_data: bytes = b""
+
+
+@attrs.frozen
+class Extender:
+    """An HTTP service asked in addition to the plugins; an empty verb is one it does not have."""
+
+    url_prefix: str
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = False
+    tls: ExtenderTLS | None = None
+    http_timeout_s: float = 5.0
+    node_cache_capable: bool = False
+    managed_resources: tuple[ManagedResource, ...] = ()
+    """Empty: it is asked about every pod."""
+    ignorable: bool = False
+    """Its failure does not fail the scheduling of a pod."""
+
+
+@attrs.frozen
+class LeaderElection:
+    leader_elect: bool = True
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+    resource_lock: str = "leases"
+    resource_namespace: str = "kube-system"
+    resource_name: str = "kube-scheduler"
+
+
+@attrs.frozen
+class ClientConnection:
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: int = 100
+
+
+@attrs.frozen
+class Config:
+    profiles: tuple[Profile, ...]
+    parallelism: int = 16
+    percentage_of_nodes_to_score: int = 0
+    """0: adaptive."""
+    pod_initial_backoff_s: int = 1
+    pod_max_backoff_s: int = 10
+    extenders: tuple[Extender, ...] = ()
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = True
+    enable_contention_profiling: bool = True
+    delay_cache_until_active: bool = False
+    feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: dict(GATES))
+    """Every gate we know of, with its state."""
+    warnings: tuple[ConfigError, ...] = attrs.field(default=(), eq=False)
+    """What is odd in the text it was read from without being wrong."""
+
+    def profile(self, scheduler_name: str) -> Profile | None:
+        """The profile that pods of this `spec.schedulerName` ask for."""
+        return next((one for one in self.profiles if one.scheduler_name == scheduler_name), None)
+
+    def percentage(self, profile: Profile) -> int:
+        """The share of nodes to find feasible before scoring them; 0 means adaptive."""
+        own = profile.percentage_of_nodes_to_score
+        return self.percentage_of_nodes_to_score if own is None else own
+
+    def gate(self, name: str) -> bool:
+        return self.feature_gates[name]
+
+
+Raw = Mapping[str, Any]
+"""A configuration or a part of it as a file has it: mappings, lists, text, numbers, booleans, None."""
