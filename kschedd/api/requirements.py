@@ -1,0 +1,134 @@
+"""One condition on one label key: the piece that label selectors and node selectors are made of.
+
+Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Requirement, NewRequirement).
+Errors: SelectorError, with every fault in upstream's words.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import attrs
+
+from kschedd.api.validation_names import label_value, qualified_name
+from kschedd.errors import KscheddError
+
+IN: Final = "In"
+NOT_IN: Final = "NotIn"
+EXISTS: Final = "Exists"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+GT: Final = "Gt"
+LT: Final = "Lt"
+
+_INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
+
+
+@attrs.define(eq=False)
+class SelectorError(KscheddError):
+    """A selector that cannot be used; `problems` has each fault with its path."""
+
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        unique = tuple(dict.fromkeys(self.problems))
+        return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
+
+
+def quoted(text: object) -> str:
+    """A value as messages repeat it."""
+    shown = text if isinstance(text, str) else repr(text)
+    shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
+    return '"' + shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+@lru_cache(1 << 16)
+def integer(text: str) -> int | None:
+    """What Go's ParseInt makes of `text` in base 10 and 64 bits; None where it fails."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+@attrs.frozen(cache_hash=True)
+class Requirement:
+    """One condition on one label key.  `number` is the bound of Gt and Lt."""
+
+    key: str
+    operator: str  # In, NotIn, Exists, DoesNotExist, Gt, Lt
+    values: tuple[str, ...] = ()
+    number: int | None = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        ordered = self.operator in (GT, LT) and len(self.values) == 1
+        object.__setattr__(self, "number", integer(self.values[0]) if ordered else None)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        operator = self.operator
+        if operator == EXISTS:
+            return self.key in labels
+        if operator == DOES_NOT_EXIST:
+            return self.key not in labels
+        return self.accepts(labels.get(self.key))
+
+    def accepts(self, label: str | None) -> bool:
+        """Whether a label with this value (None: absent) meets the requirement."""
+        operator = self.operator
+        if operator == IN:
+            return label is not None and label in self.values
+        if operator == NOT_IN:
+            return label is None or label not in self.values
+        if operator == EXISTS:
+            return label is not None
+        if operator == DOES_NOT_EXIST:
+            return label is None
+        if label is None or self.number is None:
+            return False
+        number = integer(label)
+        if number is None:
+            return False
+        return number > self.number if operator == GT else operator == LT and number < self.number
+
+    def __str__(self) -> str:
+        if self.operator == EXISTS:
+            return self.key
+        if self.operator == DOES_NOT_EXIST:
+            return f"!{self.key}"
+        if self.operator in (GT, LT):
+            return f"{self.key}{'>' if self.operator == GT else '<'}{','.join(self.values)}"
+        if self.operator == IN and len(self.values) == 1:
+            return f"{self.key}={self.values[0]}"
+        word = "in" if self.operator == IN else "notin"
+        return f"{self.key} {word} ({','.join(sorted(self.values))})"
+
+
+def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
+    """Why upstream would not make a requirement of this (NewRequirement); `operator` is a known one."""
+    dot = f"{path}." if path else ""
+    problems = []
+    if wrong_key := qualified_name(key):
+        problems.append(f"{dot}key: Invalid value: {quoted(key)}: {'; '.join(wrong_key)}")
+    shown = "[" + ", ".join(map(quoted, values[:10])) + "]"
+    if operator in (IN, NOT_IN):
+        if not values:
+            why = "for 'in', 'notin' operators, values set can't be empty"
+            problems.append(f"{dot}values: Invalid value: {shown}: {why}")
+    elif operator in (EXISTS, DOES_NOT_EXIST):
+        if values:
+            why = "values set must be empty for exists and does not exist"
+            problems.append(f"{dot}values: Invalid value: {shown}: {why}")
+    else:
+        if len(values) != 1:
+            why = "for 'Gt', 'Lt' operators, exactly one value is required"
+            problems.append(f"{dot}values: Invalid value: {shown}: {why}")
+        for index, value in enumerate(values):
+            if integer(value) is None:
+                why = "for 'Gt', 'Lt' operators, the value must be an integer"
+                problems.append(f"{dot}values[{index}]: Invalid value: {quoted(value)}: {why}")
+    for index, value in enumerate(values):
+        if wrong := label_value(value):
+            problems.append(
+                f"{dot}values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}"
+            )
+    return problems

@@ -1,0 +1,155 @@
+"""The syntax of names, label keys and label values, and what upstream says when it is broken.
+
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go.
+Every check takes text and returns the faults found, as upstream words them; none means it is well formed.
+Results are cached, since a cluster uses few different names many times over.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+Faults = tuple[str, ...]
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE: Final = f"({_QUALIFIED})?"
+_DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+
+_LABEL_RE: Final = re.compile(_LABEL, re.ASCII)
+_SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN, re.ASCII)
+_QUALIFIED_RE: Final = re.compile(_QUALIFIED, re.ASCII)
+_DNS1035_RE: Final = re.compile(_DNS1035, re.ASCII)
+_PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
+_PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
+
+_CACHED: Final = 1 << 16
+
+
+def too_long(most: int) -> str:
+    return f"must be no more than {most} characters"
+
+
+def between(least: int, most: int) -> str:
+    return f"must be between {least} and {most}, inclusive"
+
+
+def does_not_match(rule: str, regex: str, *examples: str) -> str:
+    """Upstream's sentence for text that fails `regex`; its spacing is part of messages people see."""
+    text = f"{rule} ("
+    if examples:
+        text += "e.g. " + " or ".join(f"'{example}', " for example in examples)
+    return f"{text}regex used for validation is '{regex}')"
+
+
+@lru_cache(_CACHED)
+def dns_label(value: str) -> Faults:
+    """An RFC 1123 label: what namespaces, containers and volumes are called."""
+    faults = []
+    if len(value) > 63:
+        faults.append(too_long(63))
+    if len(value) > 10_000 or not _LABEL_RE.fullmatch(value):
+        if len(value) <= 10_000 and _SUBDOMAIN_RE.fullmatch(value):
+            faults.append("must not contain dots")
+        else:
+            rule = (
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+                "and must start and end with an alphanumeric character"
+            )
+            faults.append(does_not_match(rule, _LABEL, "my-name", "123-abc"))
+    return tuple(faults)
+
+
+@lru_cache(_CACHED)
+def dns_subdomain(value: str) -> Faults:
+    """An RFC 1123 subdomain: what most objects are called."""
+    faults = []
+    if len(value) > 253:
+        faults.append(too_long(253))
+    if len(value) > 10_000 or not _SUBDOMAIN_RE.fullmatch(value):
+        rule = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        faults.append(does_not_match(rule, _SUBDOMAIN, "example.com"))
+    return tuple(faults)
+
+
+@lru_cache(_CACHED)
+def dns1035_label(value: str) -> Faults:
+    """An RFC 1035 label: what Services are called."""
+    faults = []
+    if len(value) > 63:
+        faults.append(too_long(63))
+    if len(value) > 10_000 or not _DNS1035_RE.fullmatch(value):
+        rule = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+            "alphabetic character, and end with an alphanumeric character"
+        )
+        faults.append(does_not_match(rule, _DNS1035, "my-name", "abc-123"))
+    return tuple(faults)
+
+
+@lru_cache(_CACHED)
+def qualified_name(value: str) -> Faults:
+    """A label key, taint key, extended resource: an optional DNS prefix, a slash, a name."""
+    rule = (
+        "must consist of alphanumeric characters, '-', '_' or '.', "
+        "and must start and end with an alphanumeric character"
+    )
+    examples = ("MyName", "my.name", "123-abc")
+    faults: list[str] = []
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        wrong = "a qualified name " + does_not_match(rule, _QUALIFIED, *examples)
+        return (f"{wrong} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    if slash:
+        if not prefix:
+            faults.append("prefix part must be non-empty")
+        else:
+            faults.extend(f"prefix part {fault}" for fault in dns_subdomain(prefix))
+    if not name:
+        faults.append("name part must be non-empty")
+    elif len(name) > 63:
+        faults.append("name part " + too_long(63))
+    if len(name) > 10_000 or not _QUALIFIED_RE.fullmatch(name):
+        faults.append("name part " + does_not_match(rule, _QUALIFIED, *examples))
+    return tuple(faults)
+
+
+@lru_cache(_CACHED)
+def label_value(value: str) -> Faults:
+    faults = []
+    if len(value) > 63:
+        faults.append(too_long(63))
+    if len(value) > 10_000 or (value and not _QUALIFIED_RE.fullmatch(value)):
+        rule = (
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        faults.append(does_not_match(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+    return tuple(faults)
+
+
+@lru_cache(_CACHED)
+def port_name(value: str) -> Faults:
+    faults = []
+    if len(value) > 15:
+        faults.append(too_long(15))
+    if not _PORT_CHARACTERS.fullmatch(value):
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= character <= "z" for character in value):
+        faults.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        faults.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        faults.append("must not begin or end with a hyphen")
+    return tuple(faults)
+
+
+def percent(value: str) -> Faults:
+    if _PERCENT.fullmatch(value):
+        return ()
+    rule = "a valid percent string must be a numeric string followed by an ending '%'"
+    return (does_not_match(rule, "[0-9]+%", "1%", "93%"),)

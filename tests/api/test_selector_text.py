@@ -1,0 +1,83 @@
+"""Selectors typed on a command line mean what kubectl takes them to mean."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedd.api.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
+from kschedd.api.selectors import EVERYTHING, parse_label_selector
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "matches"),
+    [
+        ("a=b", {"a": "b"}, True),
+        ("a==b, c != d", {"a": "b"}, True),
+        ("a=b,c!=d", {"a": "b", "c": "d"}, False),
+        ("e in (x, y)", {"e": "y"}, True),
+        ("e notin (x,y)", {}, True),
+        ("!f", {"f": ""}, False),
+        ("f", {"f": ""}, True),
+        ("a=", {"a": ""}, True),
+        ("a in (,x)", {"a": ""}, True),
+        ("in in (in)", {"in": "in"}, True),
+        ("n>3", {"n": "4"}, True),
+        ("example.com/a=b", {"example.com/a": "b"}, True),
+        (" ", {}, True),
+    ],
+)
+def test_label_selectors(text: str, labels: dict[str, str], matches: bool) -> None:
+    assert parse_selector_text(text).matches(labels) is matches
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,", "a label key after ','"),
+        (",a", "'!' or a label key"),
+        ("a b", "expected: in, notin"),
+        ("a in x", "'\\('"),
+        ("a in (x", "',' or '\\)'"),
+        ("a=b c", "',' or the end"),
+        ("a==b=c", "',' or the end"),
+        ("!=x", "'!' or a label key"),
+        ("a=/", "a valid label"),
+        ("n>x", "must be an integer"),
+    ],
+)
+def test_what_is_no_selector_says_what_was_expected(text: str, words: str) -> None:
+    with pytest.raises(SelectorTextError, match=words):
+        parse_selector_text(text)
+
+
+def test_empty_text_selects_everything() -> None:
+    assert parse_selector_text("") is EVERYTHING
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b/c", "d"]), st.sampled_from(["", "x", "1.0"])))
+def test_printed_and_read_again(labels: dict[str, str]) -> None:
+    selector = parse_label_selector({"matchLabels": labels})
+    assert parse_selector_text(str(selector)) is selector
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("status.phase=Pending", True),
+        ("status.phase!=Running,spec.nodeName=", True),
+        ("status.phase==Running", False),
+        ("spec.unschedulable=false", True),
+        ("metadata.name=a\\,b", True),
+        ("spec=x", False),
+        ("", True),
+    ],
+)
+def test_field_selectors(text: str, matches: bool) -> None:
+    pod = {"metadata": {"name": "a,b"}, "spec": {"containers": []}, "status": {"phase": "Pending"}}
+    assert parse_field_selector(text).matches(pod) is matches
+
+
+@pytest.mark.parametrize("text", ["status.phase", "=x", "a=b=c"])
+def test_what_is_no_field_selector(text: str) -> None:
+    with pytest.raises(SelectorTextError, match="FIELD=VALUE"):
+        parse_field_selector(text)
