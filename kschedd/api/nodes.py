@@ -1,0 +1,63 @@
+"""Nodes as scheduling reads them.
+
+Source: Kubernetes v1.34, api/core/v1/types.go (NodeSpec, NodeStatus); image names as
+scheduler/framework/plugins/imagelocality normalises them.
+Units: allocatable CPU in millicores, every other resource in whole units.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import attrs
+
+from kschedd.api.objects import Object, _version
+from kschedd.api.resources import Resources, amounts
+from kschedd.api.terms import Taint, parse_taint
+
+Raw = Mapping[str, Any]
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
+@attrs.frozen(eq=False)
+class Node(Object):
+    allocatable: Resources
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+    images: tuple[tuple[str, int], ...]  # (name, size in bytes), every name of every image
+
+    @classmethod
+    def from_raw(cls, raw: Raw) -> Self:
+        meta = raw.get("metadata") or {}
+        spec = raw.get("spec") or {}
+        status = raw.get("status") or {}
+        return cls(
+            "Node",
+            meta.get("name", ""),
+            "",
+            meta.get("uid") or "",
+            _version(meta.get("resourceVersion")),
+            meta.get("labels") or {},
+            raw,
+            amounts(status.get("allocatable")),
+            tuple(parse_taint(taint) for taint in spec.get("taints") or ()),
+            bool(spec.get("unschedulable")),
+            tuple(
+                (name, image.get("sizeBytes") or 0)
+                for image in status.get("images") or ()
+                for name in image.get("names") or ()
+            ),
+        )
+
+    @property
+    def zone(self) -> str:
+        """The key by which nodes are visited zone by zone: region and zone joined, "" without either label.
+
+        Source: component-helpers/node/topology (GetZoneKey).
+        """
+        labels = self.labels
+        zone = labels.get(ZONE_LABEL) or labels.get("failure-domain.beta.kubernetes.io/zone") or ""
+        region = labels.get(REGION_LABEL) or labels.get("failure-domain.beta.kubernetes.io/region") or ""
+        return f"{region}:\x00:{zone}" if region or zone else ""

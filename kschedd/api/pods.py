@@ -1,0 +1,276 @@
+"""Pods as scheduling reads them.
+
+A cluster runs many pods of few shapes, so what two pods have in common is held once: a `PodSpec` for all pods with
+the same spec (leaving out where each one runs), and a `PodShape` for all pods with the same spec, namespace and
+labels. Two pods of one shape get the same verdict and score from every plugin that looks at nothing else of a pod,
+which is what lets the scheduler remember an evaluation. Shapes are interned weakly: the last pod takes its shape along.
+
+Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
+Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import count
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+import attrs
+import msgpack
+
+from kschedd.api.objects import Object, _version
+from kschedd.api.resources import Resources, pod_nonzero_requests, pod_requests, resizes
+from kschedd.api.selectors import NodeSelector, NodeSelectorTerm, parse_node_selector, parse_node_selector_term
+from kschedd.api.terms import (
+    PodAffinityTerm,
+    SpreadConstraint,
+    Toleration,
+    WeightedPodAffinityTerm,
+    parse_pod_affinity_term,
+    parse_spread_constraint,
+    parse_toleration,
+)
+
+Raw = Mapping[str, Any]
+_NOTHING: Mapping[str, Any] = {}
+_numbers = count(1)
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+
+
+def image_name(name: str) -> str:
+    """The name with the tag it has by default, as ImageLocality compares names."""
+    if name.rfind(":") <= name.rfind("/"):
+        return name + ":latest"
+    return name
+
+
+@attrs.define(eq=False, slots=False)
+class PodSpec:
+    """What pods with equal specs share. `raw` has no nodeName; everything else is worked out when first asked for."""
+
+    raw: Raw
+
+    @cached_property
+    def requests(self) -> Resources:
+        return pod_requests(self.raw)
+
+    @cached_property
+    def nonzero_requests(self) -> tuple[int, int]:
+        return pod_nonzero_requests(self.raw)
+
+    @cached_property
+    def scheduler_name(self) -> str:
+        return self.raw.get("schedulerName") or "default-scheduler"
+
+    @cached_property
+    def priority(self) -> int:
+        return self.raw.get("priority") or 0
+
+    @cached_property
+    def preemption_policy(self) -> str:
+        return self.raw.get("preemptionPolicy") or "PreemptLowerPriority"
+
+    @cached_property
+    def scheduling_gates(self) -> tuple[str, ...]:
+        return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
+
+    @cached_property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return tuple(parse_toleration(raw) for raw in self.raw.get("tolerations") or ())
+
+    @cached_property
+    def host_ports(self) -> tuple[tuple[str, str, int], ...]:
+        """(host IP, protocol, port) of every port wanted on the host: of containers and of sidecars."""
+        wanted = []
+        containers = list(self.raw.get("containers") or ())
+        containers += [c for c in self.raw.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+        for container in containers:
+            for port in container.get("ports") or ():
+                if port.get("hostPort"):
+                    wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
+        return tuple(wanted)
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """Normalised image names of init containers and containers, with repetitions."""
+        containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
+        return tuple(image_name(container.get("image") or "") for container in containers)
+
+    @cached_property
+    def node_selector(self) -> Mapping[str, str]:
+        return self.raw.get("nodeSelector") or {}
+
+    @cached_property
+    def _affinity(self) -> Raw:
+        return self.raw.get("affinity") or _NOTHING
+
+    @cached_property
+    def required_node_affinity(self) -> NodeSelector | None:
+        """The required node affinity; None where the pod states none (nodeSelector is apart)."""
+        required = (self._affinity.get("nodeAffinity") or _NOTHING).get("requiredDuringSchedulingIgnoredDuringExecution")
+        return None if required is None else parse_node_selector(required)
+
+    @cached_property
+    def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
+        preferred = (self._affinity.get("nodeAffinity") or _NOTHING).get("preferredDuringSchedulingIgnoredDuringExecution")
+        return tuple((term["weight"], parse_node_selector_term(term["preference"])) for term in preferred or ())
+
+    @cached_property
+    def has_pod_affinity(self) -> bool:
+        """Whether it states pod affinity or anti-affinity of any sort (upstream's podWithAffinity)."""
+        return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
+
+    @cached_property
+    def volumes(self) -> tuple[Raw, ...]:
+        return tuple(self.raw.get("volumes") or ())
+
+    @cached_property
+    def resource_claims(self) -> tuple[Raw, ...]:
+        return tuple(self.raw.get("resourceClaims") or ())
+
+
+@attrs.define(eq=False, slots=False)
+class PodShape:
+    """What pods with the same spec, namespace and labels share. `number` is unique in this process and never reused."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    spec: PodSpec
+    number: int
+
+    @cached_property
+    def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        """What a selector can see of a pod: its namespace and labels."""
+        return self.namespace, frozenset(self.labels.items())
+
+    def _terms(self, which: str, strength: str) -> list[Raw]:
+        return (self.spec._affinity.get(which) or _NOTHING).get(strength + "DuringSchedulingIgnoredDuringExecution") or []
+
+    def _required(self, which: str) -> tuple[PodAffinityTerm, ...]:
+        return tuple(parse_pod_affinity_term(raw, self.namespace) for raw in self._terms(which, "required"))
+
+    def _preferred(self, which: str) -> tuple[WeightedPodAffinityTerm, ...]:
+        return tuple(
+            WeightedPodAffinityTerm(raw["weight"], parse_pod_affinity_term(raw["podAffinityTerm"], self.namespace))
+            for raw in self._terms(which, "preferred")
+        )
+
+    @cached_property
+    def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        return self._required("podAffinity")
+
+    @cached_property
+    def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        return self._required("podAntiAffinity")
+
+    @cached_property
+    def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        return self._preferred("podAffinity")
+
+    @cached_property
+    def preferred_anti_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        return self._preferred("podAntiAffinity")
+
+    @cached_property
+    def spread_constraints(self) -> tuple[SpreadConstraint, ...]:
+        raw = self.spec.raw.get("topologySpreadConstraints") or ()
+        return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)
+
+
+_specs: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
+_shapes: WeakValueDictionary[tuple[int, str, bytes], PodShape] = WeakValueDictionary()
+_pack = msgpack.Packer(autoreset=True).pack
+
+
+def intern_spec(raw: Raw) -> PodSpec:
+    """The one PodSpec of all specs equal to `raw`, wherever their pods run."""
+    if "nodeName" in raw:
+        raw = {name: field for name, field in raw.items() if name != "nodeName"}
+    key = _pack(raw)
+    spec = _specs.get(key)
+    if spec is None:
+        spec = _specs[key] = PodSpec(raw)
+    return spec
+
+
+def intern_shape(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodShape:
+    key = (id(spec), namespace, _pack(labels))
+    shape = _shapes.get(key)
+    # A spec that was dropped may have left its id to another one: only the very spec counts.
+    if shape is None or shape.spec is not spec:
+        shape = _shapes[key] = PodShape(namespace, labels, spec, next(_numbers))
+    return shape
+
+
+@attrs.frozen(eq=False)
+class Pod(Object):
+    shape: PodShape
+    node_name: str  # "" while it has none
+    nominated_node_name: str
+    phase: str
+    start_time: str  # "" before it started
+    deletion_timestamp: str  # "" unless it is terminating
+
+    @classmethod
+    def from_raw(cls, raw: Raw) -> Self:
+        meta = raw["metadata"]
+        spec_raw = raw["spec"]
+        status = raw.get("status") or _NOTHING
+        namespace = meta.get("namespace") or ""
+        spec = intern_spec(spec_raw)
+        shape = intern_shape(namespace, meta.get("labels") or _NOTHING, spec)
+        return cls(
+            "Pod",
+            meta.get("name", ""),
+            namespace,
+            meta.get("uid") or "",
+            _version(meta.get("resourceVersion")),
+            shape.labels,
+            raw,
+            shape,
+            spec_raw.get("nodeName") or "",
+            status.get("nominatedNodeName") or "",
+            status.get("phase") or "",
+            status.get("startTime") or "",
+            meta.get("deletionTimestamp") or "",
+        )
+
+    @property
+    def pod_spec(self) -> PodSpec:
+        return self.shape.spec
+
+    @property
+    def priority(self) -> int:
+        return self.shape.spec.priority
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.shape.spec.scheduler_name
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def requests(self) -> Resources:
+        """What it takes of its node now: while it is resized in place, more than its spec may count."""
+        status = self.raw.get("status")
+        if resizes(status):
+            return pod_requests(self.shape.spec.raw, status)
+        return self.shape.spec.requests
+
+    @property
+    def nonzero_requests(self) -> tuple[int, int]:
+        status = self.raw.get("status")
+        if resizes(status):
+            return pod_nonzero_requests(self.shape.spec.raw, status)
+        return self.shape.spec.nonzero_requests
+
+    def on_node(self, node_name: str) -> "Pod":
+        """The pod as it is once it has this node: same shape, only the node's name differs."""
+        raw = dict(self.raw)
+        spec = dict(raw["spec"])
+        spec["nodeName"] = node_name
+        raw["spec"] = spec
+        return attrs.evolve(self, raw=raw, node_name=node_name)

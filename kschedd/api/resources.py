@@ -1,0 +1,129 @@
+"""What a pod asks of a node: the arithmetic of containers, init containers, sidecars, pod level and overhead.
+
+Source: Kubernetes v1.34, component-helpers/resource/helpers.go (PodRequests) and scheduler/framework/types.go.
+Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats.
+Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be read.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.api.quantity import milli_value, value
+
+Raw = Mapping[str, Any]
+Resources = dict[str, int]
+
+# What a container that requests nothing counts as when nodes are scored (schedutil.Default*Request).
+DEFAULT_CPU_MILLI = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+
+
+def amounts(quantities: Mapping[str, Any] | None) -> Resources:
+    """A ResourceList as integers: `{"cpu": "1"}` becomes `{"cpu": 1000}`."""
+    if not quantities:
+        return {}
+    return {name: milli_value(q) if name == "cpu" else value(q) for name, q in quantities.items()}
+
+
+def _add(total: Resources, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Resources, least: Mapping[str, int]) -> None:
+    for name, amount in least.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def _pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def _infeasible(status: Raw) -> bool:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodResizePending":
+            return bool(condition.get("reason") == "Infeasible")
+    return False
+
+
+def _container_requests(container: Raw, reported: Mapping[str, Raw], infeasible: bool) -> Resources:
+    """Requests of one container; while it is resized in place, the most of spec, allocated and actual counts."""
+    asked = amounts((container.get("resources") or {}).get("requests"))
+    status = reported.get(container["name"]) if reported else None
+    if status is None or status.get("resources") is None:
+        return asked
+    most: Resources = {} if infeasible else asked
+    _raise_to(most, amounts(status["resources"].get("requests")))
+    _raise_to(most, amounts(status.get("allocatedResources")))
+    return most
+
+
+def _total(
+    spec: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, int] | None
+) -> Resources:
+    total: Resources = {}
+    for container in spec.get("containers") or ():
+        asked = _container_requests(container, reported, infeasible)
+        if assumed:
+            asked = {**assumed, **asked}
+        _add(total, asked)
+    sidecars: Resources = {}
+    starting: Resources = {}
+    for container in spec.get("initContainers") or ():
+        is_sidecar = container.get("restartPolicy") == "Always"
+        asked = _container_requests(container, reported if is_sidecar else {}, infeasible)
+        if assumed:
+            asked = {**assumed, **asked}
+        if is_sidecar:
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise_to(starting, sidecars)
+        else:
+            together = dict(asked)
+            _add(together, sidecars)
+            _raise_to(starting, together)
+    _raise_to(total, starting)
+    for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
+        if _pod_level(name):
+            total[name] = milli_value(quantity) if name == "cpu" else value(quantity)
+    _add(total, amounts(spec.get("overhead")))
+    return total
+
+
+def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
+    """All that a pod asks of its node, resource by resource; a resource it never names is absent."""
+    reported, infeasible = _reported(status)
+    return _total(spec, reported, infeasible, None)
+
+
+def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
+    """(cpu in millicores, memory in bytes) with the assumed least for containers that name none: what scores use."""
+    reported, infeasible = _reported(status)
+    pod_level = (spec.get("resources") or {}).get("requests") or {}
+    assumed: Resources = {}
+    if "cpu" not in pod_level:
+        assumed["cpu"] = DEFAULT_CPU_MILLI
+    if "memory" not in pod_level:
+        assumed["memory"] = DEFAULT_MEMORY
+    total = _total(spec, reported, infeasible, assumed)
+    return total.get("cpu", 0), total.get("memory", 0)
+
+
+def resizes(status: Raw | None) -> bool:
+    """Whether the status reports container resources, so that it counts beside the spec."""
+    if not status:
+        return False
+    lists: Sequence[Any] = (status.get("containerStatuses"), status.get("initContainerStatuses"))
+    return any(s.get("resources") is not None for statuses in lists for s in statuses or ())
+
+
+def _reported(status: Raw | None) -> tuple[dict[str, Raw], bool]:
+    if not resizes(status):
+        return {}, False
+    assert status is not None
+    reported = {}
+    for statuses in (status.get("initContainerStatuses"), status.get("containerStatuses")):
+        for entry in statuses or ():
+            reported[entry["name"]] = entry
+    return reported, _infeasible(status)

@@ -1,0 +1,182 @@
+"""The cluster as the scheduler sees it: nodes and pods in columns, every other object by kind and name.
+
+It takes in watch events between two cycles, and what the scheduler itself decided at once (`assume`), before the API
+server confirmed it. An assumed pod counts like any other; the watch event with its node confirms it, `forget` takes it
+back. Pods whose node is not known (yet) wait under the node's name and count as soon as the node is there.
+
+Owned by the scheduling actor; plugins read it.
+Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.cache.counts import PodCounts
+from kschedd.cache.table import NodeTable
+
+_EMPTY: Mapping[str, Object] = {}
+
+
+@attrs.define(eq=False)
+class _Known:
+    pod: Pod
+    assumed: bool
+
+
+@attrs.define(eq=False)
+class Cluster:
+    table: NodeTable = attrs.field(factory=NodeTable)
+    counts: PodCounts = attrs.field(init=False)
+    objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
+    objects_version: dict[str, int] = attrs.field(factory=dict)  # kind -> grows with every change of that kind
+    _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
+    _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
+
+    def __attrs_post_init__(self) -> None:
+        self.counts = PodCounts(self.table)
+
+    # -- objects ----------------------------------------------------------------------------------------------
+
+    def of_kind(self, kind: str) -> Mapping[str, Object]:
+        """All objects of a kind by key (`namespace/name`, or the name of a cluster-scoped one)."""
+        return self.objects.get(kind, _EMPTY)
+
+    def get(self, kind: str, key: str) -> Object | None:
+        return self.objects.get(kind, _EMPTY).get(key)
+
+    def put(self, obj: Object) -> None:
+        """Take in an object of any kind, new or changed; a pod only if it has a node."""
+        if isinstance(obj, Pod):
+            if obj.node_name and not obj.finished:
+                self.put_pod(obj)
+            elif obj.uid in self._pods and not self._pods[obj.uid].assumed:
+                self.remove_pod(obj)
+        elif isinstance(obj, Node):
+            self.put_node(obj)
+        else:
+            self.objects.setdefault(obj.kind, {})[obj.key] = obj
+            self.objects_version[obj.kind] = self.objects_version.get(obj.kind, 0) + 1
+            if obj.kind == "Namespace":
+                self.counts.set_namespace(obj.name, obj.labels)
+
+    def remove(self, obj: Object) -> None:
+        if isinstance(obj, Pod):
+            self.remove_pod(obj)
+        elif isinstance(obj, Node):
+            self.remove_node(obj.name)
+        else:
+            self.objects.get(obj.kind, {}).pop(obj.key, None)
+            self.objects_version[obj.kind] = self.objects_version.get(obj.kind, 0) + 1
+            if obj.kind == "Namespace":
+                self.counts.set_namespace(obj.name, None)
+
+    def load(self, objects: Iterable[Object]) -> None:
+        for obj in objects:
+            self.put(obj)
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        new = node.name not in self.table.row_of
+        row = self.table.put_node(node)
+        if new:
+            self.table.images_version += 1
+            for pod in self._homeless.pop(node.name, {}).values():
+                self._arrive(row, pod)
+
+    def remove_node(self, name: str) -> None:
+        row = self.table.row_of.get(name)
+        if row is None:
+            return
+        pods = list(self.table.pods[row])
+        for pod in pods:
+            self._leave(row, pod)
+        self.table.remove_node(name)
+        if pods:
+            self._homeless[name] = {pod.uid: pod for pod in pods}
+
+    # -- pods -------------------------------------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod) -> None:
+        """A pod that has a node, new, confirmed or changed."""
+        known = self._pods.get(pod.uid)
+        if known is None:
+            self._pods[pod.uid] = _Known(pod, assumed=False)
+            self._settle(pod)
+            return
+        old = known.pod
+        known.pod = pod
+        known.assumed = False
+        row = self.table.row_of.get(pod.node_name)
+        if old.node_name != pod.node_name or row is None:
+            self._unsettle(old)
+            self._settle(pod)
+        elif old.shape is pod.shape and old.deletion_timestamp == pod.deletion_timestamp:
+            self.table.replace_pod(row, old, pod)
+        else:
+            self.counts.add(row, old, -1)
+            self.table.replace_pod(row, old, pod)
+            self.counts.add(row, pod, 1)
+
+    def remove_pod(self, pod: Pod) -> None:
+        known = self._pods.pop(pod.uid, None)
+        if known is not None:
+            self._unsettle(known.pod)
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Count the pod on the node from now on; returns it as it is there."""
+        assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
+        placed = pod.on_node(node_name)
+        self._pods[pod.uid] = _Known(placed, assumed=True)
+        self._settle(placed)
+        return placed
+
+    def forget(self, pod: Pod) -> bool:
+        """Take an assumption back; False if the pod is no longer only assumed."""
+        known = self._pods.get(pod.uid)
+        if known is None or not known.assumed:
+            return False
+        del self._pods[pod.uid]
+        self._unsettle(known.pod)
+        return True
+
+    def is_assumed(self, pod: Pod) -> bool:
+        known = self._pods.get(pod.uid)
+        return known is not None and known.assumed
+
+    def pod(self, uid: str) -> Pod | None:
+        """The pod with this uid if it has a node, assumed or confirmed."""
+        known = self._pods.get(uid)
+        return None if known is None else known.pod
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._pods)
+
+    def _settle(self, pod: Pod) -> None:
+        row = self.table.row_of.get(pod.node_name)
+        if row is None:
+            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+        else:
+            self._arrive(row, pod)
+
+    def _unsettle(self, pod: Pod) -> None:
+        waiting = self._homeless.get(pod.node_name)
+        if waiting is not None and pod.uid in waiting:
+            del waiting[pod.uid]
+            if not waiting:
+                del self._homeless[pod.node_name]
+            return
+        self._leave(self.table.row_of[pod.node_name], pod)
+
+    def _arrive(self, row: int, pod: Pod) -> None:
+        self.table.add_pod(row, pod)
+        self.counts.add(row, pod, 1)
+
+    def _leave(self, row: int, pod: Pod) -> None:
+        self.table.remove_pod(row, pod)
+        self.counts.add(row, pod, -1)
