@@ -1,0 +1,239 @@
+"""The Heterogeneous workload: no two nodes and no two pods need be alike.
+
+All of it is drawn from a 64-bit linear congruential generator, one stream for the nodes, one for the init
+pods and one for the measured pods. An object takes the same number of draws whatever they come to, so
+object i starts at a known place of its stream and can be had without the ones before it. Source: the
+benchmark's description, section 3; its checksums over the draws are a test.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from kschedd.bench.series import Raw, Series
+from kschedd.bench.shapes import (
+    HOSTNAME,
+    ZONE,
+    Shape,
+    affinity_term,
+    bound,
+    capacity,
+    node,
+    pod,
+    preferred,
+    required,
+    resources,
+    spec,
+    spread,
+    taint,
+)
+
+NAMESPACE = "default"
+NODE_SEED, INIT_SEED, POD_SEED = 1, 2, 3
+
+_MULTIPLIER = 6364136223846793005
+_INCREMENT = 1442695040888963407
+_MASK = (1 << 64) - 1
+
+_ZONES = ("zone-a", "zone-b", "zone-c")
+_DISKS = ("ssd", "hdd", "nvme")
+_NODE_STATUS = (capacity("4", "16Gi"), capacity("8", "32Gi"), capacity("16", "64Gi"), capacity("32", "128Gi"))
+_NODE_TAINTS = {
+    0: [taint("dedicated", "batch", "NoSchedule")],
+    1: [taint("dedicated", "gpu", "NoSchedule")],
+    2: [taint("spot", "true", "PreferNoSchedule")],
+}
+_TOLERATE_BATCH: list[Raw] = [
+    {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
+]
+_TOLERATE_DEDICATED: list[Raw] = [{"key": "dedicated", "operator": "Exists"}]
+_TOLERATE_SPOT: list[Raw] = [
+    {"key": "spot", "operator": "Equal", "value": "true", "effect": "PreferNoSchedule"}
+]
+
+
+class Generator:
+    """One stream of draws; `skip` says how many draws were taken before."""
+
+    def __init__(self, seed: int, skip: int = 0) -> None:
+        self._state = _after(seed, skip) if skip else seed
+
+    def rnd(self, n: int) -> int:
+        """The next draw, 0..n-1."""
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+        return (self._state >> 33) % n
+
+
+def _after(state: int, steps: int) -> int:
+    """The state `steps` draws later, by repeated squaring of the step s -> a*s + c."""
+    a, c = _MULTIPLIER, _INCREMENT
+    while steps:
+        if steps & 1:
+            state = (a * state + c) & _MASK
+        c = (a * c + c) & _MASK
+        a = (a * a) & _MASK
+        steps >>= 1
+    return state
+
+
+class NodeDraw(NamedTuple):
+    sz: int
+    z: int
+    d: int
+    t: int
+
+
+class PodDraw(NamedTuple):
+    cpu: int  # millicores
+    mem: int  # Mi
+    k: int
+    za: int
+    zi: int
+    da: int
+    di: int
+    tl: int
+    sp: int
+    pa: int
+    wt: int
+    na: int
+    nw: int
+
+
+def draw_node(generator: Generator) -> NodeDraw:
+    rnd = generator.rnd
+    return NodeDraw(rnd(4), rnd(3), rnd(3), rnd(10))
+
+
+def draw_pod(generator: Generator) -> PodDraw:
+    rnd = generator.rnd
+    return PodDraw(
+        cpu=50 + 10 * rnd(96),
+        mem=64 + 16 * rnd(125),
+        k=rnd(10),
+        za=rnd(100),
+        zi=rnd(3),
+        da=rnd(100),
+        di=rnd(3),
+        tl=rnd(100),
+        sp=rnd(100),
+        pa=rnd(100),
+        wt=1 + rnd(100),
+        na=rnd(100),
+        nw=1 + rnd(100),
+    )
+
+
+def nodes(count: int) -> Series:
+    """node-0 to node-<count-1>."""
+
+    def at(i: int) -> Raw:
+        return _node(i, draw_node(Generator(NODE_SEED, i * len(NodeDraw._fields))))
+
+    def walk() -> Iterator[Raw]:
+        generator = Generator(NODE_SEED)
+        return (_node(i, draw_node(generator)) for i in range(count))
+
+    return Series(count, at, walk)
+
+
+def init_pods(count: int, node_names: list[str]) -> Series:
+    """init-0 to init-<count-1>, pod i bound to node i mod N."""
+
+    def make(i: int, draw: PodDraw) -> Raw:
+        return bound(f"init-{i}", NAMESPACE, _shape(draw), node_names[i % len(node_names)])
+
+    return _pods(count, INIT_SEED, make)
+
+
+def measured_pods(count: int) -> Series:
+    """pod-0 to pod-<count-1>."""
+    return _pods(count, POD_SEED, lambda i, draw: pod(f"pod-{i}", NAMESPACE, _shape(draw)))
+
+
+def _pods(count: int, seed: int, make: Callable[[int, PodDraw], Raw]) -> Series:
+    def at(i: int) -> Raw:
+        return make(i, draw_pod(Generator(seed, i * len(PodDraw._fields))))
+
+    def walk() -> Iterator[Raw]:
+        generator = Generator(seed)
+        return (make(i, draw_pod(generator)) for i in range(count))
+
+    return Series(count, at, walk)
+
+
+def _node(i: int, draw: NodeDraw) -> Raw:
+    labels = {ZONE: _ZONES[draw.z], "disktype": _DISKS[draw.d], "size": f"s{draw.sz}"}
+    return node(f"node-{i}", labels, _NODE_STATUS[draw.sz], _NODE_TAINTS.get(draw.t, ()))
+
+
+def _shape(draw: PodDraw) -> Shape:
+    more: Raw = {}
+    if selector := _node_selector(draw):
+        more["nodeSelector"] = selector
+    if draw.tl < 40:
+        more["tolerations"] = (
+            _TOLERATE_BATCH if draw.tl < 20 else _TOLERATE_DEDICATED if draw.tl < 30 else _TOLERATE_SPOT
+        )
+    if draw.sp < 50:
+        more["topologySpreadConstraints"] = _constraints(draw.k, draw.sp)
+    affinity = _pod_affinity(draw)
+    if draw.na < 20:
+        affinity = {**affinity, "nodeAffinity": _disk_preference(draw.nw)}
+    if affinity:
+        more["affinity"] = affinity
+    return Shape(_app(draw.k), {**_plain_spec(draw.cpu, draw.mem), **more})
+
+
+def _node_selector(draw: PodDraw) -> Raw:
+    selector: Raw = {}
+    if draw.za < 30:
+        selector[ZONE] = _ZONES[draw.zi]
+    if draw.da < 30:
+        selector["disktype"] = _DISKS[draw.di]
+    return selector
+
+
+def _constraints(k: int, sp: int) -> list[Raw]:
+    if sp >= 40:
+        return [_spread(5, ZONE, "DoNotSchedule", k)]
+    if sp >= 20:
+        return [_spread(1, ZONE, "ScheduleAnyway", k)]
+    return [_spread(1, ZONE, "ScheduleAnyway", k), _spread(2, HOSTNAME, "ScheduleAnyway", k)]
+
+
+def _pod_affinity(draw: PodDraw) -> Raw:
+    if draw.pa < 30:
+        return preferred("podAntiAffinity", draw.wt, _term(draw.k, HOSTNAME))
+    if draw.pa < 40:
+        return preferred("podAffinity", draw.wt, _term((draw.k + 1) % 10, ZONE))
+    if draw.pa < 43:
+        return required("podAntiAffinity", _term(draw.k, HOSTNAME))
+    return {}
+
+
+# Few different values each: made once and shared by all pods that have them.
+@cache
+def _app(k: int) -> Raw:
+    return {"app": f"app-{k}"}
+
+
+@cache
+def _plain_spec(cpu_milli: int, memory_mib: int) -> Raw:
+    return spec(resources(f"{cpu_milli}m", f"{memory_mib}Mi"))
+
+
+@cache
+def _spread(max_skew: int, key: str, when: str, k: int) -> Raw:
+    return spread(max_skew, key, when, _app(k))
+
+
+@cache
+def _term(k: int, key: str) -> Raw:
+    return affinity_term(_app(k), key)
+
+
+@cache
+def _disk_preference(weight: int) -> Raw:
+    expression = {"key": "disktype", "operator": "In", "values": ["ssd", "nvme"]}
+    preference = {"weight": weight, "preference": {"matchExpressions": [expression]}}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}

@@ -1,0 +1,198 @@
+"""The nodes and pods that the benchmark workloads are made of, as manifests.
+
+A Shape is what all pods of one kind share: labels and a spec. Pods of one shape hold the very same spec
+dict (bound ones the same parts, since their nodeName differs). Sources: the benchmark's description,
+sections 1 and 2.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedd.bench.series import Raw
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+SETUP_NAMESPACE = "sched-0"
+MEASURED_NAMESPACE = "sched-1"
+BOTH_NAMESPACES = [MEASURED_NAMESPACE, SETUP_NAMESPACE]
+
+RUNNING: Raw = {"phase": "Running"}
+READY: Raw = {"conditions": [{"type": "Ready", "status": "True"}]}
+_PORTS: list[Raw] = [{"containerPort": 80, "protocol": "TCP"}]
+
+
+@attrs.frozen
+class Shape:
+    """What pods of one kind have in common; `labels` may be empty."""
+
+    labels: Raw
+    spec: Raw
+
+
+def capacity(cpu: str, memory: str) -> Raw:
+    """A node status: allocatable equals capacity, room for 110 pods, Ready."""
+    resources = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {"capacity": resources, "allocatable": resources, **READY}
+
+
+STANDARD_STATUS: Raw = capacity("4", "32Gi")
+
+
+def node(name: str, labels: Mapping[str, str], status: Raw, taints: Sequence[Raw] = ()) -> Raw:
+    """A schedulable node; its hostname label is added."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOSTNAME: name, **labels}},
+        "spec": {"taints": taints} if taints else {},
+        "status": status,
+    }
+
+
+def namespace(name: str) -> Raw:
+    """A namespace without labels."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def resources(cpu: str, memory: str) -> Raw:
+    """Requests that are also the limits."""
+    amounts = {"cpu": cpu, "memory": memory}
+    return {"requests": amounts, "limits": amounts}
+
+
+def spec(amounts: Raw, **more: object) -> Raw:
+    """The standard pod's spec with these resources (see `resources`) and these further fields."""
+    container = {
+        "name": "pause",
+        "image": "registry.k8s.io/pause:3.10",
+        "ports": _PORTS,
+        "resources": amounts,
+    }
+    return {
+        "containers": [container],
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 0,
+        **more,
+    }
+
+
+def pod(name: str, namespace: str, shape: Shape) -> Raw:
+    """A pod nobody has placed yet."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(name, namespace, shape),
+        "spec": shape.spec,
+    }
+
+
+def bound(name: str, namespace: str, shape: Shape, node: str, status: Raw = RUNNING) -> Raw:
+    """A pod that already runs on `node`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(name, namespace, shape),
+        "spec": {**shape.spec, "nodeName": node},
+        "status": status,
+    }
+
+
+def _metadata(name: str, namespace: str, shape: Shape) -> Raw:
+    metadata: Raw = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
+    if shape.labels:
+        metadata["labels"] = shape.labels
+    return metadata
+
+
+def taint(key: str, value: str, effect: str) -> Raw:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
+    """One topology spread constraint over the pods with these labels."""
+    return {
+        "maxSkew": max_skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": labels},
+    }
+
+
+def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) -> Raw:
+    """One pod (anti-)affinity term; without namespaces it means the pod's own."""
+    term: Raw = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    if namespaces is not None:
+        term["namespaces"] = namespaces
+    return term
+
+
+def required(kind: str, term: Raw) -> Raw:
+    """The affinity stanza with one required term; kind is podAffinity or podAntiAffinity."""
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def preferred(kind: str, weight: int, term: Raw) -> Raw:
+    """The affinity stanza with one preferred term; kind is podAffinity or podAntiAffinity."""
+    weighted = {"weight": weight, "podAffinityTerm": term}
+    return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
+
+
+def required_nodes(term: Raw) -> Raw:
+    """The affinity stanza that allows only nodes this node selector term matches."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+STANDARD_RESOURCES = resources("100m", "500Mi")
+
+
+def _shape(color: str | None = None, **more: object) -> Shape:
+    return Shape({"color": color} if color else {}, spec(STANDARD_RESOURCES, **more))
+
+
+def _across_namespaces(color: str, key: str) -> Raw:
+    return affinity_term({"color": color}, key, BOTH_NAMESPACES)
+
+
+DEFAULT = _shape()
+NODE_AFFINITY = _shape(
+    affinity=required_nodes(
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}]}
+    )
+)
+SPREAD_HARD = _shape("blue", topologySpreadConstraints=[spread(5, ZONE, "DoNotSchedule", {"color": "blue"})])
+SPREAD_SOFT = _shape("blue", topologySpreadConstraints=[spread(5, ZONE, "ScheduleAnyway", {"color": "blue"})])
+POD_AFFINITY = _shape("blue", affinity=required("podAffinity", _across_namespaces("blue", ZONE)))
+POD_ANTI_AFFINITY = _shape(
+    "green", affinity=required("podAntiAffinity", _across_namespaces("green", HOSTNAME))
+)
+PREF_POD_AFFINITY = _shape("red", affinity=preferred("podAffinity", 1, _across_namespaces("red", HOSTNAME)))
+PREF_POD_ANTI_AFFINITY = _shape(
+    "yellow", affinity=preferred("podAntiAffinity", 1, _across_namespaces("yellow", HOSTNAME))
+)
+TOLERANT = _shape(
+    tolerations=[{"key": "dedicated", "operator": "Equal", "value": "special", "effect": "NoSchedule"}]
+)
+VICTIM = Shape({}, spec(resources("900m", "500Mi")))
+PREEMPTOR = Shape({}, spec(resources("3000m", "500Mi"), priority=10))
+TOO_BIG = Shape({}, spec(resources("9000m", "500Mi")))
+
+_DAEMON_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+    for key, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+]
+
+
+def daemon(node: str) -> Shape:
+    """A DaemonSet's pod: it may run on this node and no other."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity = required_nodes({"matchFields": [field]})
+    return Shape({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})
