@@ -1,0 +1,88 @@
+"""What kube-scheduler itself does on the workloads: the recorded figures, read from the shared folder.
+
+The figures are for one machine; a ratio to them means something only on a machine of that kind with nothing
+else running.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import attrs
+
+from kschedd.bench.resultfile import read_rows
+from kschedd.bench.shared import shared_folder
+
+FILE = Path("bench") / "kube-scheduler-1.34.1.json"
+
+
+@attrs.frozen
+class Speed:
+    """Pods a second over the runs of one measurement."""
+
+    median: float
+    min: float
+    max: float
+
+
+@attrs.frozen
+class Figure:
+    """One recorded measurement; figures other than the speed are medians too."""
+
+    workload: str
+    nodes: int
+    init_pods: int
+    pods: int
+    mode: str
+    percentage: int  # percentageOfNodesToScore; 0 is the adaptive default
+    threads: int
+    pods_per_second: Speed
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    rss_mb: float
+    scheduled: int
+    failed: int
+    offered_rate: float = 0.0  # pods created a second; 0: as fast as possible
+
+
+def recorded(
+    workload: str,
+    nodes: int,
+    mode: str,
+    percentage: int = 0,
+    *,
+    offered_rate: float = 0,
+    threads: int = 2,
+    shared: Path | None = None,
+) -> Figure | None:
+    """The figure for this very run, or None if there is none or no shared folder.
+
+    Raises ResultFileError if the file is there and wrong, SharedError if a named folder is not there.
+    """
+    wanted = (workload, nodes, mode, percentage, offered_rate, threads)
+    return next((figure for figure in recorded_figures(shared) if _run(figure) == wanted), None)
+
+
+def _run(figure: Figure) -> tuple[str, int, str, int, float, int]:
+    return (
+        figure.workload,
+        figure.nodes,
+        figure.mode,
+        figure.percentage,
+        figure.offered_rate,
+        figure.threads,
+    )
+
+
+def recorded_figures(shared: Path | None = None) -> tuple[Figure, ...]:
+    """All recorded figures in the order of the file; none where there is no shared folder or no such file."""
+    folder = shared_folder(shared)
+    if folder is None or not (folder / FILE).is_file():
+        return ()
+    return read_figures(folder / FILE)
+
+
+@cache
+def read_figures(path: Path) -> tuple[Figure, ...]:
+    """The figures in this file. Raises ResultFileError."""
+    return tuple(read_rows(path, "rows", Figure))

@@ -1,0 +1,92 @@
+"""Reading rows of figures from a JSON file: kube-scheduler's recorded ones, or an earlier result of ours.
+
+A row becomes an attrs class whose fields are str, int, float, `float | None` or such a class again; what
+the class does not name is passed over, so that a later version's file can be read. Every fault is reported
+with its place.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+RowClass = TypeVar("RowClass", bound=attrs.AttrsInstance)
+
+
+@attrs.define(eq=False)
+class ResultFileError(KscheddError):
+    """A file of figures that cannot be used as it is."""
+
+    file: Path
+    faults: tuple[str, ...]  # "$.results[3].nodes: -1: must be a whole number, 0 or more"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.file}: {fault}" for fault in self.faults)
+
+
+_ALLOWED: dict[Any, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a string"),
+    int: ((int,), "a whole number, 0 or more"),
+    float: ((int, float), "a number, 0 or more"),
+    float | None: ((int, float, type(None)), "a number, 0 or more, or null"),
+}
+
+
+def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClass]:
+    """The rows that the file's top-level object lists under `field`. Raises ResultFileError."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise ResultFileError(path, (f"cannot be read: {fault.strerror}",)) from fault
+    except (ValueError, RecursionError) as fault:
+        raise ResultFileError(path, (f"is not JSON: {fault}",)) from fault
+    found = document.get(field) if isinstance(document, dict) else None
+    if not isinstance(found, list):
+        raise ResultFileError(path, (f"$.{field}: must be a list of measurements",))
+    rows = []
+    faults: list[str] = []
+    for i, raw in enumerate(found):
+        wrong = _faults(raw, row_class)
+        faults += (f"$.{field}[{i}]{fault}" for fault in wrong)
+        if not wrong:
+            rows.append(_row(raw, row_class))
+    if faults:
+        raise ResultFileError(path, tuple(faults))
+    return rows
+
+
+def _row(raw: dict[str, Any], row_class: type[RowClass]) -> RowClass:
+    values = {}
+    for attribute in attrs.fields(row_class):
+        if (name := attribute.name) in raw:
+            nested = attrs.has(attribute.type)
+            values[name] = _row(raw[name], attribute.type) if nested else raw[name]
+    return row_class(**values)
+
+
+def _faults(raw: object, row_class: type[attrs.AttrsInstance]) -> list[str]:
+    if not isinstance(raw, dict):
+        return [f": {raw!r}: must be an object"]
+    faults = []
+    for attribute in attrs.fields(row_class):
+        name = attribute.name
+        if name not in raw:
+            if attribute.default is attrs.NOTHING:
+                faults.append(f".{name}: missing")
+        elif attrs.has(attribute.type):
+            faults += (f".{name}{fault}" for fault in _faults(raw[name], attribute.type))
+        else:
+            types, allowed = _ALLOWED[attribute.type]
+            if not _is(raw[name], types):
+                faults.append(f".{name}: {raw[name]!r}: must be {allowed}")
+    return faults
+
+
+def _is(value: object, types: tuple[type, ...]) -> bool:
+    if isinstance(value, bool) or not isinstance(value, types):
+        return False
+    return not isinstance(value, int | float) or (math.isfinite(value) and value >= 0)
