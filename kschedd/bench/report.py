@@ -1,0 +1,181 @@
+"""What a benchmark run came to: rows of figures, beside kube-scheduler's and beside an earlier result.
+
+Nothing here measures or prints. Latencies come in as seconds, go out as milliseconds; percentiles are
+nearest-rank (the smallest value that at least that share of the values does not exceed), as in the recorded
+figures.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import attrs
+
+from kschedd.bench.figures import Figure
+from kschedd.bench.resultfile import read_rows
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One run. Ratios are our pods a second over theirs (above 1: we are faster), None without theirs."""
+
+    workload: str
+    nodes: int
+    mode: str
+    pods_per_second: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    rss_mb: float  # peak of the whole process
+    percentage: int = 0
+    offered_rate: float = 0.0
+    init_pods: int = 0
+    pods: int = 0
+    scheduled: int = 0
+    failed: int = 0
+    recorded_pods_per_second: float | None = None
+    ratio: float | None = None  # to kube-scheduler's recorded figure
+    earlier_pods_per_second: float | None = None
+    earlier_ratio: float | None = None
+
+
+@attrs.frozen
+class Percentiles:
+    p50: float
+    p90: float
+    p99: float
+
+
+def percentiles(values: Iterable[float]) -> Percentiles:
+    """Nearest-rank percentiles; all 0 where there are no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return Percentiles(0.0, 0.0, 0.0)
+    return Percentiles(*(ordered[_rank(percent, len(ordered))] for percent in (50, 90, 99)))
+
+
+def _rank(percent: int, count: int) -> int:
+    return -(-percent * count // 100) - 1  # rounded up in whole numbers: 0.9 * 10 is a little more than 9
+
+
+def measured(
+    *,
+    workload: str,
+    nodes: int,
+    mode: str,
+    latencies_s: Sequence[float],
+    elapsed_s: float,
+    rss_mb: float,
+    scheduled: int,
+    failed: int,
+    percentage: int = 0,
+    offered_rate: float = 0.0,
+    init_pods: int = 0,
+    figure: Figure | None = None,
+) -> Row:
+    """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
+
+    Speed counts the latencies: in mode algo each iteration, placed or not, in mode e2e each pod bound.
+    """
+    spread = percentiles(latencies_s)
+    speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
+    return Row(
+        workload=workload,
+        nodes=nodes,
+        mode=mode,
+        percentage=percentage,
+        offered_rate=offered_rate,
+        init_pods=init_pods,
+        pods=scheduled + failed,
+        scheduled=scheduled,
+        failed=failed,
+        pods_per_second=round(speed, 1),
+        p50_ms=round(spread.p50 * 1e3, 3),
+        p90_ms=round(spread.p90 * 1e3, 3),
+        p99_ms=round(spread.p99 * 1e3, 3),
+        rss_mb=round(rss_mb, 1),
+        recorded_pods_per_second=figure.pods_per_second.median if figure else None,
+        ratio=_ratio(speed, figure.pods_per_second.median) if figure else None,
+    )
+
+
+def _ratio(ours: float, theirs: float) -> float | None:
+    return round(ours / theirs, 3) if theirs > 0 else None
+
+
+def compared(rows: Iterable[Row], earlier: Iterable[Row]) -> list[Row]:
+    """The rows, each with the speed of the same run in the earlier result where there is one."""
+    before = {_same_run(row): row for row in earlier}
+    out = []
+    for row in rows:
+        then = before.get(_same_run(row))
+        if then is not None:
+            row = attrs.evolve(
+                row,
+                earlier_pods_per_second=then.pods_per_second,
+                earlier_ratio=_ratio(row.pods_per_second, then.pods_per_second),
+            )
+        out.append(row)
+    return out
+
+
+def _same_run(row: Row) -> tuple[str, int, str, int, float]:
+    return row.workload, row.nodes, row.mode, row.percentage, row.offered_rate
+
+
+def as_json(rows: Iterable[Row]) -> str:
+    """`{"results": [{...}, ...]}`, one object a run."""
+    return json.dumps({"results": [attrs.asdict(row) for row in rows]}, indent=2)
+
+
+def read_earlier(path: Path) -> list[Row]:
+    """The rows of a result written with `-o json`. Raises ResultFileError with every fault."""
+    return read_rows(path, "results", Row)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows for a reader, one line each under a heading; columns that say nothing for any row go."""
+    heading = ["WORKLOAD", "NODES", "MODE", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
+    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "EARLIER", "VS EARLIER"]
+    lines = [[*_cells(row)] for row in rows]
+    optional = {"SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER"}
+    kept = [
+        i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)
+    ]
+    cells = [[line[i] for i in kept] for line in [heading, *lines]]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(kept))]
+    return "\n".join(_aligned(line, widths) for line in cells)
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = zip(line, widths, strict=True)
+    return "  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in rest)])
+
+
+def _cells(row: Row) -> list[str]:
+    mode = f"{row.mode}@{row.offered_rate:g}/s" if row.offered_rate else row.mode
+    return [
+        row.workload,
+        f"{row.nodes:,}",
+        mode,
+        f"{row.percentage}%" if row.percentage else "-",
+        f"{row.pods:,}",
+        f"{row.pods_per_second:,.0f}",
+        _speed(row.recorded_pods_per_second),
+        _times(row.ratio),
+        f"{row.p50_ms:.3f}",
+        f"{row.p90_ms:.3f}",
+        f"{row.p99_ms:.3f}",
+        f"{row.rss_mb:,.0f}",
+        f"{row.failed:,}" if row.failed else "-",
+        _speed(row.earlier_pods_per_second),
+        _times(row.earlier_ratio),
+    ]
+
+
+def _speed(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
