@@ -176,8 +176,8 @@ def test_preferred_terms_fail_as_upstream_does() -> None:
     with pytest.raises(SelectorError) as refusal:
         parse_preferred_terms([good, bad])
     assert str(refusal.value) == (
-        '[1].matchExpressions[0].values[0][gen]: Invalid value: "-5": a valid label must be an empty string or '
-        "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+        '[1].matchExpressions[0].values[0][gen]: Invalid value: "-5": a valid label must be an empty string '
+        "or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
         "character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
         "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     )
