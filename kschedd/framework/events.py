@@ -1,0 +1,318 @@
+"""Cluster events: what changed, which plugins wait for it, and their hints whether it may help a pod.
+
+A plugin registers events (`events_to_register`) with a hint each. When something changes, the change is put into
+events, as narrow ones as possible (`node_events`, `pod_events`, `object_event`); an event reaches a plugin if one
+that it registered is the same or wider (`matches`). The hint then says for one rejected pod whether to try again.
+
+Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
+scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
+Errors: none here. A hint that raises counts as QUEUE; the queue contains it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, IntFlag, StrEnum
+from typing import Any
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.quantity import QuantityError, nanos
+
+Raw = Mapping[str, Any]
+
+
+class ActionType(IntFlag):
+    """What happened to an object. The order of the bits counts: `matches` compares actions as numbers."""
+
+    NONE = 0
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4  # its taints, or spec.unschedulable taken away
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_POD_LABEL = 1 << 7
+    UPDATE_POD_SCALE_DOWN = 1 << 8  # a request became smaller
+    UPDATE_POD_TOLERATION = 1 << 9
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10  # the last gate went
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 11
+    UPDATE = 0b1111_1111_1100
+    ALL = 0b1111_1111_1111
+
+    @property
+    def label(self) -> str:
+        """The name as Kubernetes writes it: `UpdateNodeLabel`; "" for a combination that has none."""
+        return _ACTION_LABELS.get(self, "")
+
+
+_ACTION_LABELS = {
+    ActionType.ADD: "Add",
+    ActionType.DELETE: "Delete",
+    ActionType.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    ActionType.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    ActionType.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    ActionType.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    ActionType.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    ActionType.UPDATE_POD_LABEL: "UpdatePodLabel",
+    ActionType.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    ActionType.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    ActionType.UPDATE: "Update",
+    ActionType.ALL: "All",
+}
+
+
+class EventResource(StrEnum):
+    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD only ever come in."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    WILDCARD = "*"
+
+
+@attrs.frozen
+class ClusterEvent:
+    """One change, or one kind of change that a plugin registers."""
+
+    resource: EventResource
+    action: ActionType
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name in logs, metrics and the queue's history: `NodeAdd`, `AssignedPodDelete`, `ForceActivate`."""
+        return self.custom_label or self.resource.value + self.action.label
+
+    @property
+    def wildcard(self) -> bool:
+        """Whether it moves every pod, whatever rejected it."""
+        return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
+    """Whether `incoming` is the same as `registered` or a narrower event.
+
+    A general update that fits no narrower one reaches only those who registered general updates.
+    """
+    if registered.wildcard:
+        return True
+    wanted, came = registered.resource, incoming.resource
+    if wanted is not EventResource.WILDCARD and wanted is not came:
+        of_pods = came is EventResource.ASSIGNED_POD or came is EventResource.UNSCHEDULED_POD
+        if wanted is not EventResource.POD or not of_pods:
+            return False
+    action, happened = registered.action.value, incoming.action.value
+    return action & happened != 0 and happened <= action
+
+
+class QueueingHint(Enum):
+    """A plugin's word on one pod it rejected and one event."""
+
+    QUEUE_SKIP = "QueueSkip"  # the event changes nothing for this pod
+    QUEUE = "Queue"  # the pod may fit now
+
+
+QUEUE = QueueingHint.QUEUE
+QUEUE_SKIP = QueueingHint.QUEUE_SKIP
+
+Hint = Callable[[Pod, Any, Any], QueueingHint]
+"""`hint(pod, old, new)`: `old` is None if the object came new, `new` is None if it went; both are typed objects."""
+
+
+@attrs.frozen
+class ClusterEventWithHint:
+    """An event a plugin registers. Without a hint every such event moves the pods the plugin rejected.
+
+    `by_shape` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels) and priority,
+    or, if the event's object is that very pod, at that object. The queue then asks once for all pods of a shape.
+    """
+
+    event: ClusterEvent
+    hint: Hint | None = None
+    by_shape: bool = False
+
+
+def on(
+    resource: EventResource, action: ActionType, hint: Hint | None = None, *, by_shape: bool = False
+) -> ClusterEventWithHint:
+    """Short for a registration: `on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, self._hint)`."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_shape)
+
+
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULED_POD_ADD = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+UNSCHEDULED_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.UPDATE)
+UNSCHEDULED_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE)
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+WILDCARD_EVENT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
+
+# What moved a pod when it was no event of the cluster.
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
+
+# Kind -> resource, of all kinds whose changes can be registered.
+RESOURCE_OF_KIND = {
+    resource.value.rpartition("/")[2]: resource
+    for resource in EventResource
+    if resource not in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.WILDCARD)
+}
+
+
+def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
+    """The event of a change of anything but a Pod or a Node; None for a kind no plugin can register."""
+    subject = new or old
+    assert subject is not None, "a change has an old or a new object"
+    resource = RESOURCE_OF_KIND.get(subject.kind)
+    if resource is None:
+        return None
+    if old is None:
+        return ClusterEvent(resource, ActionType.ADD)
+    return ClusterEvent(resource, ActionType.UPDATE if new is not None else ActionType.DELETE)
+
+
+def node_events(old: Node, new: Node) -> list[ClusterEvent]:
+    """What an update of a node means for scheduling, in upstream's order; empty if it means nothing.
+
+    A node made schedulable again is a change of taints, so that event may come twice.
+    """
+    found = []
+    if old.unschedulable and not new.unschedulable:
+        found.append(ActionType.UPDATE_NODE_TAINT)
+    if _quantities_differ(old.status.get("allocatable"), new.status.get("allocatable")):
+        found.append(ActionType.UPDATE_NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        found.append(ActionType.UPDATE_NODE_LABEL)
+    if _taints(old) != _taints(new):
+        found.append(ActionType.UPDATE_NODE_TAINT)
+    if _condition_statuses(old) != _condition_statuses(new):
+        found.append(ActionType.UPDATE_NODE_CONDITION)
+    if old.annotations != new.annotations:
+        found.append(ActionType.UPDATE_NODE_ANNOTATION)
+    return [ClusterEvent(EventResource.NODE, action) for action in found]
+
+
+def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What an update of a pod means for scheduling, in upstream's order; a general update if nothing narrower fits."""
+    found = []
+    if old.shape is not new.shape and old.labels != new.labels:
+        found.append(ActionType.UPDATE_POD_LABEL)
+    if _scaled_down(old, new):
+        found.append(ActionType.UPDATE_POD_SCALE_DOWN)
+    if old.pod_spec is not new.pod_spec:
+        if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
+            found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        # Tolerations can be added to a pod but never changed, so their number tells.
+        if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
+            found.append(ActionType.UPDATE_POD_TOLERATION)
+    if _generated_claims(old) != _generated_claims(new):
+        found.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
+    return [ClusterEvent(resource, action) for action in found or (ActionType.UPDATE,)]
+
+
+def _quantities_differ(old: Raw | None, new: Raw | None) -> bool:
+    """Whether two ResourceLists differ in amount; "1" and "1000m" do not."""
+    if old is new or (old or {}) == (new or {}):
+        return False
+    if not old or not new or old.keys() != new.keys():
+        return True
+    try:
+        return any(nanos(old[name]) != nanos(new[name]) for name in old)
+    except QuantityError:
+        return True
+
+
+def _taints(node: Node) -> list[tuple[str, str, str, str]]:
+    return [
+        (t.get("key") or "", t.get("value") or "", t.get("effect") or "", t.get("timeAdded") or "")
+        for t in node.spec.get("taints") or ()
+    ]
+
+
+def _condition_statuses(node: Node) -> dict[str, str]:
+    return {c.get("type", ""): c.get("status", "") for c in node.status.get("conditions") or ()}
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    before, after = old.requests, new.requests
+    if before is after:
+        return False
+    return any(name not in after or after[name] < amount for name, amount in before.items())
+
+
+def _generated_claims(pod: Pod) -> tuple[list[tuple[Any, Any]], Any]:
+    statuses = pod.status.get("resourceClaimStatuses")
+    if not statuses and "extendedResourceClaimStatus" not in pod.status:
+        return [], None
+    generated = [(s.get("name"), s.get("resourceClaimName")) for s in statuses or ()]
+    return generated, pod.status.get("extendedResourceClaimStatus")
+
+
+# --- Which events wake the pods of which plugin ---------------------------------------------------------------------
+
+# What a plugin that registers nothing of its own is taken to wait for: anything.
+EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
+    on(resource, ActionType.ALL)
+    for resource in (
+        EventResource.POD,
+        EventResource.NODE,
+        EventResource.PERSISTENT_VOLUME,
+        EventResource.PERSISTENT_VOLUME_CLAIM,
+        EventResource.CSI_NODE,
+        EventResource.CSI_DRIVER,
+        EventResource.CSI_STORAGE_CAPACITY,
+        EventResource.STORAGE_CLASS,
+        EventResource.RESOURCE_CLAIM,
+        EventResource.DEVICE_CLASS,
+    )
+)
+
+
+def hints_of(registered: Iterable[ClusterEventWithHint] | None) -> tuple[ClusterEventWithHint, ...]:
+    """One plugin's registrations as the queue uses them; None stands for a plugin without `events_to_register`.
+
+    As upstream does, a plugin that waits for new nodes but not for taints is woken by every change of taints too.
+    """
+    if registered is None:
+        return EVERY_EVENT
+    events = tuple(registered)
+    of_nodes = [entry.event.action for entry in events if entry.event.resource is EventResource.NODE]
+    if any(action & ActionType.ADD for action in of_nodes) and not any(
+        action & ActionType.UPDATE_NODE_TAINT for action in of_nodes
+    ):
+        events += (on(EventResource.NODE, ActionType.UPDATE_NODE_TAINT),)
+    return events
+
+
+def hint_map(plugins: Sequence[Any]) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+    """Plugin name -> registrations, of the plugins of one profile that may reject a pod."""
+    found = {}
+    for plugin in plugins:
+        register = getattr(plugin, "events_to_register", None)
+        found[plugin.name] = hints_of(None if register is None else register())
+    return found
