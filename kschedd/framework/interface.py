@@ -8,9 +8,15 @@ A plugin comes in one of two styles, or both at once for different points:
   `rows`, in which 0 passes and any other number is the plugin's own; `code_status(state, pod, code)` puts a code into
   words and is called only when somebody reads them. `score_rows(state, pod, table, rows)` returns int64 scores.
 
+A plugin is made by its class method `from_args(args, handle)`: `args` is its typed arguments (`kschedd.config.args`), or the
+raw mapping wrapped in `RawArgs` for a plugin from elsewhere; `handle` is a `kschedd.framework.handle.Handle`.
+
 A column plugin says with `reads` what its verdict on a row depends on besides the pod's shape:
 `frozenset({"node"})`: on that row's Node object only; with `"pods"` also on the pods on that very node. Its verdicts are then
 remembered per shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each time.
+What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if add_pod/remove_pod
+change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the pod alone if its entry is absent;
+`epoch(cluster)` (optional, hashable) names everything else its verdict depends on: when it changes, what is remembered is dropped.
 
 All other points have one form:
 
@@ -24,8 +30,9 @@ All other points have one form:
     normalize(state, pod, scores) -> scores                  int64 array of all feasible nodes, 0..100 out
     reserve(state, pod, node_name) -> Status | None;  unreserve(state, pod, node_name) -> None
     permit(state, pod, node_name) -> (Status | None, timeout_s)
-    async pre_bind(state, pod, node_name) -> Status | None;  pre_bind_pre_flight(...) -> Status | None (SKIP: nothing to do)
-    async bind(state, pod, node_name) -> Status | None       Status SKIP: the next binder is asked
+    pre_bind_pre_flight(state, pod, node_name) -> Status | None     Status SKIP: its pre_bind has nothing to do
+    pre_bind(state, pod, node_name) -> Plan | Status | None  what is to be written and waited for (`writes.Plan`)
+    bind(state, pod, node_name) -> Plan | Status | None      Status SKIP: the next binder is asked
     post_bind(state, pod, node_name) -> None
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go.

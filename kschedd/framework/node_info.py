@@ -1,0 +1,53 @@
+"""One row of the node table as a plugin in plain Python sees it.
+
+Source: Kubernetes v1.34, kube-scheduler/framework/types.go (NodeInfo).
+Units: CPU in millicores, other resources in whole units.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+
+
+@attrs.frozen
+class NodeInfo:
+    """A view: it costs nothing to make and always shows the row as it is now."""
+
+    table: NodeTable
+    row: int
+
+    @property
+    def name(self) -> str:
+        return self.table.names[self.row]
+
+    @property
+    def node(self) -> Node:
+        node = self.table.nodes[self.row]
+        assert node is not None, f"row {self.row} is expected to have a node"
+        return node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.node.labels
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        return self.table.pods[self.row]
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        return {name: int(self.table.allocatable[number, self.row]) for name, number in self.table.resources.items()}
+
+    @property
+    def requested(self) -> dict[str, int]:
+        """The sum of what the pods on it request, assumed ones included."""
+        return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
+
+    @property
+    def used_ports(self) -> frozenset[tuple[str, str, int]]:
+        """(host IP, protocol, port)."""
+        return frozenset(self.table.ports.get(self.row, ()))
