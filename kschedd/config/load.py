@@ -1,28 +1,322 @@
-"""KubeSchedulerConfiguration, as text or as a mapping, to a `Config`."""
+"""KubeSchedulerConfiguration, as text or as a mapping, to a `Config`; every fault found on the way is told.
+
+Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation.
+Differences: a negative weight and arguments for a plugin that does not exist are refused, where upstream
+takes them in silence.  Only the v1 format is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kschedd.config.args import PluginArgs, default_args
-from kschedd.config.expansion import expand, merged
+import attrs
+
+from kschedd.config.args import NodeResourcesFitArgs, PluginArgs, default_args
+from kschedd.config.expansion import (
+    FIELD_OF_POINT,
+    MULTI_POINT,
+    Listed,
+    PluginSet,
+    expand,
+    merged,
+    unknown_plugin,
+)
+from kschedd.config.extenders import read_extenders
+from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import feature_gates as all_gates
-from kschedd.config.in_tree import IN_TREE, Catalogue
-from kschedd.config.model import DEFAULT_SCHEDULER_NAME, Config, Profile
+from kschedd.config.in_tree import IN_TREE, REMOVED, Catalogue
+from kschedd.config.model import (
+    DEFAULT_SCHEDULER_NAME,
+    ClientConnection,
+    Config,
+    Extender,
+    LeaderElection,
+    PluginRef,
+    Profile,
+)
+from kschedd.config.plugin_args import API_VERSION, read_plugin_args
+from kschedd.config.reading import INT32, INT64, Fields, Place, Reading, in_text_order
+from kschedd.config.source import read_document
+
+KIND = "KubeSchedulerConfiguration"
+POINT_OF_FIELD = {field: point for point, field in FIELD_OF_POINT.items()}
+NO_NAME = "a profile has no schedulerName, which only a single profile may leave out"
 
 
-def default_config(*, feature_gates: Mapping[str, bool] | None = None) -> Config:
+def load_config(
+    text: str,
+    source: str,
+    *,
+    catalogue: Catalogue = IN_TREE,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Config:
+    """The configuration in `text`, YAML or JSON; raises `ConfigErrors` with all that is wrong with it.
+
+    `source` is what messages call the file.  `catalogue` has the plugins there are, in-tree ones included.
+    """
+    document = read_document(text, source)
+    return _config(document.value, Reading(source, document.lines), catalogue, all_gates(feature_gates))
+
+
+def config_from_raw(
+    raw: Mapping[str, Any] | None,
+    *,
+    catalogue: Catalogue = IN_TREE,
+    feature_gates: Mapping[str, bool] | None = None,
+    source: str = "configuration",
+) -> Config:
+    """The configuration in a mapping, None being the default one; as `load_config`, without lines."""
+    if raw is None:
+        return default_config(catalogue=catalogue, feature_gates=feature_gates)
+    return _config(raw, Reading(source), catalogue, all_gates(feature_gates))
+
+
+def default_config(
+    *, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None
+) -> Config:
     """What kube-scheduler v1.34 runs with when nobody tells it anything."""
-    gates = all_gates(feature_gates)
-
-    def impossible(path: str, value: Any, why: str, allowed: str) -> None:
-        raise AssertionError(f"the defaults are sound, yet: {path}: {value}: {why}")
-
-    plugins = expand(merged({}, gates), IN_TREE.get, impossible)
-    names = {ref.name for refs in plugins.values() for ref in refs}
-    args: dict[str, PluginArgs] = {name: default_args(name, gates) for name in sorted(names)}
-    return Config(profiles=(Profile(DEFAULT_SCHEDULER_NAME, plugins, args),), feature_gates=gates)
+    raw = {"apiVersion": API_VERSION, "kind": KIND}
+    return config_from_raw(raw, catalogue=catalogue, feature_gates=feature_gates)
 
 
-__all__ = ["Catalogue", "default_config"]
+def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[str, bool]) -> Config:
+    root = Place(value, "$", reading)
+    fields = _root_fields(root)
+    if fields is None:
+        raise ConfigErrors(in_text_order(reading.faults))
+    extenders = read_extenders(fields)
+    profiles = _profiles(fields, catalogue, gates)
+    initial = fields.integer("podInitialBackoffSeconds", 1, (1, INT64[1]))
+    longest = fields.integer("podMaxBackoffSeconds", 10, INT64)
+    if longest < initial:
+        why = "must not be less than podInitialBackoffSeconds"
+        reading.complain(fields.path("podMaxBackoffSeconds"), longest, why, f"{initial} or more")
+    profiling = fields.boolean("enableProfiling", True)
+    config = Config(
+        profiles=tuple(_with_ignored(profile, extenders) for profile in profiles),
+        parallelism=fields.integer("parallelism", 16, (1, INT32[1])),
+        percentage_of_nodes_to_score=fields.integer("percentageOfNodesToScore", 0, (0, 100)),
+        pod_initial_backoff_s=initial,
+        pod_max_backoff_s=longest,
+        extenders=extenders,
+        leader_election=_leader_election(fields.mapping("leaderElection")),
+        client_connection=_client_connection(fields.mapping("clientConnection")),
+        enable_profiling=profiling,
+        enable_contention_profiling=fields.boolean("enableContentionProfiling", profiling),
+        delay_cache_until_active=fields.boolean("delayCacheUntilActive", False),
+        feature_gates=gates,
+        warnings=in_text_order(reading.warnings),
+    )
+    if reading.faults:
+        raise ConfigErrors(in_text_order(reading.faults))
+    return config
+
+
+def _root_fields(root: Place) -> Fields | None:
+    """The top level's fields; None, with a fault, if this is no configuration of a format we read."""
+    if not isinstance(root.value, Mapping):
+        root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
+        return None
+    for field, allowed in (("apiVersion", API_VERSION), ("kind", KIND)):
+        found = root.value.get(field)
+        if found != allowed:
+            why = "needed, and missing" if found is None else "not supported"
+            root.at(field, found).wrong(why, allowed)
+            return None
+    return root.fields(
+        "apiVersion",
+        "kind",
+        "parallelism",
+        "leaderElection",
+        "clientConnection",
+        "enableProfiling",
+        "enableContentionProfiling",
+        "percentageOfNodesToScore",
+        "podInitialBackoffSeconds",
+        "podMaxBackoffSeconds",
+        "profiles",
+        "extenders",
+        "delayCacheUntilActive",
+    )
+
+
+def _profiles(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -> list[Profile]:
+    places = fields.items("profiles") or [fields.place.at("profiles", []).at(0, {})]
+    profiles: list[Profile] = []
+    names: dict[str, str] = {}
+    for place in places:
+        profile = _profile(place, len(places) == 1, catalogue, gates)
+        if profile is None:
+            continue
+        name = profile.scheduler_name
+        if name and name in names:
+            place.at("schedulerName", name).wrong(f"the same name as {names[name]}")
+        names[name] = place.path
+        if profiles:
+            _check_same_queue(profiles[0], profile, place)
+        profiles.append(profile)
+    return profiles
+
+
+def _check_same_queue(first: Profile, profile: Profile, place: Place) -> None:
+    """All profiles share one queue, so they must sort it alike."""
+    sort, first_sort = profile.plugins["queue_sort"], first.plugins["queue_sort"]
+    path = f"{place.path}.plugins.queueSort"
+    if len(sort) != 1 or len(first_sort) != 1:
+        return
+    if sort != first_sort:
+        why = "all profiles must sort the queue by the same plugin"
+        place.reading.complain(path, sort[0].name, why, first_sort[0].name)
+    elif profile.args(sort[0].name) != first.args(sort[0].name):
+        why = "all profiles must give the plugin that sorts the queue the same arguments"
+        place.reading.complain(f"{place.path}.pluginConfig", sort[0].name, why)
+
+
+def _profile(place: Place, only: bool, catalogue: Catalogue, gates: Mapping[str, bool]) -> Profile | None:
+    fields = place.fields("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig")
+    if fields is None:
+        return None
+    if fields.get("schedulerName") is None:
+        name = DEFAULT_SCHEDULER_NAME if only else ""
+        if not only:
+            fields.missing("schedulerName", NO_NAME)
+    else:
+        name = fields.needed_text("schedulerName") or ""
+    plugins = _plugins(place, fields.mapping("plugins"), catalogue, gates)
+    args = _plugin_config(fields, catalogue, gates)
+    for taking_part in sorted({ref.name for refs in plugins.values() for ref in refs}):
+        args.setdefault(taking_part, default_args(taking_part, gates))
+    return Profile(
+        scheduler_name=name,
+        plugins=plugins,
+        plugin_args=args,
+        percentage_of_nodes_to_score=fields.maybe_integer("percentageOfNodesToScore", (0, 100)),
+    )
+
+
+def _plugins(
+    profile: Place, plugins: Place | None, catalogue: Catalogue, gates: Mapping[str, bool]
+) -> dict[str, tuple[PluginRef, ...]]:
+    custom: dict[str, PluginSet] = {}
+    fields = plugins.fields(*POINT_OF_FIELD) if plugins else None
+    faults_before = len(profile.reading.faults)
+    for field, point in POINT_OF_FIELD.items() if fields else ():
+        said = fields.mapping(field) if fields else None
+        if said is not None:
+            custom[point] = _plugin_set(said, point, catalogue)
+    sets = merged(custom, gates)
+    if len(profile.reading.faults) > faults_before:
+        # Half of what was meant is missing: what the rest expands to would only raise more complaints.
+        return expand(sets, catalogue.get, lambda path, value, why, allowed: None, profile.path)
+    return expand(sets, catalogue.get, profile.reading.complain, profile.path)
+
+
+def _plugin_set(place: Place, point: str, catalogue: Catalogue) -> PluginSet:
+    fields = place.fields("enabled", "disabled")
+    if fields is None:
+        return PluginSet()
+    enabled = []
+    for item in fields.items("enabled"):
+        inner = item.fields("name", "weight")
+        name = inner.needed_text("name") if inner else None
+        if inner is None or name is None:
+            continue
+        if name not in catalogue:
+            item.at("name", name).wrong(*unknown_plugin(name, catalogue))
+        weight = inner.integer("weight", 0, (0, INT32[1]))
+        if weight and point not in (MULTI_POINT, "score"):
+            place.reading.warn(inner.path("weight"), weight, "a weight counts only at score and multiPoint")
+        enabled.append(Listed(name, weight, item.path))
+    disabled = []
+    for item in fields.items("disabled"):
+        # Upstream takes a whole plugin here and looks at its name only.
+        inner = item.fields("name", "weight")
+        name = inner.needed_text("name") if inner else None
+        if inner is None or name is None:
+            continue
+        if name != "*" and name not in catalogue and name not in REMOVED:
+            why, allowed = unknown_plugin(name, catalogue)
+            place.reading.warn(inner.path("name"), name, why, f"*, {allowed}")
+        disabled.append(name)
+    return PluginSet(tuple(enabled), frozenset(disabled))
+
+
+def _plugin_config(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -> dict[str, PluginArgs]:
+    args: dict[str, PluginArgs] = {}
+    for item in fields.items("pluginConfig"):
+        inner = item.fields("name", "args")
+        name = inner.needed_text("name") if inner else None
+        if inner is None or name is None:
+            continue
+        if name in args:
+            item.at("name", name).wrong("its arguments are given twice")
+        elif name not in catalogue:
+            item.at("name", name).wrong(*unknown_plugin(name, catalogue))
+        args[name] = read_plugin_args(name, inner.mapping("args"), gates)
+    return args
+
+
+def _with_ignored(profile: Profile, extenders: tuple[Extender, ...]) -> Profile:
+    """What an extender counts in the scheduler's stead, the filter on resources leaves out."""
+    ignored = [one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler]
+    fit = profile.plugin_args.get("NodeResourcesFit")
+    if not ignored or not isinstance(fit, NodeResourcesFitArgs):
+        return profile
+    fit = attrs.evolve(fit, ignored_resources=(*fit.ignored_resources, *ignored))
+    return attrs.evolve(profile, plugin_args={**profile.plugin_args, "NodeResourcesFit": fit})
+
+
+def _leader_election(place: Place | None) -> LeaderElection:
+    fields = place and place.fields(
+        "leaderElect",
+        "leaseDuration",
+        "renewDeadline",
+        "retryPeriod",
+        "resourceLock",
+        "resourceName",
+        "resourceNamespace",
+    )
+    if not fields:
+        return LeaderElection()
+    # Upstream gives each of these its default when it is empty or zero.
+    election = LeaderElection(
+        leader_elect=fields.boolean("leaderElect", True),
+        lease_duration_s=fields.duration_s("leaseDuration", 15.0) or 15.0,
+        renew_deadline_s=fields.duration_s("renewDeadline", 10.0) or 10.0,
+        retry_period_s=fields.duration_s("retryPeriod", 2.0) or 2.0,
+        resource_lock=fields.text("resourceLock", "leases") or "leases",
+        resource_namespace=fields.text("resourceNamespace", "kube-system") or "kube-system",
+        resource_name=fields.text("resourceName", "kube-scheduler") or "kube-scheduler",
+    )
+    if not election.leader_elect:
+        return election
+    complain = fields.place.reading.complain
+    if election.resource_lock != "leases":
+        complain(fields.path("resourceLock"), election.resource_lock, "not supported", "leases")
+    for field, seconds in (
+        ("leaseDuration", election.lease_duration_s),
+        ("renewDeadline", election.renew_deadline_s),
+        ("retryPeriod", election.retry_period_s),
+    ):
+        if seconds < 0:
+            complain(fields.path(field), seconds, "must not be negative")
+    if election.lease_duration_s <= election.renew_deadline_s:
+        complain(fields.path("leaseDuration"), None, "must be longer than renewDeadline")
+    if election.renew_deadline_s <= election.retry_period_s:
+        complain(fields.path("renewDeadline"), None, "must be longer than retryPeriod")
+    return election
+
+
+def _client_connection(place: Place | None) -> ClientConnection:
+    fields = place and place.fields("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst")
+    if not fields:
+        return ClientConnection()
+    default = ClientConnection()
+    return ClientConnection(
+        kubeconfig=fields.text("kubeconfig"),
+        accept_content_types=fields.text("acceptContentTypes"),
+        content_type=fields.text("contentType") or default.content_type,
+        qps=fields.number("qps", default.qps) or default.qps,
+        burst=fields.integer("burst", default.burst, (0, INT32[1])) or default.burst,
+    )

@@ -1,0 +1,196 @@
+"""Changes to a configuration in use: each function gives a new `Config` and leaves the old one as it is.
+
+So a change takes effect when somebody starts to use the new value, and is undone by going back to the old.
+All raise `ConfigErrors` for a change that would leave a configuration that could not have been loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import attrs
+
+from kschedd.config.args import default_args
+from kschedd.config.expansion import FIELD_OF_POINT, unknown_plugin
+from kschedd.config.faults import ConfigError, ConfigErrors
+from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
+from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
+from kschedd.config.plugin_args import read_plugin_args
+from kschedd.config.reading import INT32, INT64, Place, Reading
+
+SOURCE = "change"
+
+
+def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -> Config:
+    """The same, but for the weight of one plugin's score."""
+    profile, path = _found(config, scheduler_name)
+    path = f"{path}.plugins.score"
+    scoring = profile.at("score")
+    if plugin not in (ref.name for ref in scoring):
+        _refuse(path, plugin, "does not score in this profile", ", ".join(ref.name for ref in scoring))
+    if not 1 <= weight <= INT32[1]:
+        _refuse(path, weight, "not a weight", f"1 to {INT32[1]}")
+    refs = tuple(PluginRef(plugin, weight) if ref.name == plugin else ref for ref in scoring)
+    return _with_points(config, profile, {"score": refs})
+
+
+def with_plugin_disabled(
+    config: Config, scheduler_name: str, plugin: str, points: Sequence[str] | None = None
+) -> Config:
+    """The same without a plugin, at some extension points or at all of them."""
+    profile, path = _found(config, scheduler_name)
+    points = EXTENSION_POINTS if points is None else _checked_points(points, path)
+    changed = {
+        point: tuple(ref for ref in profile.at(point) if ref.name != plugin)
+        for point in points
+        if any(ref.name == plugin for ref in profile.at(point))
+    }
+    if not changed:
+        _refuse(f"{path}.plugins", plugin, "takes no part there", ", ".join(profile.names()))
+    return _with_points(config, profile, changed)
+
+
+def with_plugin_enabled(
+    config: Config,
+    scheduler_name: str,
+    plugin: str,
+    points: Sequence[str] | None = None,
+    *,
+    weight: int | None = None,
+    args: Mapping[str, Any] | None = None,
+    catalogue: Catalogue = IN_TREE,
+) -> Config:
+    """The same with a plugin, at some extension points or at all those it has methods for.
+
+    A default plugin comes back to its place in the default order, any other goes last.  Without a weight it
+    gets its default one; without arguments it keeps those it has in this profile.
+    """
+    profile, path = _found(config, scheduler_name)
+    takes_part = catalogue.get(plugin)
+    if takes_part is None:
+        _refuse(f"{path}.plugins", plugin, *unknown_plugin(plugin, catalogue))
+    points = [at for at in EXTENSION_POINTS if at in takes_part] if points is None else points
+    defaults = dict(default_plugins(config.feature_gates))
+    if weight is not None and not 1 <= weight <= INT32[1]:
+        _refuse(f"{path}.plugins.score", weight, "not a weight", f"1 to {INT32[1]}")
+    changed: dict[str, tuple[PluginRef, ...]] = {}
+    for point in _checked_points(points, path):
+        if point not in takes_part:
+            can = ", ".join(FIELD_OF_POINT[at] for at in EXTENSION_POINTS if at in takes_part)
+            _refuse(f"{path}.plugins.{FIELD_OF_POINT[point]}", plugin, "does not take part there", can)
+        refs = profile.at(point)
+        if plugin in (ref.name for ref in refs):
+            continue
+        own = (weight or defaults.get(plugin) or 1) if point == "score" else 0
+        changed[point] = _inserted(refs, PluginRef(plugin, own), list(defaults))
+    if not changed:
+        _refuse(f"{path}.plugins", plugin, "takes part there already")
+    changed_config = _with_points(config, profile, changed)
+    if args is not None:
+        return with_plugin_args(changed_config, scheduler_name, plugin, args)
+    if plugin in profile.plugin_args:
+        return changed_config
+    given = {**profile.plugin_args, plugin: default_args(plugin, config.feature_gates)}
+    enabled, _ = _found(changed_config, scheduler_name)
+    return _replaced(changed_config, enabled, attrs.evolve(enabled, plugin_args=given))
+
+
+def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any]) -> Config:
+    """The same with other arguments for a plugin, written as in a file; nothing is kept of the old ones."""
+    profile, path = _found(config, scheduler_name)
+    if plugin not in profile.names():
+        why = "takes no part in this profile"
+        _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
+    reading = Reading(SOURCE)
+    read = read_plugin_args(
+        plugin, Place(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates
+    )
+    if reading.faults:
+        raise ConfigErrors(tuple(reading.faults))
+    changed = attrs.evolve(profile, plugin_args={**profile.plugin_args, plugin: read})
+    return _checked_queue(_replaced(config, profile, changed))
+
+
+def with_percentage(config: Config, percentage: int | None, scheduler_name: str | None = None) -> Config:
+    """The same with another share of nodes to score, for all profiles without their own or for one profile.
+
+    0 means adaptive; more than 100 means 100; None, for a profile, means the common one.
+    """
+    if percentage is not None and percentage < 0:
+        _refuse("$.percentageOfNodesToScore", percentage, "out of range", "0 (adaptive) to 100")
+    share = None if percentage is None else min(percentage, 100)
+    if scheduler_name is None:
+        return attrs.evolve(config, percentage_of_nodes_to_score=share or 0)
+    profile, _ = _found(config, scheduler_name)
+    return _replaced(config, profile, attrs.evolve(profile, percentage_of_nodes_to_score=share))
+
+
+def with_backoff(config: Config, initial_s: int, max_s: int) -> Config:
+    """The same with other waits after a failed attempt, in seconds."""
+    if not 1 <= initial_s <= INT64[1]:
+        _refuse("$.podInitialBackoffSeconds", initial_s, "out of range", "1 or more")
+    if max_s < initial_s:
+        _refuse("$.podMaxBackoffSeconds", max_s, "less than the initial backoff", f"{initial_s} or more")
+    return attrs.evolve(config, pod_initial_backoff_s=initial_s, pod_max_backoff_s=max_s)
+
+
+def with_parallelism(config: Config, parallelism: int) -> Config:
+    if not 1 <= parallelism <= INT32[1]:
+        _refuse("$.parallelism", parallelism, "out of range", "1 or more")
+    return attrs.evolve(config, parallelism=parallelism)
+
+
+def _found(config: Config, scheduler_name: str) -> tuple[Profile, str]:
+    for number, profile in enumerate(config.profiles):
+        if profile.scheduler_name == scheduler_name:
+            return profile, f"$.profiles[{number}]"
+    names = ", ".join(profile.scheduler_name for profile in config.profiles)
+    _refuse("$.profiles", scheduler_name, "no such profile", names)
+
+
+def _checked_points(points: Sequence[str], path: str) -> Sequence[str]:
+    for point in points:
+        if point not in EXTENSION_POINTS:
+            _refuse(f"{path}.plugins", point, "no such extension point", ", ".join(EXTENSION_POINTS))
+    return points
+
+
+def _inserted(refs: tuple[PluginRef, ...], new: PluginRef, order: list[str]) -> tuple[PluginRef, ...]:
+    """`new` before the first plugin that the default order has after it."""
+    if new.name in order:
+        after = set(order[order.index(new.name) + 1 :])
+        for at, ref in enumerate(refs):
+            if ref.name in after:
+                return (*refs[:at], new, *refs[at:])
+    return (*refs, new)
+
+
+def _with_points(config: Config, profile: Profile, changed: Mapping[str, tuple[PluginRef, ...]]) -> Config:
+    _, path = _found(config, profile.scheduler_name)
+    if len(changed.get("queue_sort", profile.at("queue_sort"))) != 1:
+        names = [ref.name for ref in changed["queue_sort"]]
+        _refuse(f"{path}.plugins.queueSort", names, "exactly one plugin must sort the queue")
+    if not changed.get("bind", profile.at("bind")):
+        _refuse(f"{path}.plugins.bind", None, "at least one plugin must bind")
+    new = attrs.evolve(profile, plugins={**profile.plugins, **changed})
+    return _checked_queue(_replaced(config, profile, new))
+
+
+def _checked_queue(config: Config) -> Config:
+    first = config.profiles[0]
+    for number, profile in enumerate(config.profiles):
+        sort = profile.queue_sort
+        if sort != first.queue_sort or profile.args(sort) != first.args(sort):
+            path = f"$.profiles[{number}].plugins.queueSort"
+            _refuse(path, sort, "all profiles must sort the queue alike", first.queue_sort)
+    return config
+
+
+def _replaced(config: Config, old: Profile, new: Profile) -> Config:
+    profiles = tuple(new if profile is old else profile for profile in config.profiles)
+    return attrs.evolve(config, profiles=profiles)
+
+
+def _refuse(path: str, value: Any, why: str, allowed: str = "") -> NoReturn:
+    raise ConfigErrors((ConfigError(SOURCE, 0, path, value, why, allowed),))

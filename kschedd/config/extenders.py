@@ -1,0 +1,138 @@
+"""Reading and checking the extenders of a configuration.
+
+Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go.
+Differences: an address without http:// or https:// and TLS settings that contradict each other are refused
+here instead of failing at the first call.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from kschedd.api.validation_names import qualified_name
+from kschedd.config.model import Extender, ExtenderTLS, ManagedResource
+from kschedd.config.reading import INT64, Fields, Place
+
+DEFAULT_TIMEOUT_S = 5.0
+
+
+def read_extenders(root: Fields) -> tuple[Extender, ...]:
+    extenders = []
+    managed: set[str] = set()
+    binders = 0
+    for place in root.items("extenders"):
+        extender = _extender(place, managed)
+        if extender is None:
+            continue
+        extenders.append(extender)
+        binders += bool(extender.bind_verb)
+        if extender.bind_verb and binders == 2:
+            place.at("bindVerb", extender.bind_verb).wrong(
+                "only one extender can bind, and one before it does"
+            )
+    return tuple(extenders)
+
+
+def _extender(place: Place, managed: set[str]) -> Extender | None:
+    fields = place.fields(
+        "urlPrefix",
+        "filterVerb",
+        "preemptVerb",
+        "prioritizeVerb",
+        "weight",
+        "bindVerb",
+        "enableHTTPS",
+        "tlsConfig",
+        "httpTimeout",
+        "nodeCacheCapable",
+        "managedResources",
+        "ignorable",
+    )
+    if fields is None:
+        return None
+    url = fields.needed_text("urlPrefix")
+    if url is not None and not url.startswith(("http://", "https://")):
+        place.at("urlPrefix", url).wrong("not an address that can be called", "http://... or https://...")
+    weight = fields.integer("weight", 0, INT64)
+    prioritize = fields.text("prioritizeVerb")
+    if prioritize and weight <= 0:
+        why = "an extender with a prioritizeVerb needs a weight"
+        place.reading.complain(fields.path("weight"), weight, why, "1 or more")
+    timeout = fields.duration_s("httpTimeout", 0.0)
+    if timeout < 0:
+        place.reading.complain(fields.path("httpTimeout"), None, "must not be negative")
+    tls = fields.mapping("tlsConfig")
+    return Extender(
+        url_prefix=url or "",
+        filter_verb=fields.text("filterVerb"),
+        preempt_verb=fields.text("preemptVerb"),
+        prioritize_verb=prioritize,
+        bind_verb=fields.text("bindVerb"),
+        weight=weight,
+        enable_https=fields.boolean("enableHTTPS", False),
+        tls=_tls(tls) if tls else None,
+        http_timeout_s=timeout or DEFAULT_TIMEOUT_S,
+        node_cache_capable=fields.boolean("nodeCacheCapable", False),
+        managed_resources=_managed(fields, managed),
+        ignorable=fields.boolean("ignorable", False),
+    )
+
+
+def _managed(fields: Fields, seen: set[str]) -> tuple[ManagedResource, ...]:
+    resources = []
+    for item in fields.items("managedResources"):
+        inner = item.fields("name", "ignoredByScheduler")
+        name = inner.needed_text("name") if inner else None
+        if inner is None or name is None:
+            continue
+        place = item.at("name", name)
+        wrong = qualified_name(name)
+        for why in wrong:
+            place.wrong(why)
+        if not wrong and not _is_extended(name):
+            place.wrong("not the name of an extended resource", "a name with a domain, as example.com/gpu")
+        if name in seen:
+            place.wrong("another extender, or this one, manages it already")
+        seen.add(name)
+        resources.append(ManagedResource(name, inner.boolean("ignoredByScheduler", False)))
+    return tuple(resources)
+
+
+def _is_extended(name: str) -> bool:
+    """Neither one of Kubernetes' own resources nor a quota of requests (IsExtendedResourceName)."""
+    own = "/" not in name or "kubernetes.io/" in name
+    return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
+
+
+def _tls(place: Place) -> ExtenderTLS | None:
+    fields = place.fields(
+        "insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData"
+    )
+    if fields is None:
+        return None
+    tls = ExtenderTLS(
+        insecure=fields.boolean("insecure", False),
+        server_name=fields.text("serverName"),
+        cert_file=fields.text("certFile"),
+        key_file=fields.text("keyFile"),
+        ca_file=fields.text("caFile"),
+        cert_data=_pem(fields, "certData"),
+        key_data=_pem(fields, "keyData"),
+        ca_data=_pem(fields, "caData"),
+    )
+    if tls.insecure and (tls.ca_file or tls.ca_data):
+        place.reading.complain(fields.path("insecure"), True, "contradicts a caFile or caData")
+    if bool(tls.cert_file or tls.cert_data) != bool(tls.key_file or tls.key_data):
+        place.reading.complain(place.path, None, "a certificate and its key are needed together")
+    return tls
+
+
+def _pem(fields: Fields, name: str) -> bytes:
+    text = fields.text(name)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        # The value itself is not repeated: it may be a key.
+        fields.place.reading.complain(fields.path(name), None, "not base64")
+        return b""
