@@ -1,0 +1,229 @@
+"""Recorded clusters: nodes, and pods with the times at which they came and went, read from two CSV files.
+
+The format is that of the Alibaba cluster-trace-gpu-v2023.
+
+    nodes   sn name, cpu_milli, memory_mib, gpu whole GPUs, model of them
+    pods    name, cpu_milli, memory_mib, num_gpu, gpu_milli thousandths of each GPU, gpu_spec models allowed
+            with `|` between them (empty: any), qos, pod_phase, creation_time, deletion_time and
+            scheduled_time in seconds
+
+They become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
+(which the API server wants as a limit too); model as a node label, gpu_spec as required node affinity on
+it; qos as a pod label. What the trace does not say: pods live in namespace `default`, a node takes 110
+pods, and a pod is gone the moment it is deleted (no grace period), since deletion_time is when it was gone.
+pod_phase and scheduled_time tell what the recorded cluster did; they are read, checked and kept, and decide
+nothing.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from kschedd.api.validation_names import dns_subdomain, label_value
+from kschedd.simulate.tracefile import Record, TraceError, TraceFault, records
+
+Raw = dict[str, Any]
+
+GPU_MILLI = "alibabacloud.com/gpu-milli"
+GPU_MODEL = "alibabacloud.com/gpu-card-model"
+NAMESPACE = "default"
+
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = (
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
+QOS = ("LS", "Burstable", "BE", "Guaranteed")
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+MOST_GPUS = 8
+
+
+@attrs.frozen
+class TracePod:
+    """One line of the pods file."""
+
+    key: str  # "namespace/name"
+    raw: Raw
+    created_s: float
+    deleted_s: float | None  # None: it stays
+    scheduled_s: float | None  # when the recorded cluster placed it; None: never
+    phase: str  # as the trace has it
+
+
+@attrs.frozen
+class TraceEvent:
+    """What happens at a time; a "create" carries the pod."""
+
+    time_s: float
+    action: Literal["create", "delete"]
+    key: str
+    pod: Raw | None = None
+
+
+@attrs.frozen
+class Trace:
+    """Nodes, there from the start, and pods, both in the order of their files."""
+
+    nodes: tuple[Raw, ...]
+    pods: tuple[TracePod, ...]
+
+    def events(self) -> list[TraceEvent]:
+        return events(self.pods)
+
+
+def read_trace(nodes: Path, pods: Path) -> Trace:
+    """Both files. Raises TraceError with every fault of either."""
+    faults: list[TraceFault] = []
+    found_nodes = tuple(_nodes(nodes, faults))
+    found_pods = tuple(_pods(pods, faults))
+    if faults:
+        raise TraceError(tuple(faults))
+    return Trace(found_nodes, found_pods)
+
+
+def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
+    """Everything that happens, in order of time.
+
+    At one instant pods that were there before go first, which makes room; then the new ones come, in the
+    order of the file; then those of them go that the trace deletes in the instant of their creation.
+    """
+    ordered: list[tuple[float, int, int, TraceEvent]] = []
+    for i, pod in enumerate(pods):
+        created, deleted = pod.created_s, pod.deleted_s
+        ordered.append((created, 1, i, TraceEvent(created, "create", pod.key, pod.raw)))
+        if deleted is not None:
+            turn = 0 if deleted > created else 2
+            ordered.append((deleted, turn, i, TraceEvent(deleted, "delete", pod.key)))
+    ordered.sort(key=lambda entry: entry[:3])
+    return [event for _, _, _, event in ordered]
+
+
+def _nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
+    seen: dict[str, int] = {}
+    return [_node(record, seen) for record in records(path, NODE_COLUMNS, faults)]
+
+
+def _node(record: Record, seen: dict[str, int]) -> Raw:
+    name = _name(record, "sn", seen)
+    resources = {
+        "cpu": f"{record.whole('cpu_milli')}m",
+        "memory": f"{record.whole('memory_mib')}Mi",
+        "pods": "110",
+    }
+    if gpus := record.whole("gpu", most=1000):
+        resources[GPU_MILLI] = str(gpus * 1000)
+    labels = {"kubernetes.io/hostname": name}
+    if model := _model(record, "model", record.cells["model"]):
+        labels[GPU_MODEL] = model
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
+    seen: dict[str, int] = {}
+    return [_pod(record, seen) for record in records(path, POD_COLUMNS, faults)]
+
+
+def _pod(record: Record, seen: dict[str, int]) -> TracePod:
+    name = _name(record, "name", seen)
+    cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
+    gpus = record.whole("num_gpu", most=MOST_GPUS)
+    spec = _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
+    created, deleted = record.seconds("creation_time"), record.seconds_or_empty("deletion_time")
+    if created is not None and deleted is not None and deleted < created:
+        allowed = f"must not be before creation_time ({record.cells['creation_time']}); empty: never deleted"
+        record.refuse("deletion_time", allowed)
+    return TracePod(
+        key=f"{NAMESPACE}/{name}",
+        raw={
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": {"qos": record.one_of("qos", QOS)},
+            },
+            "spec": spec,
+        },
+        created_s=created or 0.0,
+        deleted_s=deleted,
+        scheduled_s=record.seconds_or_empty("scheduled_time"),
+        phase=record.one_of("pod_phase", PHASES),
+    )
+
+
+def _name(record: Record, column: str, seen: dict[str, int]) -> str:
+    name = record.cells[column]
+    for fault in dns_subdomain(name):
+        record.refuse(column, fault)
+    if name in seen:
+        record.refuse(column, f"must be unique, line {seen[name]} has it too")
+    seen.setdefault(name, record.line)
+    return name
+
+
+def _share(record: Record, gpus: int) -> int:
+    """Thousandths of each GPU the pod asks for; less than a whole one only where it asks for one."""
+    if gpus == 1:
+        return record.whole("gpu_milli", least=1, most=1000)
+    share = record.whole("gpu_milli", most=1000)
+    if gpus > 1 and share != 1000:
+        record.refuse("gpu_milli", f"must be 1000 where num_gpu is {gpus}: GPUs are shared one at a time")
+    return share
+
+
+def _models(record: Record) -> tuple[str, ...]:
+    spec = record.cells["gpu_spec"]
+    if not spec:
+        return ()
+    models = spec.split("|")
+    if not all(models):
+        record.refuse("gpu_spec", "must be GPU models with | between them, or empty: any")
+    return tuple(dict.fromkeys(_model(record, "gpu_spec", model) for model in models))
+
+
+def _model(record: Record, column: str, model: str) -> str:
+    for fault in label_value(model):
+        record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
+    return model
+
+
+@lru_cache(4096)
+def _spec(cpu_milli: int, memory_mib: int, gpu_milli: int, models: tuple[str, ...]) -> Raw:
+    """Pods that ask for the same share one spec; nobody changes a manifest once it is made."""
+    resources: Raw = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
+    if gpu_milli:
+        resources["requests"][GPU_MILLI] = str(gpu_milli)
+        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
+    spec: Raw = {
+        "containers": [{"name": "task", "image": "registry.k8s.io/pause:3.10", "resources": resources}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    if models:
+        expression = {"key": GPU_MODEL, "operator": "In", "values": list(models)}
+        term = {"matchExpressions": [expression]}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        }
+    return spec

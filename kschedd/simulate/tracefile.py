@@ -1,0 +1,153 @@
+"""Reading the tables of a trace: CSV with a heading, every fault found and none in silence.
+
+A Record is one line with its columns by name. Its methods read a column as something and note a fault where
+it is not that, and return something harmless then, so that reading goes on to the next fault.
+Whoever reads raises TraceError in the end if any were noted. Columns that nobody asks for are passed over.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+_MOST = 10**12
+_WHOLE = re.compile("[0-9]{1,13}")
+_SECONDS = re.compile(r"[0-9]{1,13}(\.[0-9]{1,9})?")
+
+
+@attrs.frozen
+class TraceFault:
+    """One thing wrong with a trace."""
+
+    file: str
+    line: int  # 1-based; 0 if it is the file as a whole
+    column: str  # "" if it is the line as a whole
+    value: str | None  # None if there is none
+    allowed: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        column = f" {self.column}:" if self.column else ""
+        value = "" if self.value is None else f" {_short(self.value)}:"
+        return f"{place}:{column}{value} {self.allowed}"
+
+
+@attrs.define(eq=False)
+class TraceError(KscheddError):
+    """A trace that cannot be used, with all that is wrong with it in the order of its lines."""
+
+    faults: tuple[TraceFault, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.faults))
+
+
+def _short(value: str) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(value)} characters)"
+
+
+@attrs.define
+class Record:
+    """One line of a table."""
+
+    file: str
+    line: int
+    cells: dict[str, str]
+    faults: list[TraceFault]
+
+    def refuse(self, column: str, allowed: str) -> None:
+        self.faults.append(TraceFault(self.file, self.line, column, self.cells[column], allowed))
+
+    def whole(self, column: str, least: int = 0, most: int = _MOST) -> int:
+        """A whole number from `least` to `most`; 0 if it is none."""
+        text = self.cells[column]
+        if _WHOLE.fullmatch(text) and least <= int(text) <= most:
+            return int(text)
+        self.refuse(column, f"must be a whole number, {least} to {most}")
+        return 0
+
+    def seconds(self, column: str) -> float | None:
+        """A time from the start of the trace, None if it is none."""
+        if _SECONDS.fullmatch(self.cells[column]):
+            return float(self.cells[column])
+        self.refuse(column, "must be seconds from the start of the trace, 0 or more")
+        return None
+
+    def seconds_or_empty(self, column: str) -> float | None:
+        """A time from the start of the trace, None where the column is empty."""
+        return self.seconds(column) if self.cells[column] else None
+
+    def one_of(self, column: str, allowed: Collection[str]) -> str:
+        text = self.cells[column]
+        if text not in allowed:
+            self.refuse(column, f"must be one of {', '.join(allowed)}")
+        return text
+
+
+def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[Record]:
+    """The lines of the table that have all its columns; what is wrong with others is added to `faults`."""
+    file = str(path)
+    text = _text(path, faults)
+    if text is None:
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    heading: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as fault:
+            faults.append(TraceFault(file, line, "", None, f"is not CSV: {fault}"))
+            if heading is None:
+                return
+            continue
+        if not cells:
+            continue
+        if heading is None:
+            if wrong := _heading_faults(file, line, cells, columns):
+                faults += wrong
+                return
+            heading = cells
+        elif len(cells) != len(heading):
+            why = f"has {len(cells)} columns, must have {len(heading)} as the heading has"
+            faults.append(TraceFault(file, line, "", None, why))
+        else:
+            yield Record(file, line, dict(zip(heading, cells, strict=True)), faults)
+    if heading is None:
+        faults.append(TraceFault(file, 0, "", None, f"is empty, must have the columns {', '.join(columns)}"))
+
+
+def _text(path: Path, faults: list[TraceFault]) -> str | None:
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        faults.append(TraceFault(str(path), 0, "", None, f"cannot be read: {fault.strerror}"))
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        line = data.count(b"\n", 0, fault.start) + 1
+        faults.append(TraceFault(str(path), line, "", None, f"is not UTF-8: {fault.reason}"))
+        return None
+
+
+def _heading_faults(file: str, line: int, heading: list[str], columns: Collection[str]) -> list[TraceFault]:
+    missing = [
+        TraceFault(file, line, column, None, f"missing; the columns are {', '.join(heading)}")
+        for column in columns
+        if column not in heading
+    ]
+    twice = [
+        TraceFault(file, line, column, None, "stands in the heading more than once")
+        for column in columns
+        if heading.count(column) > 1
+    ]
+    return missing + twice
