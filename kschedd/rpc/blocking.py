@@ -1,0 +1,267 @@
+"""The daemon's socket for programs without Trio: scripts, one-shot verbs, a thread of something else.
+
+    with BlockingClient() as daemon:
+        print(daemon.call("get", kind="Pod", name="web-0"))
+        for change in daemon.subscribe("watch", kind="Pod"):
+            ...
+
+One call at a time, on a plain socket. Not to be shared between threads: give each its own.
+
+Imports no Trio: it is there before Trio would have been loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from kschedd.rpc.asking import ended_by, no_stream, stream_id, wire_params
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
+from kschedd.rpc.paths import path_to_connect
+from kschedd.rpc.protocol import (
+    FROM_DAEMON,
+    NO_MSGID,
+    Connection,
+    Event,
+    Notification,
+    ProtocolFault,
+    Response,
+    encode_notification,
+    encode_request,
+    msgids,
+)
+
+_CHUNK = 256 * 1024
+
+
+class BlockingSubscription:
+    """A stream of the daemon: iterate over it; `close` cancels it. `result` is what the call returned.
+
+    Iteration waits as long as it takes for the next item, stops when the daemon ends the stream, and raises
+    RpcError if it ended for anything but `done` or `cancelled`.
+    """
+
+    def __init__(self, client: BlockingClient, stream: int, result: Any, buffer: int) -> None:
+        self.id = stream
+        self.result = result
+        self._client = client
+        self._buffer = buffer
+        self._items: deque[Any] = deque()
+        self._ended = False
+        self._failure: RpcError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        while not self._items:
+            if self._ended:
+                if self._failure is not None:
+                    raise self._failure
+                raise StopIteration
+            self._client._read_more(None)
+        return self._items.popleft()
+
+    def close(self) -> None:
+        """Cancels the stream; items not yet read are gone."""
+        self._items.clear()
+        if not self._ended:
+            self._end(None)
+            self._client._forget_stream(self.id)
+
+    def _take(self, item: Any) -> None:
+        self._items.append(item)
+        if len(self._items) > self._buffer:
+            self._end(
+                RpcError("too_slow", "items came faster than they were read; resume after the last one read")
+            )
+            self._client._forget_stream(self.id)
+
+    def _end(self, failure: RpcError | None) -> None:
+        self._ended = True
+        self._failure = failure
+
+
+class BlockingClient:
+    """A connection to the daemon at `path` (default: `default_socket_path()`), open until `close`.
+
+    `timeout` is how many seconds a call may take, None for as long as it needs. Raises NoDaemonError if
+    nobody answers there, SocketPathError if the path cannot be used.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, timeout: float | None = None) -> None:
+        where = path_to_connect(path)
+        self.path = str(where)
+        self.timeout = timeout
+        self._connection = Connection(FROM_DAEMON)
+        self._msgids = msgids()
+        self._responses: dict[int, Response] = {}
+        self._subscriptions: dict[int, BlockingSubscription] = {}
+        # A subscription's first items may come in the same chunk as the response that opens it.
+        self._early: deque[Event] = deque()
+        self._opening = False
+        self._lost: Exception | None = None
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.connect(self.path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            self._socket.close()
+            raise NoDaemonError(self.path) from None
+        except OSError as error:
+            self._socket.close()
+            raise SocketPathError(self.path, f"cannot connect: {error.strerror or error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection: the daemon cancels what it still does for it."""
+        if self._lost is None:
+            self._lost = ConnectionLostError(self.path, "this client is closed")
+        self._socket.close()
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """Calls a method with its parameters by position or by name, and returns its result.
+
+        A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
+        what the daemon answered (`timeout` when it has not in time: the daemon may still complete the
+        call), ConnectionLostError if the connection ends first.
+        """
+        return self._ask(method, wire_params(args, named))
+
+    def notify(self, method: str, /, *args: Any, **named: Any) -> None:
+        """Calls a method without an answer: whether it worked is not told."""
+        self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
+
+    def subscribe(
+        self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any
+    ) -> BlockingSubscription:
+        """Calls a method that opens a stream, and returns the stream to iterate over.
+
+        `buffer` is how many items may wait, while other calls are made, before it ends with `too_slow`.
+        """
+        self._opening = True
+        try:
+            result = self._ask(method, wire_params(args, named))
+            stream = stream_id(result)
+            if stream is None:
+                raise no_stream()
+            subscription = self._subscriptions[stream] = BlockingSubscription(self, stream, result, buffer)
+        finally:
+            self._opening = False
+            early, self._early = self._early, deque()
+            for event in early:
+                self._take(event)
+        return subscription
+
+    def _ask(self, method: str, params: list[Any]) -> Any:
+        deadline = self._deadline()
+        msgid = next(self._msgids)
+        # Answers to calls that timed out: nobody will fetch them.
+        self._responses.clear()
+        self._transmit(encode_request(msgid, method, params), deadline)
+        while msgid not in self._responses:
+            try:
+                self._read_more(deadline)
+            except TimeoutError:
+                raise self._too_late(method) from None
+        response = self._responses.pop(msgid)
+        if response.error is not None:
+            raise read_wire_error(response.error)
+        return response.result
+
+    def _transmit(self, message: bytes, deadline: float | None) -> None:
+        if self._lost is not None:
+            raise self._lost
+        try:
+            self._socket.settimeout(_left(deadline))
+            self._socket.sendall(message)
+        except TimeoutError:
+            # Part of a message may be out: nothing more can be said on this connection.
+            self._lose(ConnectionLostError(self.path, "it does not read what is sent to it"))
+        except OSError as error:
+            # It may have said why before it closed.
+            while self._lost is None:
+                try:
+                    self._read_more(time.monotonic() + 1)
+                except TimeoutError:
+                    self._lose(ConnectionLostError(self.path, error.strerror or str(error)))
+            raise self._lost from None
+
+    def _read_more(self, deadline: float | None) -> None:
+        """Waits for the next bytes and takes what they hold. Raises TimeoutError past the deadline."""
+        if self._lost is not None:
+            raise self._lost
+        self._socket.settimeout(_left(deadline))
+        try:
+            data = self._socket.recv(_CHUNK)
+        except TimeoutError:
+            raise
+        except OSError:
+            data = b""
+        for event in self._connection.receive(data) if data else self._connection.receive_eof():
+            self._take(event)
+        if not data:
+            self._lose(ConnectionLostError(self.path, "it closed the connection"))
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
+                self._lose(read_wire_error(error))
+            case Response(msgid=msgid):
+                self._responses[msgid] = event
+            case Notification("stream.item", [int(stream), int(), item]):
+                if (subscription := self._subscriptions.get(stream)) is not None:
+                    subscription._take(item)
+                elif self._opening:
+                    self._early.append(event)
+            case Notification("stream.end", [int(stream), reason]):
+                if (subscription := self._subscriptions.pop(stream, None)) is not None:
+                    subscription._end(ended_by(reason))
+                elif self._opening:
+                    self._early.append(event)
+            case ProtocolFault(why=why, fatal=True):
+                self._lose(
+                    ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}")
+                )
+            case _:
+                pass  # a notification of a newer daemon
+
+    def _forget_stream(self, stream: int) -> None:
+        self._subscriptions.pop(stream, None)
+        if self._lost is None:
+            self._transmit(encode_notification("stream.cancel", [stream]), self._deadline())
+
+    def _lose(self, failure: Exception) -> NoReturn:
+        self._lost = self._lost or failure
+        self._socket.close()
+        raise self._lost
+
+    def _deadline(self) -> float | None:
+        return None if self.timeout is None else time.monotonic() + self.timeout
+
+    def _too_late(self, method: str) -> RpcError:
+        return RpcError("timeout", f"{method}: no answer within {self.timeout:g} s")
+
+
+def _left(deadline: float | None) -> float | None:
+    # Zero would mean "do not wait", which is another error than the one for waiting in vain.
+    return None if deadline is None else max(deadline - time.monotonic(), 0.001)

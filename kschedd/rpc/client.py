@@ -1,0 +1,285 @@
+"""The Python clients of the daemon's socket: `Client` for Trio programs, `BlockingClient` for others.
+
+    async with Client.connect() as daemon:
+        pods = await daemon.call("get", kind="Pod", namespace="default")
+        async with daemon.subscribe("watch", kind="Pod") as changes:
+            async for change in changes:
+                ...
+
+A program that needs no Trio imports `kschedd.rpc.blocking` and starts faster.
+
+`Client` is two tasks around a `Connection`: one sends what callers put in a bounded channel, one reads. The
+reader never waits for a caller: a subscription that is not read fast enough ends with `too_slow` instead of
+holding up the answers to calls.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+import attrs
+import trio
+
+from kschedd.rpc.asking import ended_by, no_stream, stream_id, wire_params
+from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
+from kschedd.rpc.outbox import pump
+from kschedd.rpc.paths import default_socket_path, path_to_connect
+from kschedd.rpc.protocol import (
+    FROM_DAEMON,
+    NO_MSGID,
+    Connection,
+    Event,
+    Notification,
+    ProtocolFault,
+    Response,
+    encode_notification,
+    encode_request,
+    msgids,
+)
+
+__all__ = ["BlockingClient", "Client", "Subscription", "default_socket_path"]
+
+_CHUNK = 256 * 1024
+_OUTBOX = 256
+
+
+class Subscription:
+    """A stream of the daemon: iterate over it. `result` is what the opening call returned.
+
+    Iteration stops when the daemon ends the stream, and raises RpcError if it ended for anything but `done`
+    or `cancelled` (`too_slow`: this side did not keep up), ConnectionLostError if the connection did.
+    """
+
+    def __init__(self, stream: int, result: Any, buffer: int) -> None:
+        self.id = stream
+        self.result = result
+        self._send, self._receive = trio.open_memory_channel[Any](buffer)
+        self._failure: Exception | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._receive.receive()
+        except trio.EndOfChannel:
+            if self._failure is not None:
+                raise self._failure from None
+            raise StopAsyncIteration from None
+
+    def _take(self, item: Any) -> bool:
+        try:
+            self._send.send_nowait(item)
+        except trio.WouldBlock:
+            self._end(
+                RpcError("too_slow", "items came faster than they were read; resume after the last one read")
+            )
+            return False
+        except trio.BrokenResourceError:
+            return False
+        return True
+
+    def _end(self, failure: Exception | None) -> None:
+        self._failure = failure
+        self._send.close()
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    """A call whose response is due."""
+
+    buffer: int | None  # of the subscription it opens, if it opens one
+    done: trio.Event = attrs.field(factory=trio.Event)
+    result: Any = None
+    failure: Exception | None = None
+
+
+class Client:
+    """A connection to the daemon, usable by many tasks at once. Made by `Client.connect`."""
+
+    def __init__(self, stream: trio.abc.Stream, path: str) -> None:
+        self.path = path
+        self._stream = stream
+        self._connection = Connection(FROM_DAEMON)
+        self._msgids = msgids()
+        self._waiting: dict[int, _Waiting] = {}
+        self._abandoned: set[int] = set()
+        self._subscriptions: dict[int, Subscription] = {}
+        self._send, self._outbox = trio.open_memory_channel[bytes](_OUTBOX)
+        self._lost: Exception | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
+        """A client of the daemon at `path` (default: `default_socket_path()`), closed with the block.
+
+        Raises NoDaemonError if nobody answers there, SocketPathError if the path cannot be used.
+        """
+        where = path_to_connect(path)
+        try:
+            stream: trio.abc.Stream = await trio.open_unix_socket(where)
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise NoDaemonError(str(where)) from None
+        except OSError as error:
+            raise SocketPathError(str(where), f"cannot connect: {error.strerror or error}") from error
+        async with cls.over(stream, str(where)) as client:
+            yield client
+
+    @classmethod
+    @asynccontextmanager
+    async def over(cls, stream: trio.abc.Stream, path: str) -> AsyncIterator[Self]:
+        """A client over a stream that is already open; `path` is its name in errors."""
+        failure: BaseException | None = None
+        async with stream:
+            async with trio.open_nursery() as nursery:
+                client = cls(stream, path)
+                nursery.start_soon(client._write)
+                nursery.start_soon(client._read)
+                try:
+                    yield client
+                except (Exception, KeyboardInterrupt) as error:
+                    failure = error  # raised again outside, so that the nursery does not wrap it in a group
+                finally:
+                    client._lose(ConnectionLostError(path, "this client is closed"))
+                    nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """Calls a method with its parameters by position or by name, and returns its result.
+
+        A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
+        what the daemon answered, ConnectionLostError if the connection ends first. Cancelling drops the
+        answer; the daemon still completes the call.
+        """
+        return await self._ask(method, wire_params(args, named), None)
+
+    async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
+        """Calls a method without an answer: whether it worked is not told."""
+        self._check()
+        await self._put(encode_notification(method, wire_params(args, named)))
+
+    @asynccontextmanager
+    async def subscribe(
+        self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any
+    ) -> AsyncIterator[Subscription]:
+        """Calls a method that opens a stream; the block has the stream, its end cancels it.
+
+        `buffer` is how many items may wait to be read before the subscription ends with `too_slow`.
+        """
+        subscription: Subscription = await self._ask(method, wire_params(args, named), buffer)
+        try:
+            yield subscription
+        finally:
+            if self._subscriptions.pop(subscription.id, None) is not None and self._lost is None:
+                with trio.move_on_after(1, shield=True):
+                    await self._put(encode_notification("stream.cancel", [subscription.id]))
+
+    async def _ask(self, method: str, params: list[Any], buffer: int | None) -> Any:
+        self._check()
+        msgid = next(self._msgids)
+        message = encode_request(msgid, method, params)
+        waiting = self._waiting[msgid] = _Waiting(buffer)
+        try:
+            await self._put(message)
+            await waiting.done.wait()
+        finally:
+            self._waiting.pop(msgid, None)
+            if buffer is not None and not waiting.done.is_set():
+                self._abandoned.add(msgid)  # cancelled: a stream it opens has nobody to read it
+        if waiting.failure is not None:
+            raise waiting.failure
+        return waiting.result
+
+    async def _put(self, message: bytes) -> None:
+        try:
+            await self._send.send(message)
+        except trio.BrokenResourceError:
+            # The writer has ended; the reader may still find the reason, and then tells all who wait.
+            pass
+
+    def _check(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+
+    async def _write(self) -> None:
+        try:
+            await pump(self._outbox, self._stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the reader sees it too, after what the daemon last said
+
+    async def _read(self) -> None:
+        while self._lost is None:
+            try:
+                data = await self._stream.receive_some(_CHUNK)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data = b""
+            for event in self._connection.receive(data) if data else self._connection.receive_eof():
+                self._take(event)
+            if not data:
+                self._lose(ConnectionLostError(self.path, "it closed the connection"))
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
+                self._lose(read_wire_error(error))
+            case Response(msgid, error, result):
+                self._settle(msgid, error, result)
+            case Notification("stream.item", [int(stream), int(), item]):
+                subscription = self._subscriptions.get(stream)
+                if subscription is not None and not subscription._take(item):
+                    del self._subscriptions[stream]
+                    self._forget_stream(stream)
+            case Notification("stream.end", [int(stream), reason]):
+                subscription = self._subscriptions.pop(stream, None)
+                if subscription is not None:
+                    subscription._end(ended_by(reason))
+            case ProtocolFault(why=why, fatal=True):
+                self._lose(
+                    ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}")
+                )
+            case _:
+                pass  # a notification of a newer daemon
+
+    def _settle(self, msgid: int, error: Any, result: Any) -> None:
+        waiting = self._waiting.get(msgid)
+        if waiting is None:
+            if msgid in self._abandoned:
+                self._abandoned.discard(msgid)
+                if error is None and (unread := stream_id(result)) is not None:
+                    self._forget_stream(unread)
+            return
+        if error is not None:
+            waiting.failure = read_wire_error(error)
+        elif waiting.buffer is None:
+            waiting.result = result
+        else:
+            # Here and not in the caller: its first items may be in the same chunk as the response.
+            stream = stream_id(result)
+            if stream is None:
+                waiting.failure = no_stream()
+            else:
+                subscription = Subscription(stream, result, waiting.buffer)
+                self._subscriptions[stream] = waiting.result = subscription
+        waiting.done.set()
+
+    def _forget_stream(self, stream: int) -> None:
+        try:
+            self._send.send_nowait(encode_notification("stream.cancel", [stream]))
+        except (trio.WouldBlock, trio.BrokenResourceError):
+            pass  # its items go on being dropped
+
+    def _lose(self, failure: Exception) -> None:
+        if self._lost is not None:
+            return
+        self._lost = failure
+        for waiting in self._waiting.values():
+            waiting.failure = failure
+            waiting.done.set()
+        for subscription in self._subscriptions.values():
+            subscription._end(failure)
+        self._subscriptions.clear()

@@ -1,0 +1,185 @@
+"""What can go wrong between a client and the daemon, and the stable words for it on the wire.
+
+An error travels as a map `{code, message, data?}`. The code is for programs and never changes; the
+message is for people and may; data holds the fields of the error, when it has any.
+
+Talks to nobody; imports no Trio, so that the blocking client starts quickly.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+#: Every code this package itself uses, with its meaning. Errors from other rooms name theirs in `rpc_code`.
+CODES: dict[str, str] = {
+    "already_exists": "an object of that name is there already",
+    "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
+    "cancelled": "the client took back what it had asked for",
+    "conflict": "the object changed in between, or its state does not allow this; read it again and retry",
+    "done": "a stream came to its natural end",
+    "forbidden": "this client may not do that",
+    "internal": "a bug in the daemon: it is logged there with a traceback, and the daemon goes on",
+    "invalid": "the input was understood and is wrong",
+    "not_found": "there is no such object",
+    "protocol_error": "what came is no MessagePack-RPC message; where the next one cannot be made out, the "
+    "connection is closed",
+    "shutting_down": "the daemon is ending",
+    "timeout": "it took longer than was allowed",
+    "too_many": "a limit on streams or clients is reached",
+    "too_slow": "items came faster than they were read; resume from the last one read",
+    "unknown_method": "there is no such method; `data.did_you_mean` has near names",
+}
+
+
+@attrs.define(eq=False)
+class RpcError(KscheddError):
+    """An error as it stands on the wire: what a client gets, and what a handler may raise as it is."""
+
+    code: str
+    message: str
+    data: Any = None
+
+    @property
+    def rpc_code(self) -> str:
+        return self.code
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@attrs.define(eq=False)
+class NoDaemonError(KscheddError):
+    """Nobody answers at the socket."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"no daemon at {self.path}: start one with `kschedd run`"
+
+
+@attrs.define(eq=False)
+class SocketPathError(KscheddError):
+    """A socket path that cannot be used, and what to do about it."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"socket {self.path}: {self.why}"
+
+
+@attrs.define(eq=False)
+class DaemonRunningError(KscheddError):
+    """Another daemon answers at the path this one was to listen on."""
+
+    path: str
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return (
+            f"another daemon answers at {self.path}: stop it first, or give this one a path of its own "
+            "(--socket PATH or $KSCHEDD_SOCKET)"
+        )
+
+
+@attrs.define(eq=False)
+class ConnectionLostError(KscheddError):
+    """The connection ended while an answer was still due."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"lost the daemon at {self.path}: {self.why}"
+
+
+@attrs.define(eq=False)
+class UnknownMethodError(KscheddError):
+    """A method that is not in the table."""
+
+    method: str
+    did_you_mean: tuple[str, ...]
+    rpc_code: ClassVar[str] = "unknown_method"
+
+    def __str__(self) -> str:
+        near = " or ".join(f'"{name}"' for name in self.did_you_mean)
+        hint = f"did you mean {near}?" if near else "`rpc.methods` lists them all"
+        return f'no method "{self.method}"; {hint}'
+
+
+@attrs.frozen
+class ParamFault:
+    """One thing wrong with the parameters of a call."""
+
+    param: str
+    got: str
+    allowed: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.param}: got {self.got}, allowed: {self.allowed}{self.hint}"
+
+
+@attrs.define(eq=False)
+class BadParamsError(KscheddError):
+    """Parameters that do not fit the method, all faults at once."""
+
+    method: str
+    faults: tuple[ParamFault, ...]
+    rpc_code: ClassVar[str] = "bad_params"
+
+    def __str__(self) -> str:
+        return f"{self.method}: " + "; ".join(str(fault) for fault in self.faults)
+
+
+def wire_error(error: KscheddError) -> tuple[str, str, Any]:
+    """Code, message and data (or None) of an error of ours, as they go on the wire."""
+    if isinstance(error, RpcError):
+        return error.code, error.message, error.data
+    data = None
+    if attrs.has(type(error)):
+        data = {field.name: _plain(getattr(error, field.name)) for field in type(error).__attrs_attrs__}
+    return str(getattr(error, "rpc_code", "invalid")), str(error) or type(error).__name__, data
+
+
+def read_wire_error(error: Any) -> RpcError:
+    """The error of a response; other servers may send anything there, so anything is taken."""
+    if isinstance(error, dict) and isinstance(error.get("code"), str):
+        return RpcError(error["code"], str(error.get("message", "")), error.get("data"))
+    return RpcError("internal", str(error), error)
+
+
+def _plain(value: Any) -> Any:
+    """A field's value in types MessagePack has; what has no such form goes as its text."""
+    match value:
+        case None | bool() | float() | bytes():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else str(value)
+        case enum.Enum():
+            return _plain(value.value)
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case os.PathLike() | datetime.datetime():
+            return str(value)
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case Sequence() | set() | frozenset():
+            items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
+            return [_plain(item) for item in items]
+        case _ if attrs.has(type(value)):
+            return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        case _:
+            return str(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}

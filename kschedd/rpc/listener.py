@@ -1,0 +1,123 @@
+"""The daemon's Unix socket as a file: made so that only this user can connect, and removed at the end.
+
+Two daemons that start at once must not take each other's socket for a stale one. So looking, removing and
+binding happen under a lock on the directory, which leaves no lock file behind. The mode is set between bind
+and listen: before listen nobody can connect.
+
+Owns: the socket file while the context is open.  Ends: with the context.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from kschedd.rpc.errors import DaemonRunningError, SocketPathError
+from kschedd.rpc.paths import check_length, prepare_directory
+
+_BACKLOG = 128
+#: How long another daemon that starts in the same directory may take over it.
+_LOCK_PATIENCE_S = 5.0
+
+
+@asynccontextmanager
+async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.SocketListener]:
+    """A listener on a socket file that is there while the context is open.
+
+    Raises DaemonRunningError if somebody answers there, SocketPathError if the path cannot be used.
+    """
+    where = Path(os.path.abspath(path))
+    check_length(where)
+    prepare_directory(where)
+    bound = await _bind(where)
+    made = where.lstat()
+    try:
+        async with trio.SocketListener(trio.socket.from_stdlib_socket(bound)) as listener:
+            yield listener
+    finally:
+        _remove_if_still(where, made)
+
+
+async def _bind(path: Path) -> socket.socket:
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        await _lock(directory, path)
+        _clear_stale(path)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.setblocking(False)
+            listening.bind(os.fspath(path))
+            os.chmod(path, 0o600)
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            listening.close()
+            raise SocketPathError(str(path), f"cannot listen there: {error.strerror}") from error
+        return listening
+    finally:
+        os.close(directory)
+
+
+async def _lock(directory: int, path: Path) -> None:
+    with trio.move_on_after(_LOCK_PATIENCE_S):
+        while True:
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                # A lock has no event to wait for without a thread; this is at start-up, and rare.
+                await trio.sleep(0.05)
+            except OSError as error:
+                # Some network file systems have no locks: then the check has its small race back.
+                if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+                    return
+                raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
+    raise SocketPathError(
+        str(path), f"somebody has kept {path.parent} locked for {_LOCK_PATIENCE_S:g} s; try again"
+    )
+
+
+def _clear_stale(path: Path) -> None:
+    """Removes a socket file that nobody listens on. Raises if it is anything else."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SocketPathError(str(path), f"cannot look at it: {error.strerror}") from error
+    if not stat.S_ISSOCK(found.st_mode):
+        raise SocketPathError(
+            str(path), "there is a file there that is no socket; move it or give another path"
+        )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # Not blocking: a daemon that is stopped with a full backlog is still one.
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            pass
+        except BlockingIOError:
+            raise DaemonRunningError(str(path)) from None
+        except OSError as error:
+            raise SocketPathError(
+                str(path), f"cannot tell whether a daemon runs: {error.strerror}"
+            ) from error
+        else:
+            raise DaemonRunningError(str(path))
+    path.unlink(missing_ok=True)
+
+
+def _remove_if_still(path: Path, made: os.stat_result) -> None:
+    try:
+        now = path.lstat()
+    except OSError:
+        return
+    if (now.st_dev, now.st_ino) == (made.st_dev, made.st_ino):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,92 @@
+"""Where the socket is, and whether that place can be trusted.
+
+The default is `$KSCHEDD_SOCKET`; else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`; else the same file in
+`kschedd-UID` under the directory for temporary files. That last one everybody can write to, so the directory
+must be ours and closed to others, or somebody else could answer in the daemon's place.
+
+Talks to the file system; imports no Trio.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from kschedd.rpc.errors import SocketPathError
+
+SOCKET_NAME = "kschedd.sock"
+VARIABLE = "KSCHEDD_SOCKET"
+
+
+def default_socket_path() -> Path:
+    """Where a daemon listens and a client connects when nobody says otherwise. Touches nothing on disk."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given)
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(runtime) / "kschedd" / SOCKET_NAME
+    return Path(tempfile.gettempdir()) / f"kschedd-{os.getuid()}" / SOCKET_NAME
+
+
+def is_own_directory(path: Path) -> bool:
+    """Whether the socket lies in a directory that we name and make, and so may be strict about."""
+    return not os.environ.get(VARIABLE) and path == default_socket_path()
+
+
+def prepare_directory(path: Path) -> None:
+    """Makes the socket's directory, mode 0700, if it is not there; checks it if it is our own kind.
+
+    A directory that the user chose and that exists is left as it is: the socket's own mode, 0600, protects
+    it. Raises SocketPathError.
+    """
+    directory = path.parent
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if is_own_directory(path):
+            check_directory(path)
+            # The mode given to mkdir is cut by the umask, and an earlier version may have made it wider.
+            directory.chmod(0o700)
+    except OSError as error:
+        raise SocketPathError(str(path), f"its directory cannot be made: {error.strerror}") from error
+
+
+def check_directory(path: Path) -> None:
+    """Raises SocketPathError unless the socket's directory, if there, is a real one of this user's alone."""
+    directory = path.parent
+    try:
+        found = directory.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SocketPathError(str(path), f"cannot look at its directory: {error.strerror}") from error
+    if not stat.S_ISDIR(found.st_mode):
+        raise SocketPathError(str(path), f"{directory} is not a directory; remove it, or set ${VARIABLE}")
+    if found.st_uid != os.geteuid():
+        raise SocketPathError(
+            str(path),
+            f"{directory} belongs to user {found.st_uid}, not to you ({os.geteuid()}); "
+            f"give another path (--socket PATH or ${VARIABLE})",
+        )
+    if found.st_mode & 0o022:
+        raise SocketPathError(
+            str(path), f"others may write to {directory} (mode {found.st_mode & 0o777:04o}); chmod it to 0700"
+        )
+
+
+def check_length(path: Path) -> None:
+    """Raises SocketPathError if the path is longer than the system takes for a socket."""
+    longest = 107
+    size = len(os.fsencode(path))
+    if size > longest:
+        raise SocketPathError(str(path), f"{size} bytes long; a socket's path may have {longest}")
+
+
+def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
+    """The path to connect to, checked as far as it is ours to check. Raises SocketPathError."""
+    chosen = default_socket_path() if path is None else Path(path)
+    check_length(chosen)
+    if is_own_directory(chosen):
+        check_directory(chosen)
+    return chosen

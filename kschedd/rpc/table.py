@@ -1,0 +1,174 @@
+"""The method table: what can be called, with its documentation, and what a handler is given.
+
+A handler is `async (Call) -> result`. What it returns goes out as the result; a KscheddError it raises goes
+out as an error with its `rpc_code`; anything else it raises is a bug, logged and answered `internal`.
+
+A handler that has more to say than one result opens a stream:
+
+    async def watch(call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            async for change in store.watch(call["since"]):
+                await stream.send({"type": change.type, "resourceVersion": change.version})
+        return {"stream": call.open_stream(feed)}
+
+`feed` begins after the response is on its way, waits in `send` while the client reads slowly, is cancelled
+when the client cancels the stream or vanishes, and ends the stream by returning (code `done`) or by raising
+a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and take it
+as a parameter of the method.
+
+Talks to: the session (session.py) through the `Desk` it implements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from kschedd.rpc.errors import UnknownMethodError
+from kschedd.rpc.params import Param, near
+
+
+class Stream(Protocol):
+    """An open stream, as its feed sees it."""
+
+    @property
+    def id(self) -> int: ...
+
+    async def send(self, item: Any) -> None:
+        """Sends one item; waits while the client reads slowly."""
+
+    async def send_many(self, items: Sequence[Any]) -> None:
+        """Sends items in one go: cheaper than one by one."""
+
+
+Feed = Callable[[Stream], Awaitable[None]]
+
+
+class Desk(Protocol):
+    """What one client's session does for the calls of that client."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]: ...
+
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
+
+    def cancel_stream(self, stream_id: int) -> bool: ...
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call of a method: its parameters, checked and complete, and its client."""
+
+    method: str
+    args: dict[str, Any]
+    client: str  # for logs: "client 3 (pid 4711, uid 1000)"
+    desk: Desk
+    _open: Callable[[Feed], int]
+
+    def __getitem__(self, param: str) -> Any:
+        return self.args[param]
+
+    def open_stream(self, feed: Feed) -> int:
+        """The id of a new stream that `feed` fills. The result must be a map that has it as `stream`.
+
+        Raises RpcError `too_many` when this client has as many as it may, `bad_params` in a notification.
+        """
+        return self._open(feed)
+
+
+def _documented(_instance: Any, _attribute: Any, value: str) -> None:
+    assert value, "a method without a word of documentation"
+
+
+@attrs.frozen
+class Method:
+    """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown."""
+
+    name: str
+    handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
+    params: tuple[Param, ...] = ()
+    doc: str = attrs.field(default="", validator=_documented)
+    returns: str = ""
+    items: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        names = [param.name for param in self.params]
+        assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
+
+
+def method_table(methods: Iterable[Method]) -> dict[str, Method]:
+    """The table of these methods and the built-in ones, in that order."""
+    table: dict[str, Method] = {}
+    for method in (*methods, *BUILT_IN):
+        assert method.name not in table, f"two methods are called {method.name}"
+        table[method.name] = method
+    return table
+
+
+def find_method(table: Mapping[str, Method], name: str) -> Method:
+    """The method of that name. Raises UnknownMethodError with what may have been meant."""
+    method = table.get(name)
+    if method is None:
+        raise UnknownMethodError(name[:100], near(name, table))
+    return method
+
+
+def describe(method: Method) -> dict[str, Any]:
+    """One method as `rpc.methods` gives it."""
+    params = []
+    for param in method.params:
+        entry: dict[str, Any] = {
+            "name": param.name,
+            "type": param.type,
+            "required": param.required,
+            "doc": param.doc,
+        }
+        if not param.required:
+            entry["default"] = param.default
+        if param.choices:
+            entry["choices"] = list(param.choices)
+        params.append(entry)
+    entry = {"name": method.name, "doc": method.doc, "params": params, "returns": method.returns}
+    if method.items:
+        entry["items"] = method.items
+    return entry
+
+
+async def _methods(call: Call) -> list[dict[str, Any]]:
+    return [describe(method) for method in call.desk.methods.values()]
+
+
+async def _ping(call: Call) -> dict[str, Any]:
+    return {"pong": True, **call.desk.identity}
+
+
+async def _cancel(call: Call) -> dict[str, Any]:
+    return {"cancelled": call.desk.cancel_stream(call["stream"])}
+
+
+BUILT_IN: tuple[Method, ...] = (
+    Method(
+        "rpc.methods",
+        _methods,
+        doc="Every method of this daemon, for programs that write clients or complete names.",
+        returns="An array of maps `{name, doc, params: [{name, type, required, doc, default?, choices?}], "
+        "returns, items?}`.",
+    ),
+    Method(
+        "rpc.ping",
+        _ping,
+        doc="Answers at once: shows that the daemon lives and which one it is.",
+        returns="A map with `pong: true` and what the daemon says of itself.",
+    ),
+    Method(
+        "stream.cancel",
+        _cancel,
+        (Param("stream", "integer", doc="the id that the opening call returned"),),
+        doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items that were "
+        "on their way may come before it. May be sent as a notification.",
+        returns="A map with `cancelled`: false if there is no such stream (any more).",
+    ),
+)
