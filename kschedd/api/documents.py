@@ -1,0 +1,406 @@
+"""Documents: what YAML and JSON text says, document by document, and on which line each part of it stands.
+
+Plain YAML scalars mean what they mean to kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes`
+and `y` are booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text.  A
+number that is whole is an int, as it would be after the trip through JSON.
+A stream is cut at `---` before anything is parsed, so that one broken document leaves the others alone.
+Refused: deep nesting, documents that grow by their aliases, equal keys in one mapping, NaN and infinity.
+Never raises for what the text holds: a `Document` has a value or faults.  Owns nothing.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+import yaml
+
+DEEPEST: Final = 100
+"""Levels of nesting; a pod's affinity takes 12."""
+
+MOST_ALIASED: Final = 100_000
+"""Values that the aliases of one document may stand for together."""
+
+Path = tuple[str | int, ...]
+
+_SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_CONTENT: Final = re.compile(r"^(?!\s*(#|%|$)).", re.MULTILINE)
+_TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
+_FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
+_NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
+_WORDS: Final[dict[str, bool | None]] = {
+    **dict.fromkeys(_TRUE, True),
+    **dict.fromkeys(_FALSE, False),
+    **dict.fromkeys(_NULL, None),
+}
+_INTEGER: Final = re.compile(
+    r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII
+)
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_NUMERIC: Final = frozenset("+-.0123456789")
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", "null", "timestamp"))
+
+
+@attrs.frozen
+class Fault:
+    """What is wrong in a document, and where.  `line` is 1-based, in the whole text."""
+
+    line: int
+    path: Path
+    value: object
+    why: str
+
+
+@attrs.define(eq=False, slots=False)
+class Document:
+    """One document of a text: its value, or the faults that leave it without one."""
+
+    text: str
+    first_line: int  # of `text` in the whole, 1-based
+    value: Any = None
+    faults: tuple[Fault, ...] = ()
+
+    def line_of(self, path: Path) -> int:
+        """The line on which the value at `path` stands, or the part of the path nearest to it."""
+        node = self._root
+        if node is None:
+            return self.first_line
+        line = node.start_mark.line
+        for step in path:
+            found = None
+            if isinstance(node, yaml.MappingNode):
+                found = next(((k, v) for k, v in node.value if k.value == step), None)
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                found = (node.value[step], node.value[step])
+            if found is None:
+                break
+            line, node = found[0].start_mark.line, found[1]
+        return self.first_line + int(line)
+
+    @cached_property
+    def _root(self) -> yaml.Node | None:
+        try:
+            root: yaml.Node | None = yaml.compose(self.text, yaml.CSafeLoader)
+        except (yaml.YAMLError, RecursionError):
+            return None  # JSON that is no YAML: its first line must do
+        return root
+
+
+class _Faulty(Exception):
+    def __init__(self, line: int, path: Path, value: object, why: str) -> None:
+        self.fault = (line, path, value, why)
+
+
+def read_documents(text: str) -> Iterator[Document]:
+    """The documents of `text`, empty ones left out."""
+    start = 0
+    line = 1
+    cuts = [*(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
+    for cut, after in cuts:
+        chunk = text[start:cut]
+        if _CONTENT.search(chunk):
+            if chunk.lstrip()[:1] in ("{", "["):
+                yield from _read_json(chunk, line)
+            else:
+                yield from _read_yaml(chunk, line)
+        line += text.count("\n", start, after)
+        start = after
+
+
+def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
+    try:
+        loader = yaml.CSafeLoader(text)
+    except yaml.YAMLError as error:
+        yield Document(text, first_line, faults=(_yaml_fault(error, first_line),))
+        return
+    try:
+        loader.get_event()  # the start of the stream
+        while not isinstance(loader.get_event(), yaml.StreamEndEvent):
+            builder = _Builder(loader)
+            value = builder.build()
+            loader.get_event()  # the end of the document
+            faults = tuple(
+                Fault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults
+            )
+            if faults or value is not None:
+                yield Document(text, first_line, None if faults else value, faults)
+    except yaml.YAMLError as error:
+        yield Document(text, first_line, faults=(_yaml_fault(error, first_line),))
+    except _Faulty as stop:
+        line, path, shown, why = stop.fault
+        yield Document(text, first_line, faults=(Fault(first_line + line, path, shown, why),))
+    finally:
+        loader.dispose()
+
+
+def _yaml_fault(error: yaml.YAMLError, first_line: int) -> Fault:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        why = ", ".join(filter(None, (error.problem, error.context))) or "not YAML"
+        return Fault(first_line + (mark.line if mark else 0), (), None, f"not YAML: {why}")
+    if isinstance(error, yaml.reader.ReaderError):
+        return Fault(first_line, (), None, f"not YAML: {error.reason} ({error.character!r})")
+    return Fault(first_line, (), None, "not YAML")
+
+
+_ABSENT: Final = object()
+
+
+class _Builder:
+    """One document, built from the parser's events without recursion."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._aliased = 0
+        self.faults: list[tuple[int, Path, object, str]] = []
+
+    def build(self) -> Any:
+        # A frame is [container, key or _ABSENT, anchor, size, keys seen so far or None]; size counts values.
+        get_event = self._loader.get_event
+        frames: list[list[Any]] = []
+        while True:
+            event = get_event()
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                value = self._scalar(event, frames)
+                anchor, size = event.anchor, 1
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                if len(frames) >= DEEPEST:
+                    raise _Faulty(event.start_mark.line, (), None, f"nested more than {DEEPEST} levels deep")
+                if event.tag is not None and event.tag not in (f"{_TAG}map", f"{_TAG}seq"):
+                    raise _Faulty(
+                        event.start_mark.line, _path(frames), event.tag, "this tag is not supported"
+                    )
+                mapping = kind is yaml.MappingStartEvent
+                frames.append([{} if mapping else [], _ABSENT, event.anchor, 1, set() if mapping else None])
+                continue
+            elif kind is yaml.AliasEvent:
+                value, size = self._alias(event, frames)
+                anchor = None
+            else:  # the end of a mapping or sequence
+                value, _, anchor, size, _ = frames.pop()
+            if anchor is not None:
+                self._anchors[anchor] = (value, size)
+            if not frames:
+                return value
+            frame = frames[-1]
+            frame[3] += size
+            if frame[4] is None:
+                frame[0].append(value)
+            elif frame[1] is _ABSENT:
+                frame[1] = self._key(value, event, frames)
+            else:
+                self._store(frame, value, event, frames)
+
+    def _key(self, value: Any, event: Any, frames: list[list[Any]]) -> str:
+        if type(value) is str:
+            if value == "<<" and type(event) is yaml.ScalarEvent and event.implicit[0]:
+                return _MERGE
+            key = value
+        elif type(value) is bool:
+            key = "true" if value else "false"
+        elif type(value) in (int, float):
+            key = str(value)
+        else:
+            raise _Faulty(event.start_mark.line, _path(frames), None, "a key must be text")
+        frame = frames[-1]
+        if key in frame[4]:
+            why = f'the key "{key[:63]}" stands twice in this mapping'
+            self.faults.append((event.start_mark.line, (*_path(frames[:-1], whole=True), key), None, why))
+        frame[4].add(key)
+        return key
+
+    def _store(self, frame: list[Any], value: Any, event: Any, frames: list[list[Any]]) -> None:
+        container, key = frame[0], frame[1]
+        frame[1] = _ABSENT
+        if key is not _MERGE:
+            container[key] = value
+            return
+        for merged in value if type(value) is list else [value]:
+            if type(merged) is not dict:
+                raise _Faulty(
+                    event.start_mark.line, _path(frames), None, "<< takes a mapping or a list of them"
+                )
+            for name, item in merged.items():
+                container.setdefault(name, item)
+
+    def _alias(self, event: Any, frames: list[list[Any]]) -> tuple[Any, int]:
+        found = self._anchors.get(event.anchor)
+        if found is None:
+            inside = any(frame[2] == event.anchor for frame in frames)
+            why = "the anchor holds itself" if inside else "there is no such anchor"
+            raise _Faulty(event.start_mark.line, _path(frames), f"*{event.anchor}", why)
+        self._aliased += found[1]
+        if self._aliased > MOST_ALIASED:
+            why = f"the aliases of this document stand for more than {MOST_ALIASED} values"
+            raise _Faulty(event.start_mark.line, _path(frames), f"*{event.anchor}", why)
+        return found
+
+    def _scalar(self, event: Any, frames: list[list[Any]]) -> Any:
+        text: str = event.value
+        tag = event.tag
+        if tag is None:
+            if not event.implicit[0]:
+                return text
+            tag = ""
+        elif tag == f"{_TAG}str" or tag == "!":
+            return text
+        elif tag not in _PLAIN_TAGS:
+            raise _Faulty(event.start_mark.line, _path(frames), tag, "this tag is not supported")
+        try:
+            return plain_scalar(text)
+        except ValueError as wrong:
+            raise _Faulty(event.start_mark.line, _path(frames), text, str(wrong)) from None
+
+
+_MERGE: Final = "<<merge>>"
+
+
+def _path(frames: list[list[Any]], *, whole: bool = False) -> Path:
+    """Where the builder stands: the open keys and indices."""
+    steps: list[str | int] = []
+    for frame in frames:
+        if frame[4] is None:
+            steps.append(len(frame[0]))
+        elif frame[1] is not _ABSENT:
+            steps.append(frame[1])
+    return tuple(steps)
+
+
+def plain_scalar(text: str) -> str | int | float | bool | None:
+    """What an unquoted YAML scalar means to kubectl.  Raises ValueError for what JSON cannot hold."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMERIC or len(text) > 400:
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError("numbers must be finite")
+    plain = text.replace("_", "") if "_" in text else text
+    if match := _INTEGER.fullmatch(plain):
+        sign, hexadecimal, binary, octal, decimal = match.groups()
+        number = (
+            int(decimal)
+            if decimal
+            else int(hexadecimal, 16)
+            if hexadecimal
+            else int(binary, 2)
+            if binary
+            else int(octal, 8)
+        )
+        return _as_json(-number if sign == "-" else number)
+    if _FLOAT.fullmatch(plain):
+        return _as_json(float(plain))
+    return text
+
+
+def _as_json(number: int | float) -> int | float:
+    """The number as it is after the trip through JSON: 2.0 is 2, and what fits no 64 bits is a float."""
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise ValueError("numbers must be finite")
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    return number if -(2**63) <= number < 2**64 else float(number)
+
+
+def _read_json(text: str, first_line: int) -> Iterator[Document]:
+    """A stream of JSON values.  What is no JSON may still be YAML in flow style."""
+    position = 0
+    while (position := _past_space(text, position)) < len(text):
+        line = first_line + text.count("\n", 0, position)
+        twice: list[str] = []
+        try:
+            value, end = _decoder(twice).raw_decode(text, position)
+            if _too_deep(value):
+                raise RecursionError
+        except (ValueError, RecursionError) as error:
+            if position == 0 or not text[:position].strip():
+                documents = list(_read_yaml(text, first_line))
+                if documents and not any(document.faults for document in documents):
+                    yield from documents
+                    return
+            at, why = line, f"nested more than {DEEPEST} levels deep"
+            if isinstance(error, json.JSONDecodeError):
+                at, why = first_line + error.lineno - 1, f"not JSON: {error.msg} at column {error.colno}"
+            elif isinstance(error, ValueError):
+                why = f"not JSON: {error}"
+            resume = re.compile(r"^[{\[]", re.MULTILINE).search(
+                text, max(position + 1, getattr(error, "pos", 0))
+            )
+            end = resume.start() if resume else len(text)
+            yield Document(text[position:end], line, faults=(Fault(at, (), None, why),))
+            position = end
+            continue
+        document = Document(text[position:end], line, value)
+        if twice:
+            faults = []
+            for key in dict.fromkeys(twice):
+                why = f'the key "{key[:63]}" stands twice in one object'
+                faults.append(Fault(_second_line(document, key), (), None, why))
+            document.value, document.faults = None, tuple(faults)
+        yield document
+        position = end
+
+
+def _past_space(text: str, position: int) -> int:
+    match = re.compile(r"\s*").match(text, position)
+    return match.end() if match else position
+
+
+def _decoder(twice: list[str]) -> json.JSONDecoder:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = dict(items)
+        if len(mapping) != len(items):
+            seen: set[str] = set()
+            for key, _ in items:
+                if key in seen:
+                    twice.append(key)
+                seen.add(key)
+        return mapping
+
+    def refuse(word: str) -> Any:
+        raise ValueError(f"{word}: numbers must be finite")
+
+    def number(text: str) -> int | float:
+        return _as_json(int(text) if len(text) < 400 else float(text))
+
+    return json.JSONDecoder(
+        object_pairs_hook=pairs,
+        parse_constant=refuse,
+        parse_float=lambda t: _as_json(float(t)),
+        parse_int=number,
+    )
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) is dict or type(item) is list
+        ]
+    return bool(level)
+
+
+def _second_line(document: Document, key: str) -> int:
+    """The line on which `key` stands for the second time in one mapping."""
+    waiting = [document._root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            seen = [name for name, _ in node.value if name.value == key]
+            if len(seen) > 1:
+                return document.first_line + int(seen[1].start_mark.line)
+            waiting += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+    return document.first_line

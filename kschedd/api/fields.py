@@ -1,0 +1,83 @@
+"""Field errors: what is wrong with one field of an object, in the API server's words.
+
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go).
+`why` is the whole sentence after the path, so that `path: why` reads as upstream prints it.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kschedd.api.quantity import shown
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
+
+
+@attrs.frozen
+class FieldError:
+    """One fault of one field."""
+
+    path: str  # spec.containers[0].resources.requests.cpu
+    value: object
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}" if self.path else self.why
+
+
+def invalid(path: str, value: object, rule: str) -> FieldError:
+    return FieldError(
+        path, value, f"Invalid value: {shown(value)}: {rule}" if rule else f"Invalid value: {shown(value)}"
+    )
+
+
+def required(path: str, rule: str = "") -> FieldError:
+    return FieldError(path, None, f"Required value: {rule}" if rule else "Required value")
+
+
+def forbidden(path: str, rule: str) -> FieldError:
+    return FieldError(path, None, f"Forbidden: {rule}")
+
+
+def duplicate(path: str, value: object) -> FieldError:
+    return FieldError(path, value, f"Duplicate value: {shown(value)}")
+
+
+def not_found(path: str, value: object) -> FieldError:
+    return FieldError(path, value, f"Not found: {shown(value)}")
+
+
+def unsupported(path: str, value: object, allowed: Iterable[str]) -> FieldError:
+    supported = ", ".join(f'"{word}"' for word in allowed)
+    return FieldError(path, value, f"Unsupported value: {shown(value)}: supported values: {supported}")
+
+
+def too_many(path: str, count: int, most: int) -> FieldError:
+    return FieldError(path, count, f"Too many: {count}: must have at most {most} items")
+
+
+def child(path: str, key: object) -> str:
+    """The path of a key under `path`; keys that are no plain word stand in brackets."""
+    text = str(key)
+    if not path:
+        return text
+    return f"{path}.{text}" if _NAME.fullmatch(text) else f"{path}[{text}]"
+
+
+def steps(path: str) -> tuple[str | int, ...]:
+    """The keys and indices that a path names, from the root."""
+    return tuple(
+        int(index) if index else key if key is not None and not index else (name or key or "")
+        for index, key, name in ((m.group(1), m.group(2), m.group(3)) for m in _STEP.finditer(path))
+    )
+
+
+def path_text(parts: Iterable[str | int]) -> str:
+    """The other way round."""
+    path = ""
+    for part in parts:
+        path = f"{path}[{part}]" if isinstance(part, int) else child(path, part)
+    return path

@@ -1,0 +1,179 @@
+"""Manifests: objects as people hand them in, in files, folders or text, each with the lines it stands on.
+
+YAML and JSON, several documents in one, `kind: List` and typed lists such as kubectl prints.  One bad
+document never spoils the others: reading gives the objects that could be read and an error for each fault
+found, with file, line and field path.  What an object should hold is for `validation` to say.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.documents import Document, read_documents
+from kschedd.api.documents import Path as Steps
+from kschedd.api.fields import FieldError, path_text, steps
+from kschedd.api.quantity import shown
+from kschedd.errors import KscheddError
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+_DEEPEST_LIST: Final = 5
+
+
+@attrs.define(eq=False)
+class ManifestError(KscheddError):
+    """A fault in what was handed in."""
+
+    file: str
+    line: int  # 1-based; 0 where the file itself is at fault
+    path: str  # "" where the document itself is at fault
+    value: object
+    why: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.path}: {self.why}" if self.path else f"{where}: {self.why}"
+
+
+@attrs.frozen(eq=False)
+class Manifest:
+    """One object as handed in."""
+
+    raw: dict[str, Any]
+    source: str
+    _document: Document = attrs.field(repr=False)
+    _root: Steps = ()  # where in the document the object is
+
+    @property
+    def line(self) -> int:
+        return self.locate("")
+
+    def locate(self, path: str) -> int:
+        """The line of the field at `path`, or of the part of it that is there."""
+        return self._document.line_of(self._root + steps(path))
+
+    def error(self, fault: FieldError) -> ManifestError:
+        """The fault with the place it was written at."""
+        return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)
+
+
+@attrs.frozen
+class Reading:
+    """What reading gave: the objects in order, and the faults in order."""
+
+    manifests: tuple[Manifest, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+
+    def __add__(self, other: "Reading") -> "Reading":
+        return Reading(self.manifests + other.manifests, self.errors + other.errors)
+
+
+def read_text(text: str, source: str) -> Reading:
+    """The objects in `text`; `source` is what errors call it."""
+    manifests: list[Manifest] = []
+    errors: list[ManifestError] = []
+    for document in read_documents(text.removeprefix("\ufeff")):
+        for fault in document.faults:
+            errors.append(ManifestError(source, fault.line, path_text(fault.path), fault.value, fault.why))
+        if not document.faults:
+            _unfold(document.value, (), document, source, manifests, errors)
+    return Reading(tuple(manifests), tuple(errors))
+
+
+def read_bytes(data: bytes, source: str) -> Reading:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        line = data.count(b"\n", 0, wrong.start) + 1
+        why = f"not UTF-8 text: byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
+        return Reading(errors=(ManifestError(source, line, "", None, why),))
+    return read_text(text, source)
+
+
+def read_paths(paths: Iterable[str | os.PathLike[str]]) -> Reading:
+    """The objects in files, and in the .yaml, .yml and .json files of folders and the folders within them."""
+    manifests: list[Manifest] = []
+    errors: list[ManifestError] = []
+    for path in paths:
+        for reading in _read_path(Path(path)):
+            manifests += reading.manifests
+            errors += reading.errors
+    return Reading(tuple(manifests), tuple(errors))
+
+
+def _read_path(path: Path) -> Iterator[Reading]:
+    try:
+        files = sorted(_files(path)) if path.is_dir() else [path]
+        if not files:
+            yield Reading(
+                errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),)
+            )
+    except OSError as wrong:
+        yield Reading(errors=(_unreadable(path, wrong),))
+        return
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as wrong:
+            yield Reading(errors=(_unreadable(file, wrong),))
+            continue
+        yield read_bytes(data, str(file))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for where, _, names in os.walk(folder):
+        yield from (Path(where, name) for name in names if name.endswith(SUFFIXES))
+
+
+def _unreadable(file: Path, wrong: OSError) -> ManifestError:
+    return ManifestError(str(file), 0, "", None, f"cannot be read: {wrong.strerror or wrong}")
+
+
+def _unfold(
+    value: Any,
+    root: Steps,
+    document: Document,
+    source: str,
+    found: list[Manifest],
+    errors: list[ManifestError],
+) -> None:
+    """The object, or the objects of a list, that `value` holds."""
+
+    def refuse(path: Steps, culprit: object, why: str) -> None:
+        at = document.line_of(root + path)
+        errors.append(ManifestError(source, at, path_text(root + path), culprit, why))
+
+    if not isinstance(value, dict):
+        refuse((), value, f"{shown(value)}: an object is a mapping with apiVersion and kind")
+        return
+    complete = True
+    for field in ("apiVersion", "kind"):
+        text = value.get(field)
+        if not isinstance(text, str) or not text:
+            why = "Required value" if text is None else f"Invalid value: {shown(text)}: must be text"
+            refuse((field,), text, why)
+            complete = False
+    if not complete:
+        return
+    kind = value["kind"]
+    if not kind.endswith("List") or "items" not in value:
+        if kind == "List":
+            return
+        found.append(Manifest(value, source, document, root))
+        return
+    items = value["items"]
+    if items is None:
+        return
+    if not isinstance(items, list):
+        refuse(("items",), items, f"Invalid value: {shown(items)}: must be a list")
+        return
+    if len(root) >= 2 * _DEEPEST_LIST:
+        refuse(("items",), None, f"lists within lists, more than {_DEEPEST_LIST} deep")
+        return
+    for index, item in enumerate(items):
+        if kind != "List" and isinstance(item, dict) and "kind" not in item:
+            # A typed list names the kind once for all its items.
+            item = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List"), **item}
+        _unfold(item, (*root, "items", index), document, source, found, errors)
