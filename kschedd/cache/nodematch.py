@@ -1,0 +1,144 @@
+"""Node selectors over columns: which rows a pod's nodeSelector and required node affinity allow.
+
+A requirement looks at the numbers of its label column, never at a node's own labels: In and NotIn look up the
+few numbers they name, Gt and Lt compare the column's values once and remember them as integers. A term that
+could not be parsed matches no row; who wants to tell its faults reads `NodeSelector.problems`.
+
+Asked by NodeAffinity and PodTopologySpread, on the whole table or a what-if copy; it owns nothing but the
+integers of columns, which go with their columns.
+Shapes: results are bool, one a row asked about (`rows` None: one for each row of the table, nodes or not).
+Source: Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
+"""
+
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kschedd.api.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GT,
+    IN,
+    NODE_NAME,
+    NOT_IN,
+    FieldRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    integer,
+)
+from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable, Rows
+
+_integers: WeakKeyDictionary[LabelColumn, tuple[Ints, Bools]] = WeakKeyDictionary()
+
+
+def matching_rows(
+    table: NodeTable, node_selector: Mapping[str, str], required: NodeSelector | None, rows: Rows | None
+) -> Bools:
+    """Whether each row meets both the nodeSelector and, if there is one, the required node affinity."""
+    met: Bools | None = None
+    for key, value in node_selector.items():
+        holds = _equal(table.label(key), value, rows)
+        met = holds if met is None else met & holds
+    if required is not None:
+        holds = selected_rows(table, required, rows)
+        met = holds if met is None else met & holds
+    return _constant(table, rows, True) if met is None else met
+
+
+def selected_rows(table: NodeTable, selector: NodeSelector, rows: Rows | None) -> Bools:
+    """Whether each row meets one of the selector's terms."""
+    met: Bools | None = None
+    for term in selector.terms:
+        holds = term_rows(table, term, rows)
+        met = holds if met is None else met | holds
+    return _constant(table, rows, False) if met is None else met
+
+
+def term_rows(table: NodeTable, term: NodeSelectorTerm, rows: Rows | None) -> Bools:
+    """Whether each row meets all of the term; none does if the term is empty or has problems."""
+    if term.problems or term.empty:
+        return _constant(table, rows, False)
+    met: Bools | None = None
+    for requirement in term.match_expressions:
+        holds = requirement_rows(table, requirement, rows)
+        met = holds if met is None else met & holds
+    for field in term.match_fields:
+        holds = _field_rows(table, field, rows)
+        met = holds if met is None else met & holds
+    assert met is not None, "a term that is not empty states something"
+    return met
+
+
+def requirement_rows(table: NodeTable, requirement: Requirement, rows: Rows | None) -> Bools:
+    """Whether each row's label meets the requirement; NotIn and DoesNotExist hold without one."""
+    column = table.label(requirement.key)
+    operator = requirement.operator
+    if operator == EXISTS:
+        return _ids(column, rows) >= 0
+    if operator == DOES_NOT_EXIST:
+        return _ids(column, rows) < 0
+    if operator in (IN, NOT_IN):
+        holds = _among(column, requirement.values, rows)
+        return holds if operator == IN else ~holds
+    if requirement.number is None:
+        return _constant(table, rows, False)
+    numbers, readable = _numbers(column)
+    accepted = np.zeros(len(column.values) + 1, dtype=np.bool_)
+    compared = numbers > requirement.number if operator == GT else numbers < requirement.number
+    accepted[:-1] = readable & compared
+    return _looked_up(accepted, column, rows)
+
+
+def _ids(column: LabelColumn, rows: Rows | None) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return column.ids if rows is None else column.ids[rows]
+
+
+def _looked_up(accepted: Bools, column: LabelColumn, rows: Rows | None) -> Bools:
+    """`accepted` by value number; its last entry is for rows without the label."""
+    holds: Bools = accepted[_ids(column, rows)]
+    return holds
+
+
+def _equal(column: LabelColumn, value: str, rows: Rows | None) -> Bools:
+    number = column.numbers.get(value, -2)  # -2: no node has this value
+    return _ids(column, rows) == number
+
+
+def _among(column: LabelColumn, values: tuple[str, ...], rows: Rows | None) -> Bools:
+    if len(values) == 1:
+        return _equal(column, values[0], rows)
+    accepted = np.zeros(len(column.values) + 1, dtype=np.bool_)
+    for value in values:
+        number = column.numbers.get(value)
+        if number is not None:
+            accepted[number] = True
+    return _looked_up(accepted, column, rows)
+
+
+def _field_rows(table: NodeTable, field: FieldRequirement, rows: Rows | None) -> Bools:
+    if field.key != NODE_NAME:
+        return _constant(table, rows, field.matches(""))
+    row = table.row_of.get(field.value, -1)
+    chosen = np.arange(table.capacity) if rows is None else rows
+    return chosen == row if field.operator == IN else chosen != row
+
+
+def _numbers(column: LabelColumn) -> tuple[Ints, Bools]:
+    """The column's values as integers, and whether each one is one."""
+    known = _integers.get(column)
+    done = 0 if known is None else len(known[0])
+    if known is None or done < len(column.values):
+        read = [integer(value) for value in column.values[done:]]
+        numbers = np.array([number or 0 for number in read], dtype=np.int64)
+        readable = np.array([number is not None for number in read], dtype=np.bool_)
+        if known is not None:
+            numbers = np.concatenate((known[0], numbers))
+            readable = np.concatenate((known[1], readable))
+        known = _integers[column] = (numbers, readable)
+    return known
+
+
+def _constant(table: NodeTable, rows: Rows | None, value: bool) -> Bools:
+    return np.full(table.capacity if rows is None else len(rows), value, dtype=np.bool_)
