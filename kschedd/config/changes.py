@@ -103,9 +103,7 @@ def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Map
         why = "takes no part in this profile"
         _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
     reading = Reading(SOURCE)
-    read = read_plugin_args(
-        plugin, Place(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates
-    )
+    read = read_plugin_args(plugin, Place(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates)
     if reading.faults:
         raise ConfigErrors(tuple(reading.faults))
     changed = attrs.evolve(profile, plugin_args={**profile.plugin_args, plugin: read})

@@ -76,9 +76,7 @@ def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
     """The user's sets laid over the defaults, which are all in MultiPoint."""
     defaults = PluginSet(tuple(Listed(name, weight) for name, weight in default_plugins(gates)))
     return {
-        point: _merged_set(
-            defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID)
-        )
+        point: _merged_set(defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID))
         for point in FIELD_OF_POINT
     }
 
@@ -133,16 +131,12 @@ def expand(
                     spread.append(one.name)
         names = [name for name in own if name in overridden] + spread
         names += [name for name in own if name not in overridden]
-        points[point] = tuple(
-            PluginRef(name, weights.get(name, 1) if point == "score" else 0) for name in names
-        )
+        points[point] = tuple(PluginRef(name, weights.get(name, 1) if point == "score" else 0) for name in names)
     for one in twice.values():
         complain(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
     total = sum(ref.weight for ref in points["score"]) * MAX_NODE_SCORE
     if total > MAX_TOTAL_SCORE:
-        complain(
-            f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", ""
-        )
+        complain(f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", "")
     _check_needed(points, complain, profile_path)
     return points
 
@@ -167,9 +161,7 @@ def _own_plugins(
     return own
 
 
-def _score_weights(
-    listed: tuple[Listed, ...], implements: Callable[[str], frozenset[str] | None]
-) -> dict[str, int]:
+def _score_weights(listed: tuple[Listed, ...], implements: Callable[[str], frozenset[str] | None]) -> dict[str, int]:
     """The weight of each plugin that scores: what `score` says goes before what MultiPoint says; 0 is 1."""
     weights: dict[str, int] = {}
     for one in listed:

@@ -28,9 +28,7 @@ def read_extenders(root: Fields) -> tuple[Extender, ...]:
         extenders.append(extender)
         binders += bool(extender.bind_verb)
         if extender.bind_verb and binders == 2:
-            place.at("bindVerb", extender.bind_verb).wrong(
-                "only one extender can bind, and one before it does"
-            )
+            place.at("bindVerb", extender.bind_verb).wrong("only one extender can bind, and one before it does")
     return tuple(extenders)
 
 
@@ -106,9 +104,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _tls(place: Place) -> ExtenderTLS | None:
-    fields = place.fields(
-        "insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData"
-    )
+    fields = place.fields("insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData")
     if fields is None:
         return None
     tls = ExtenderTLS(

@@ -38,9 +38,7 @@ LOCKED = frozenset({"SchedulerQueueingHints", "NodeInclusionPolicyInPodTopologyS
 """Gates of finished features, which v1.34 no longer lets anybody turn off."""
 
 
-def feature_gates(
-    overrides: Mapping[str, bool] | None = None, source: str = "feature gates"
-) -> dict[str, bool]:
+def feature_gates(overrides: Mapping[str, bool] | None = None, source: str = "feature gates") -> dict[str, bool]:
     """Every gate with its state; raises `ConfigErrors` for one that does not exist or cannot be changed."""
     faults = []
     for name, state in (overrides or {}).items():

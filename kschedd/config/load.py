@@ -72,9 +72,7 @@ def config_from_raw(
     return _config(raw, Reading(source), catalogue, all_gates(feature_gates))
 
 
-def default_config(
-    *, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None
-) -> Config:
+def default_config(*, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None) -> Config:
     """What kube-scheduler v1.34 runs with when nobody tells it anything."""
     raw = {"apiVersion": API_VERSION, "kind": KIND}
     return config_from_raw(raw, catalogue=catalogue, feature_gates=feature_gates)

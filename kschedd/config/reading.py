@@ -124,9 +124,7 @@ class Place:
         if text is None or text in options:
             return text
         close = difflib.get_close_matches(text, options, n=1)
-        self.wrong(
-            "not one of the values" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(options)
-        )
+        self.wrong("not one of the values" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(options))
         return None
 
 

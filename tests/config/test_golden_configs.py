@@ -1,0 +1,40 @@
+"""Every configuration that kube-scheduler itself accepted in the golden cases is accepted here, too."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from kschedd.config.load import config_from_raw
+
+GOLDEN = Path(__file__).parents[3] / "shared" / "conformance"
+
+
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases are not here")
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.jsonl.gz")), ids=lambda path: str(path.name))
+def test_golden_configs_load(path: Path) -> None:
+    seen: set[str] = set()
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            case = json.loads(line)
+            text = json.dumps(case["config"])
+            gates = case.get("feature_gates", {})
+            if text in seen and not gates:
+                continue
+            seen.add(text)
+            config = config_from_raw(case["config"], feature_gates=gates)
+            if "want" in case and case["config"] is not None and case["want"].get("scores"):
+                profile = config.profile(case["pod"]["spec"].get("schedulerName", "default-scheduler"))
+                assert profile is not None, case["id"]
+                scored = set(case["want"]["scores"])
+                assert scored <= {ref.name for ref in profile.at("score")}, case["id"]
+                _check_weights(case["want"], {name: profile.weight(name) for name in scored}, case["id"])
+
+
+def _check_weights(want: dict[str, dict[str, dict[str, int]]], weights: dict[str, int], case: str) -> None:
+    """What upstream multiplied by is a weight of ours: a weighted score is a multiple of it, 100 at most."""
+    for name, weight in weights.items():
+        for score in want["scores"][name].values():
+            assert score % weight == 0, (case, name)
+            assert score <= 100 * weight, (case, name)

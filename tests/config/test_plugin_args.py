@@ -1,0 +1,263 @@
+"""Arguments of the in-tree plugins: defaults, what is read, what is refused."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.config.args import (
+    CAPACITY_SHAPE,
+    SYSTEM_CONSTRAINTS,
+    DefaultConstraint,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    RawArgs,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+    VolumeBindingArgs,
+)
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.load import config_from_raw, default_config
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def args_of(plugin: str, args: Any, **gates: bool) -> PluginArgs:
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
+    }
+    return config_from_raw(raw, feature_gates=gates).profiles[0].args(plugin)
+
+
+def test_defaults_are_those_of_1_34() -> None:
+    both = (ResourceWeight("cpu", 1), ResourceWeight("memory", 1))
+    given = default_config().profiles[0].plugin_args
+    assert {name: args for name, args in given.items() if args != RawArgs()} == {
+        "NodeResourcesFit": NodeResourcesFitArgs((), (), ScoringStrategy("LeastAllocated", both)),
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(both),
+        "NodeAffinity": NodeAffinityArgs(None),
+        "PodTopologySpread": PodTopologySpreadArgs((), "System"),
+        "InterPodAffinity": InterPodAffinityArgs(1, False),
+        "DefaultPreemption": DefaultPreemptionArgs(10, 100),
+        "VolumeBinding": VolumeBindingArgs(600, ()),
+        "DynamicResources": DynamicResourcesArgs(10.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("plugin", "args", "read"),
+    [
+        pytest.param(
+            "NodeResourcesFit",
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "NodeResourcesFitArgs",
+                "ignoredResources": ["example.com/a"],
+                "ignoredResourceGroups": ["example.org"],
+                "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 0}]},
+            },
+            NodeResourcesFitArgs(
+                ("example.com/a",),
+                ("example.org",),
+                ScoringStrategy("MostAllocated", (ResourceWeight("cpu", 1),)),
+            ),
+            id="weight-0-means-1",
+        ),
+        pytest.param(
+            "NodeResourcesFit",
+            {
+                "scoringStrategy": {
+                    "type": "RequestedToCapacityRatio",
+                    "resources": [{"name": "memory", "weight": 100}, {"name": "example.com/gpu"}],
+                    "requestedToCapacityRatio": {
+                        "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+                    },
+                }
+            },
+            NodeResourcesFitArgs(
+                scoring_strategy=ScoringStrategy(
+                    "RequestedToCapacityRatio",
+                    (ResourceWeight("memory", 100), ResourceWeight("example.com/gpu")),
+                    (ShapePoint(0, 10), ShapePoint(100, 0)),
+                )
+            ),
+            id="shape",
+        ),
+        pytest.param(
+            "NodeResourcesBalancedAllocation",
+            {"resources": []},
+            NodeResourcesBalancedAllocationArgs(),
+            id="no-resources-mean-cpu-and-memory",
+        ),
+        pytest.param(
+            "PodTopologySpread",
+            {
+                "defaultingType": "List",
+                "defaultConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+            },
+            PodTopologySpreadArgs((DefaultConstraint(2, "zone", "DoNotSchedule"),), "List"),
+            id="constraints-of-ones-own",
+        ),
+        pytest.param(
+            "InterPodAffinity",
+            {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
+            InterPodAffinityArgs(0, True),
+            id="hard-weight-0-stays-0",
+        ),
+        pytest.param(
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 0},
+            DefaultPreemptionArgs(0, 100),
+            id="share-0-stays-0",
+        ),
+        pytest.param("VolumeBinding", {"bindTimeoutSeconds": 0}, VolumeBindingArgs(0), id="no-waiting"),
+        pytest.param("DynamicResources", {"filterTimeout": "1.5s"}, DynamicResourcesArgs(1.5), id="timeout"),
+    ],
+)
+def test_read(plugin: str, args: Any, read: PluginArgs) -> None:
+    assert args_of(plugin, args) == read
+
+
+def test_system_means_the_two_built_in_constraints_and_list_those_given() -> None:
+    assert PodTopologySpreadArgs().constraints == SYSTEM_CONSTRAINTS
+    assert [(one.max_skew, one.topology_key, one.when_unsatisfiable) for one in SYSTEM_CONSTRAINTS] == [
+        (3, "kubernetes.io/hostname", "ScheduleAnyway"),
+        (5, "topology.kubernetes.io/zone", "ScheduleAnyway"),
+    ]
+    assert PodTopologySpreadArgs((), "List").constraints == ()
+
+
+def test_added_affinity_is_kept_as_written() -> None:
+    affinity = {
+        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]},
+        PREFERRED: [
+            {
+                "weight": 3,
+                "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+            }
+        ],
+    }
+    assert args_of("NodeAffinity", {"addedAffinity": affinity}) == NodeAffinityArgs(affinity)
+
+
+def test_the_capacity_gate_brings_a_shape() -> None:
+    assert args_of("VolumeBinding", {}, StorageCapacityScoring=True) == VolumeBindingArgs(600, CAPACITY_SHAPE)
+    own = {"shape": [{"utilization": 50, "score": 5}]}
+    read = args_of("VolumeBinding", own, StorageCapacityScoring=True)
+    assert read == VolumeBindingArgs(600, (ShapePoint(50, 5),))
+
+
+def ratio(*points: tuple[int, int]) -> dict[str, Any]:
+    shape = [{"utilization": utilization, "score": score} for utilization, score in points]
+    strategy = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": shape}}
+    return {"scoringStrategy": strategy}
+
+
+def constraints(*given: dict[str, Any], kind: str = "List") -> dict[str, Any]:
+    whole = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    return {"defaultingType": kind, "defaultConstraints": [{**whole, **one} for one in given]}
+
+
+def required(**expression: Any) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": "a", **expression}]}
+    return {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+EXPRESSION = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "args", "refusal"),
+    [
+        ("NodeResourcesFit", {"kind": "FitArgs"}, "kind: not the kind of this plugin's arguments"),
+        ("NodeResourcesFit", {"scoringStrategi": {}}, "scoringStrategi: no such field"),
+        ("NodeResourcesFit", {"scoringStrategy": {}}, "scoringStrategy.type: needed, and missing"),
+        ("NodeResourcesFit", {"ignoredResourceGroups": ["a.b/c"]}, "ignoredResourceGroups[0]: the name of"),
+        ("NodeResourcesFit", {"ignoredResources": ["-a"]}, "ignoredResources[0]: name part must consist of"),
+        ("NodeResourcesFit", ratio(), "scoringStrategy.requestedToCapacityRatio.shape: needs at least one"),
+        (
+            "NodeResourcesFit",
+            ratio((10, 1), (10, 2)),
+            "scoringStrategy.requestedToCapacityRatio.shape[1].utilization: must be larger",
+        ),
+        (
+            "NodeResourcesFit",
+            ratio((0, 0), (101, 2)),
+            "scoringStrategy.requestedToCapacityRatio.shape[1].utilization: out of range",
+        ),
+        (
+            "NodeResourcesFit",
+            ratio((0, 11)),
+            "scoringStrategy.requestedToCapacityRatio.shape[0].score: out of range",
+        ),
+        (
+            "NodeResourcesFit",
+            {"scoringStrategy": {"type": "RequestedToCapacityRatio"}},
+            "scoringStrategy.requestedToCapacityRatio: needed by the type",
+        ),
+        (
+            "NodeResourcesBalancedAllocation",
+            {"resources": [{"name": "cpu", "weight": 2}]},
+            "resources[0].weight: out of range",
+        ),
+        (
+            "NodeResourcesBalancedAllocation",
+            {"resources": [{"name": "cpu"}, {"name": "cpu"}]},
+            "resources[1].name: given twice",
+        ),
+        ("PodTopologySpread", {"defaultingType": "Lst"}, "defaultingType: not one of the values; did you"),
+        ("PodTopologySpread", constraints({}, kind="System"), "defaultingType: constraints of one's own"),
+        ("PodTopologySpread", constraints({}, {"maxSkew": 2}), "defaultConstraints[1]: the same topologyKey"),
+        ("PodTopologySpread", constraints({"maxSkew": 0}), "defaultConstraints[0].maxSkew: out of range"),
+        ("PodTopologySpread", constraints({"maxSkew": None}), "defaultConstraints[0].maxSkew: needed"),
+        (
+            "PodTopologySpread",
+            constraints({"topologyKey": ""}),
+            "defaultConstraints[0].topologyKey: must not",
+        ),
+        (
+            "PodTopologySpread",
+            constraints({"labelSelector": {}}),
+            "defaultConstraints[0].labelSelector: a default constraint has no selector",
+        ),
+        ("InterPodAffinity", {"hardPodAffinityWeight": 101}, "hardPodAffinityWeight: out of range"),
+        ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage: out of"),
+        (
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
+            "minCandidateNodesPercentage: minCandidateNodesPercentage and minCandidateNodesAbsolute must not",
+        ),
+        ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds: out of range"),
+        ("VolumeBinding", {"shape": []}, "shape: a shape needs the feature gate StorageCapacityScoring"),
+        ("DynamicResources", {"filterTimeout": "-1s"}, "filterTimeout: must not be negative"),
+        ("DynamicResources", {"filterTimeout": 10}, "filterTimeout: must be text, not a whole number"),
+        ("NodeAffinity", required(operator="Near"), f"{EXPRESSION}.operator: not one of the values"),
+        ("NodeAffinity", required(operator="In"), f"{EXPRESSION}.values: the operator In needs values"),
+        ("NodeAffinity", required(operator="Exists", values=["x"]), f"{EXPRESSION}.values: the operator"),
+        (
+            "NodeAffinity",
+            required(operator="Gt", values=["x"]),
+            f"{EXPRESSION}.values: the operator Gt needs",
+        ),
+        ("NodeAffinity", required(operator="In", values=["-x"]), f"{EXPRESSION}.values[0]: a valid label"),
+        (
+            "NodeAffinity",
+            {"addedAffinity": {PREFERRED: [{"weight": 1, "preference": {"matchFields": [{}]}}]}},
+            f"addedAffinity.{PREFERRED}[0].preference.matchFields[0].key: needed, and missing",
+        ),
+    ],
+)
+def test_refused(plugin: str, args: Any, refusal: str) -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        args_of(plugin, args)
+    error = refused.value.errors[0]
+    assert f"{error.path}: {error.why}".startswith(f"$.profiles[0].pluginConfig[0].args.{refusal}")

@@ -1,0 +1,86 @@
+"""The configurations to copy under `profiles/` load, and do what their comments say."""
+
+from pathlib import Path
+
+import pytest
+
+from kschedd.config.args import (
+    DefaultPreemptionArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    ResourceWeight,
+    ShapePoint,
+)
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import default_config, load_config
+from kschedd.config.model import Config
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+WITH_GANG = {**IN_TREE, "Gang": frozenset({"permit"})}
+
+
+def loaded(name: str) -> Config:
+    return load_config((PROFILES / name).read_text(), name, catalogue=WITH_GANG)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(PROFILES.glob("*.yaml")) if "kubescheduler.config.k8s.io/v1\n" in path.read_text()],
+    ids=lambda path: str(path.name),
+)
+def test_each_loads_without_a_warning_and_says_what_it_is_for(path: Path) -> None:
+    assert loaded(path.name).warnings == ()
+    assert path.read_text().startswith("# ")
+
+
+def test_default_is_the_default() -> None:
+    assert loaded("default.yaml") == default_config()
+
+
+def test_bin_packing_prefers_full_nodes() -> None:
+    profile = loaded("bin-packing.yaml").profiles[0]
+    fit = profile.args("NodeResourcesFit")
+    assert isinstance(fit, NodeResourcesFitArgs)
+    assert fit.scoring_strategy.type == "MostAllocated"
+    assert profile.weight("NodeResourcesFit") == 10
+    assert profile.weight("NodeResourcesBalancedAllocation") == 0
+
+
+def test_spreading_spreads_what_says_nothing() -> None:
+    profile = loaded("spreading.yaml").profiles[0]
+    args = profile.args("PodTopologySpread")
+    assert isinstance(args, PodTopologySpreadArgs)
+    assert [(one.topology_key, one.when_unsatisfiable) for one in args.constraints] == [
+        ("topology.kubernetes.io/zone", "DoNotSchedule"),
+        ("kubernetes.io/hostname", "ScheduleAnyway"),
+    ]
+    assert profile.weight("PodTopologySpread") == 10
+
+
+def test_low_latency_looks_at_little() -> None:
+    config = loaded("low-latency.yaml")
+    assert config.percentage_of_nodes_to_score == 5
+    assert {ref.name for ref in config.profiles[0].at("score")} == {
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+    }
+    assert config.profiles[0].args("DefaultPreemption") == DefaultPreemptionArgs(2, 20)
+
+
+def test_gang_needs_its_plugin() -> None:
+    assert [ref.name for ref in loaded("gang.yaml").profiles[0].at("permit")] == ["Gang"]
+    with pytest.raises(ConfigErrors, match="Gang"):
+        load_config((PROFILES / "gang.yaml").read_text(), "gang.yaml")
+
+
+def test_multi_has_two_schedulers_on_one_queue() -> None:
+    config = loaded("multi.yaml")
+    assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler", "batch-scheduler"]
+    batch = config.profiles[1]
+    assert [ref.name for ref in batch.at("post_filter")] == ["DynamicResources"]
+    fit = batch.args("NodeResourcesFit")
+    assert isinstance(fit, NodeResourcesFitArgs)
+    assert fit.scoring_strategy.resources == (ResourceWeight("cpu", 2), ResourceWeight("memory", 1))
+    assert fit.scoring_strategy.shape == (ShapePoint(0, 0), ShapePoint(80, 10), ShapePoint(100, 5))
