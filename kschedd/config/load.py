@@ -56,7 +56,7 @@ def load_config(
     `source` is what messages call the file.  `catalogue` has the plugins there are, in-tree ones included.
     """
     document = read_document(text, source)
-    return _config(document.value, Reading(source, document.lines), catalogue, all_gates(feature_gates))
+    return _config(document.value, Reading(source, document), catalogue, all_gates(feature_gates))
 
 
 def config_from_raw(

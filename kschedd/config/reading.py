@@ -13,8 +13,9 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.documents import Document
 from kschedd.config.faults import ConfigError
-from kschedd.config.source import child_path
+from kschedd.config.source import child_path, line_in
 
 INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
@@ -28,7 +29,8 @@ class Reading:
     """One configuration being read, and what was found wrong or odd in it so far."""
 
     source: str
-    lines: Mapping[str, int] = attrs.field(factory=dict)
+    document: Document | None = None
+    """The text it came from, if it came from text."""
     faults: list[ConfigError] = attrs.field(factory=list)
     warnings: list[ConfigError] = attrs.field(factory=list)
 
@@ -40,12 +42,7 @@ class Reading:
 
     def line(self, path: str) -> int:
         """Where `path` stands, or what is around it if it is missing; 0 if there is no text."""
-        while path not in self.lines:
-            cut = max(path.rfind("."), path.rfind("["))
-            if cut <= 0:
-                return self.lines.get("$", 0)
-            path = path[:cut]
-        return self.lines[path]
+        return line_in(self.document, path) if self.document else 0
 
 
 @attrs.frozen

@@ -204,7 +204,11 @@ def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
         pytest.param("", "0 $: there is no configuration in it", id="empty"),
         pytest.param("# only words\n---\n", "0 $: there is no configuration in it", id="only-a-comment"),
         pytest.param("- a\n- b\n", "1 $: a configuration is a mapping", id="a-list"),
-        pytest.param("a: [1\nb: 2\n", "2 $: not valid YAML: did not find expected ',' or ']'", id="no-yaml"),
+        pytest.param(
+            "a: [1\nb: 2\n",
+            "2 $: not YAML: did not find expected ',' or ']', while parsing a flow sequence",
+            id="no-yaml",
+        ),
         pytest.param(HEAD + "---\n" + HEAD, "4 $: more than one document, where one is expected", id="two"),
         pytest.param("kind: KubeSchedulerConfiguration\n", "1 $.apiVersion: needed, and missing", id="no-version"),
         pytest.param(
@@ -214,12 +218,12 @@ def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
         ),
         pytest.param(
             HEAD + "parallelism: 1\nparallelism: 2\n",
-            "4 $.parallelism: given twice, first on line 3",
+            '4 $.parallelism: the key "parallelism" stands twice in this mapping',
             id="a-key-twice",
         ),
         pytest.param(
             HEAD + "parallelism: !!python/object:os.system x\n",
-            "3 $.parallelism: must be a whole number, not text",
+            "3 $.parallelism: this tag is not supported",
             id="a-tag-makes-nothing",
         ),
     ],
@@ -230,8 +234,9 @@ def test_what_is_no_configuration_is_refused(text: str, refusal: str) -> None:
 
 def test_aliases_that_never_end_are_refused() -> None:
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-    assert all("too deep or too large" in fault for fault in refusals("a: &a [*a]\n"))
-    assert any("too deep or too large" in fault for fault in refusals("a0: &a0 [x]\n" + laughs))
+    assert refusals("a: &a [*a]\n") == ["1 $.a[0]: the anchor holds itself"]
+    (fault,) = refusals("a0: &a0 [x]\n" + laughs)
+    assert "aliases of this document stand for more than" in fault
 
 
 @pytest.mark.parametrize(
