@@ -1,0 +1,64 @@
+"""The Binding subresource: what giving a pod its node changes, and when it is refused.
+
+Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
+Raises: Conflict and Invalid, in the API server's words.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.store.errors import Conflict, Invalid
+from kschedd.store.intake import typed_pod
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@lru_cache(256)
+def _newborn_bound(qos: str, at: str) -> Raw:
+    """The status of a pod that was bound straight after it was made; pods bound in one second share it."""
+    return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
+
+
+@lru_cache(64)
+def _scheduled(at: str) -> Raw:
+    return {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+
+
+def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
+    """Raise what the API server answers when this pod cannot be given this node."""
+    if not node_name:
+        raise Invalid("Binding", pod.name, ("target.name: Required value",))
+    if uid and uid != pod.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
+        raise Conflict("Pod", pod.name, why)
+    why = ""
+    if pod.deletion_timestamp:
+        why = f"pod {pod.name} is being deleted, cannot be assigned to a host"
+    elif pod.node_name:
+        why = f'pod {pod.name} is already assigned to node "{pod.node_name}"'
+    elif pod.pod_spec.scheduling_gates:
+        why = f"pod {pod.name} has non-empty .spec.schedulingGates"
+    if why:
+        raise Conflict("Pod", pod.name, why, "binding")
+
+
+def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
+    """The pod once it has the node: nodeName, PodScheduled=True, and no nomination any more."""
+    raw = pod.raw
+    status = raw.get("status") or _NOTHING
+    if len(status) == 2 and status.get("phase") == "Pending" and "qosClass" in status:
+        new_status = _newborn_bound(status["qosClass"], at)
+    else:
+        conditions = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+        kept = {name: value for name, value in status.items() if name != "nominatedNodeName"}
+        new_status = {**kept, "conditions": [_scheduled(at), *conditions]}
+    stored = {
+        **raw,
+        "metadata": {**raw["metadata"], "resourceVersion": str(version)},
+        "spec": {**raw["spec"], "nodeName": node_name},
+        "status": new_status,
+    }
+    return typed_pod(stored, pod.shape, node_name)

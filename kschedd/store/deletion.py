@@ -1,0 +1,67 @@
+"""Deletion: at once, or marked now and finished later by whoever was asked to wait for it.
+
+A pod that has a node and still runs gets its grace period and stays until its kubelet deletes it with grace 0; an
+object with finalizers stays until the last of them is taken away; a namespace stays until it is empty.
+Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
+(CheckGracefulDelete), pkg/registry/core/namespace.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.store.times import seconds, stamp
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+_FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+
+
+def grace_of(obj: Object, asked: int | None) -> int:
+    """How many seconds this object gets to end itself."""
+    if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
+        return 0
+    grace = asked if asked is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
+    if grace is None:
+        return 0
+    return int(grace) if grace >= 0 else 1
+
+
+def marked(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
+    """The object marked as being deleted, or None if it goes at once. What is marked already may come back as it is."""
+    raw = obj.raw
+    meta = dict(obj.metadata)
+    finalizers = list(meta.get("finalizers") or ())
+    wanted = _FINALIZER.get(propagation)
+    if wanted is not None and wanted not in finalizers:
+        finalizers.append(wanted)
+        meta["finalizers"] = finalizers
+    grace = grace_of(obj, asked)
+    if "deletionTimestamp" in meta:
+        before = meta.get("deletionGracePeriodSeconds") or 0
+        if asked is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
+            grace = before
+        if grace < before:
+            # The end moves forward, counted from when the deletion began.
+            began = seconds(meta["deletionTimestamp"]) - before
+            meta["deletionTimestamp"] = stamp(max(now, began) + grace if grace == 0 else began + grace)
+            meta["deletionGracePeriodSeconds"] = grace
+    else:
+        meta["deletionTimestamp"] = stamp(now + grace)
+        meta["deletionGracePeriodSeconds"] = grace
+    changed: dict[str, Any] = {**raw, "metadata": meta}
+    if obj.kind == "Namespace":
+        changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}
+    return None if finished(changed) else changed
+
+
+def finished(raw: Raw) -> bool:
+    """Whether nothing keeps this object any more, once its deletion was asked for."""
+    meta = raw.get("metadata") or {}
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    if raw.get("kind") == "Namespace" and (raw.get("spec") or {}).get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")

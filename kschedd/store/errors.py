@@ -1,0 +1,113 @@
+"""What the store answers when it will not do something, in the API server's words.
+
+Each class is one reason a caller would react to differently; `rpc_code` is that reason on the wire.
+Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
+"""
+
+from typing import ClassVar
+
+import attrs
+
+from kschedd.api.kinds import BY_NAME, lookup
+from kschedd.errors import KscheddError
+
+
+def resource_of(kind: str) -> str:
+    """What errors call a kind: `pods`, `deployments.apps`."""
+    known = BY_NAME.get(kind) or lookup(kind)
+    return f"{known.plural}.{known.group}" if known.known and known.group else known.plural
+
+
+def _kind_with_group(kind: str) -> str:
+    known = BY_NAME.get(kind)
+    return f"{kind}.{known.group}" if known is not None and known.group else kind
+
+
+class ApiError(KscheddError):
+    """A request that the store refuses."""
+
+    rpc_code: ClassVar[str] = "refused"
+
+
+@attrs.define(eq=False)
+class NotFound(ApiError):
+    kind: str
+    name: str
+
+    rpc_code: ClassVar[str] = "not_found"
+
+    def __str__(self) -> str:
+        return f'{resource_of(self.kind)} "{self.name}" not found'
+
+
+@attrs.define(eq=False)
+class AlreadyExists(ApiError):
+    kind: str
+    name: str
+
+    rpc_code: ClassVar[str] = "already_exists"
+
+    def __str__(self) -> str:
+        return f'{resource_of(self.kind)} "{self.name}" already exists'
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@attrs.define(eq=False)
+class Conflict(ApiError):
+    """The object is not in the state the caller believed it in: read it again, then decide again."""
+
+    kind: str
+    name: str
+    why: str = MODIFIED
+    subresource: str = ""
+
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        resource = resource_of(self.kind) + (f"/{self.subresource}" if self.subresource else "")
+        return f'Operation cannot be fulfilled on {resource} "{self.name}": {self.why}'
+
+
+@attrs.define(eq=False)
+class Invalid(ApiError):
+    """An object that breaks the rules of its kind; every fault is listed, each with its field path."""
+
+    kind: str
+    name: str
+    faults: tuple[str, ...]
+
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        unique = tuple(dict.fromkeys(self.faults))
+        why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
+        return f'{_kind_with_group(self.kind)} "{self.name}" is invalid: {why}'
+
+
+@attrs.define(eq=False)
+class Forbidden(ApiError):
+    """Admission refused it."""
+
+    kind: str
+    name: str
+    why: str
+
+    rpc_code: ClassVar[str] = "forbidden"
+
+    def __str__(self) -> str:
+        return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
+
+
+@attrs.define(eq=False)
+class Gone(ApiError):
+    """The events after this version are no longer kept: list again and watch from there."""
+
+    version: int
+    oldest: int
+
+    rpc_code: ClassVar[str] = "gone"
+
+    def __str__(self) -> str:
+        return f"too old resource version: {self.version} ({self.oldest})"

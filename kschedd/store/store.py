@@ -1,0 +1,483 @@
+"""The embedded API server: every object of the cluster, the rules of writing them, and the log of what was written.
+
+Every write has the next resourceVersion and adds one event to the log; readers get typed objects that never change.
+A write that would change nothing is none: it adds no version and no event, so two writers cannot feed each other for
+ever. Pods take a fast path (`intake`): equal specs are checked once and held once.
+
+Owns all objects, indexes over them (pods by node, dependents by owner) and the event log. Does no I/O and waits for
+nothing: whoever owns the store (an actor, a simulation, a what-if fork) calls it. Time comes from `now` (seconds since
+the epoch), randomness from `seed`: the same calls give the same uids and names.
+Raises: the errors in `kschedd.store.errors`, nothing else.
+"""
+
+import builtins
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import attrs
+
+from kschedd.api.kinds import BY_NAME, kind_of
+from kschedd.api.objects import Object, Raw, parse
+from kschedd.api.pods import Pod
+from kschedd.api.selector_text import FieldSelector
+from kschedd.api.selectors import LabelSelector
+from kschedd.store import patches, updates
+from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
+from kschedd.store.applied import applied, first_applied
+from kschedd.store.binding import bound, refuse_binding
+from kschedd.store.deletion import Propagation, finished, marked
+from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from kschedd.store.indexes import Indexes
+from kschedd.store.intake import PodIntake, new_pod, packed, pod_again
+from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
+from kschedd.store.rules import faults_of, with_defaults
+from kschedd.store.times import stamp
+
+_NOTHING: Mapping[str, Any] = {}
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_GENERATED_BASE: Final = 58
+BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
+
+Applied = Literal["created", "configured", "unchanged"]
+
+
+class Store:
+    """See the module. A new store has the built-in namespaces and priority classes, unless `objects` are given."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = time.time,
+        seed: int = 0,
+        admission: Admission | None = None,
+        objects: Iterable[Object] | None = None,
+        version: int = 0,
+        history: int = 100_000,
+    ) -> None:
+        self._now = now
+        self._seed = seed
+        self._random = random.Random(f"{seed}/{version}")
+        self._admission = admission or Admission()
+        self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
+        self._indexes = Indexes()
+        self._log = EventLog(version, history=history)
+        self._intake = PodIntake(self._admission, self)
+        if objects is None:
+            self._furnish()
+        else:
+            for obj in objects:
+                self._place(None, obj)
+
+    def _furnish(self) -> None:
+        for name in BUILT_IN_NAMESPACES:
+            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name, value in SYSTEM_CLASSES.items():
+            wording = "nodes" if "node" in name else "clusters"
+            self.create(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                    "preemptionPolicy": "PreemptLowerPriority",
+                    "description": f"Used for system critical pods without which {wording} cannot work.",
+                }
+            )
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version of the last write."""
+        return self._log.version
+
+    @property
+    def now(self) -> float:
+        return self._now()
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        try:
+            return self._by_kind[kind][namespace][name]
+        except KeyError:
+            return None
+
+    def get(self, kind: str, namespace: str, name: str) -> Object:
+        found = self.find(kind, namespace, name)
+        if found is None:
+            raise NotFound(kind, name)
+        return found
+
+    def list(
+        self,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: LabelSelector | None = None,
+        field_selector: FieldSelector | None = None,
+    ) -> Sequence[Object]:
+        """All objects of a kind, sorted by namespace and name; `namespace` None means all of them."""
+        spaces = self._by_kind.get(kind) or {}
+        chosen = sorted(spaces) if namespace is None else [namespace]
+        found = [spaces[space][name] for space in chosen if space in spaces for name in sorted(spaces[space])]
+        if label_selector is not None and not label_selector.empty:
+            found = [obj for obj in found if label_selector.matches(obj.labels)]
+        if field_selector is not None and field_selector.requirements:
+            found = [obj for obj in found if field_selector.matches(obj.raw)]
+        return found
+
+    def kinds(self) -> Sequence[str]:
+        """The kinds of which there is at least one object."""
+        return sorted(kind for kind, spaces in self._by_kind.items() if any(spaces.values()))
+
+    def count(self, kind: str) -> int:
+        return sum(len(space) for space in (self._by_kind.get(kind) or {}).values())
+
+    def owned_by(self, uid: str) -> Sequence[Object]:
+        """The objects that name this uid in their ownerReferences, in order of creation."""
+        return [self._by_kind[k][ns][n] for k, ns, n in self._indexes.dependents(uid)]
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """The pods that have this node, finished ones too, in the order in which they got it."""
+        found = (self._by_kind["Pod"][ns][n] for ns, n in self._indexes.on_node(node_name))
+        return [pod for pod in found if isinstance(pod, Pod)]
+
+    def in_namespace(self, namespace: str) -> Sequence[Object]:
+        """All that lives in a namespace."""
+        return [obj for kind in sorted(self._by_kind) for obj in self._by_kind[kind].get(namespace, {}).values()]
+
+    def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
+        """What is written after `since_version` (None: from now on). Raises Gone if that is no longer kept."""
+        return self._log.watch(kinds, self.version if since_version is None else since_version)
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False) -> Object:
+        """A new object. `restore` keeps status, uid and creation time as the manifest has them (a cluster's dump)."""
+        kind, meta = self._identified(raw)
+        name, namespace = meta["name"], meta.get("namespace") or ""
+        self._check_namespace(kind, namespace, name)
+        if name in self._space(kind, namespace):
+            raise AlreadyExists(kind, name)
+        make = self._new_pod if kind == "Pod" else self._new_object
+        created = make(kind, raw, meta, name, restore)
+        if not dry_run:
+            self._commit(ADDED, None, created)
+        return created
+
+    def update(
+        self,
+        raw: Raw,
+        *,
+        subresource: updates.Subresource = "",
+        with_status: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        """Replace an object. If `raw` names a resourceVersion it must be the current one, else Conflict.
+
+        The status stays as it is, unless `with_status` (for whoever plays the part of a kubelet or a cloud).
+        """
+        kind, meta = self._identified(raw)
+        old = self.get(kind, meta.get("namespace") or "", meta["name"])
+        updates.check_preconditions(old, meta)
+        return self._replace(old, raw, subresource, with_status, dry_run)
+
+    def update_status(self, raw: Raw, *, dry_run: bool = False) -> Object:
+        """Replace an object's status, and nothing else of it."""
+        return self.update(raw, subresource="status", dry_run=dry_run)
+
+    def merge_patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: Raw,
+        *,
+        subresource: updates.Subresource = "",
+        with_status: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
+        old = self.get(kind, namespace, name)
+        updates.check_preconditions(old, patch.get("metadata") or _NOTHING)
+        if subresource == "status" and set(patch) == {"status"}:
+            wanted: Raw = {"status": patches.merge_patch(old.status, patch["status"])}
+        else:
+            wanted = patches.merge_patch(old.raw, patch)
+        return self._replace(old, wanted, subresource, with_status, dry_run)
+
+    def patch_status(self, kind: str, namespace: str, name: str, patch: Raw) -> Object:
+        """Merge `patch` into an object's status: `{"phase": "Running"}`."""
+        return self.merge_patch(kind, namespace, name, {"status": patch}, subresource="status")
+
+    def apply(self, raw: Raw, *, dry_run: bool = False, restore: bool = False) -> tuple[Object, Applied]:
+        """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches`).
+
+        A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.
+        """
+        kind, meta = self._identified(raw)
+        old = self.find(kind, meta.get("namespace") or "", meta["name"])
+        if old is None:
+            return self.create(first_applied(raw), dry_run=dry_run, restore=restore), "created"
+        with_status = restore or kind == "Node"
+        changed = self._replace(old, applied(old, raw), "", with_status, dry_run)
+        return changed, "unchanged" if changed is old else "configured"
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        *,
+        grace_period_s: int | None = None,
+        uid: str = "",
+        resource_version: int | None = None,
+        propagation: Propagation = "Background",
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete an object, or mark it if it first has something to finish; returns its last state.
+
+        Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions.
+        """
+        old = self.get(kind, namespace, name)
+        if uid and uid != old.uid:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+            raise Conflict(kind, name, why)
+        if resource_version is not None and resource_version != old.resource_version:
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {resource_version}, "
+                f"ResourceVersion in object meta: {old.resource_version}"
+            )
+            raise Conflict(kind, name, why)
+        if kind == "Namespace" and name in BUILT_IN_NAMESPACES[:1] + BUILT_IN_NAMESPACES[2:]:
+            raise Forbidden(kind, name, "this namespace may not be deleted")
+        left = marked(old, grace_period_s, propagation, self._now())
+        if dry_run:
+            return old
+        return self._remove(old) if left is None else self._write(old, left)
+
+    def finalize_namespace(self, name: str) -> Object:
+        """Let an emptied namespace go: the word of the one who emptied it."""
+        old = self.get("Namespace", "", name)
+        spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
+        return self._settle(old, {**old.raw, "spec": spec})
+
+    def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
+        """Give a pod its node: the Binding subresource. Whether the node exists is not asked, as upstream."""
+        try:
+            pod = self._by_kind["Pod"][namespace][name]
+        except KeyError:
+            raise NotFound("Pod", name) from None
+        assert isinstance(pod, Pod)
+        refuse_binding(pod, node_name, uid)
+        now_bound = bound(pod, node_name, self._log.version + 1, stamp(self._now()))
+        self._commit(MODIFIED, pod, now_bound)
+        return now_bound
+
+    def bind_many(self, bindings: Iterable[tuple[str, str, str]]) -> Sequence[Pod | ApiError]:
+        """Bind (namespace, name, node name), each on its own; the answers in the same order."""
+        answers: builtins.list[Pod | ApiError] = []
+        for namespace, name, node_name in bindings:
+            try:
+                answers.append(self.bind(namespace, name, node_name))
+            except ApiError as refusal:
+                answers.append(refusal)
+        return answers
+
+    def replay(self, event_type: EventType, obj: Object) -> None:
+        """Take over an event that was committed before, as the journal has it; its version must be the next."""
+        old = self.find(obj.kind, obj.namespace, obj.name)
+        self._place(old, None if event_type == DELETED else obj)
+        self._log.append(WatchEvent(event_type, old, obj, obj.resource_version))
+        self._random = random.Random(f"{self._seed}/{obj.resource_version}")
+
+    # --- how a write is made -----------------------------------------------------------------------------------
+
+    def _identified(self, raw: Raw) -> tuple[str, dict[str, Any]]:
+        """The kind, and the metadata with name and namespace as they will be stored."""
+        kind = raw.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise Invalid("Object", "", ("kind: Required value",))
+        given = raw.get("metadata")
+        known = BY_NAME.get(kind) if kind == "Pod" and raw.get("apiVersion", "v1") == "v1" else kind_of(raw)
+        assert known is not None
+        if not isinstance(given, Mapping):
+            raise Invalid(known.name, "", ("metadata: Required value",))
+        meta = dict(given)
+        if known.namespaced:
+            meta["namespace"] = meta.get("namespace") or "default"
+        else:
+            meta.pop("namespace", None)
+        if not meta.get("name"):
+            base = meta.get("generateName")
+            if not base or not isinstance(base, str):
+                raise Invalid(known.name, "", ("metadata.name: Required value: name or generateName is required",))
+            meta["name"] = self._generated_name(known.name, meta.get("namespace") or "", base)
+        if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
+            raise Invalid(known.name, "", ("metadata: Invalid value: name and namespace must be text",))
+        return known.name, meta
+
+    def _generated_name(self, kind: str, namespace: str, base: str) -> str:
+        taken = self._space(kind, namespace)
+        while True:
+            name = base[:_LONGEST_GENERATED_BASE] + "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
+            if name not in taken:
+                return name
+
+    def _check_namespace(self, kind: str, namespace: str, name: str) -> None:
+        if not namespace or not self._admission.enabled[NAMESPACE_LIFECYCLE]:
+            return
+        found = self.find("Namespace", "", namespace)
+        if found is None:
+            raise NotFound("Namespace", namespace)
+        if found.deleting:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise Forbidden(kind, name, why)
+
+    def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
+        """Complete the metadata of a new object in place (it is our own copy)."""
+        if not (restore and meta.get("uid")):
+            bits = f"{self._random.getrandbits(128):032x}"
+            meta["uid"] = f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
+        if not (restore and meta.get("creationTimestamp")):
+            meta["creationTimestamp"] = stamp(self._now())
+        if not restore:
+            meta.pop("deletionTimestamp", None)
+            meta.pop("deletionGracePeriodSeconds", None)
+        meta.pop("managedFields", None)
+        meta["resourceVersion"] = str(self._log.version + 1)
+        if kind in updates.WITH_GENERATION and not (restore and meta.get("generation")):
+            meta["generation"] = 1
+
+    def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
+        spec = raw.get("spec")
+        node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
+        admitted = self._intake.admit(raw, meta, name)
+        if "labels" in meta:
+            meta["labels"] = admitted.labels
+        self._born(kind, meta, restore)
+        status: Raw = admitted.status
+        if restore and raw.get("status"):
+            status = {**status, **raw["status"]}
+        packed(kind, name, (meta, status))
+        return new_pod(raw, meta, admitted, node_name, status)
+
+    def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
+        whole = with_defaults({**raw, "metadata": meta})
+        if faults := faults_of(whole):
+            raise Invalid(kind, name, faults)
+        self._admission.check(whole, name, self)
+        stored = dict(whole)
+        meta = dict(stored["metadata"])
+        self._born(kind, meta, restore)
+        stored["metadata"] = meta
+        if kind == "Namespace":
+            _furnish_namespace(stored, meta, name)
+        elif kind in ("Deployment", "ReplicaSet") and not restore:
+            stored["status"] = {}
+        packed(kind, name, stored)
+        return self._typed(kind, stored)
+
+    def _typed(self, kind: str, raw: Raw) -> Object:
+        if kind in BY_NAME:
+            return parse(raw)
+        # A kind of another group may bear the name of one of ours: it is known by kind and group.
+        return attrs.evolve(Object.from_raw(raw), kind=kind)
+
+    def _replace(
+        self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
+    ) -> Object:
+        wanted = updates.requested(old, raw, subresource, with_status=with_status)
+        if subresource != "status":
+            wanted = self._checked(old, wanted, subresource)
+        packed(old.kind, old.name, wanted)
+        if dry_run:
+            return self._retyped(old, wanted)
+        return self._settle(old, wanted)
+
+    def _checked(self, old: Object, wanted: dict[str, Any], subresource: updates.Subresource) -> dict[str, Any]:
+        """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
+        if isinstance(old, Pod):
+            wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
+            checked = dict(self._intake.admit_update(wanted, old.name))
+            if checked["spec"] == old.raw["spec"]:
+                checked["spec"] = old.raw["spec"]
+        else:
+            checked = dict(with_defaults(wanted))
+            if faults := faults_of(checked):
+                raise Invalid(old.kind, old.name, faults)
+            self._admission.check(checked, old.name, self)
+        updates.check_immutable(old, checked, subresource)
+        if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
+            meta = checked["metadata"]
+            checked["metadata"] = {**meta, "generation": (old.metadata.get("generation") or 0) + 1}
+        return checked
+
+    def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
+        """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
+        if finished(wanted):
+            return self._remove(old)
+        return self._write(old, wanted)
+
+    def _write(self, old: Object, wanted: dict[str, Any]) -> Object:
+        meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
+        if meta == old.metadata and all(
+            wanted.get(part) is old.raw.get(part) or wanted.get(part) == old.raw.get(part)
+            for part in wanted.keys() | old.raw.keys()
+            if part != "metadata"
+        ):
+            return old
+        meta["resourceVersion"] = str(self._log.version + 1)
+        wanted["metadata"] = meta
+        changed = self._retyped(old, wanted)
+        self._commit(MODIFIED, old, changed)
+        return changed
+
+    def _retyped(self, old: Object, raw: dict[str, Any]) -> Object:
+        return pod_again(raw, old) if isinstance(old, Pod) else self._typed(old.kind, raw)
+
+    def _remove(self, old: Object) -> Object:
+        version = self._log.version + 1
+        meta = {**old.metadata, "resourceVersion": str(version)}
+        gone = attrs.evolve(old, resource_version=version, raw={**old.raw, "metadata": meta})
+        self._commit(DELETED, old, gone)
+        return gone
+
+    def _commit(self, event_type: EventType, old: Object | None, new: Object) -> None:
+        self._place(old, None if event_type == DELETED else new)
+        self._log.append(WatchEvent(event_type, old, new, new.resource_version))
+
+    def _place(self, old: Object | None, new: Object | None) -> None:
+        """Put `new` where `old` was, in the objects and in all indexes."""
+        obj = new if new is not None else old
+        assert obj is not None, "there is nothing to place"
+        space = self._space(obj.kind, obj.namespace)
+        if new is not None:
+            space[obj.name] = new
+        else:
+            del space[obj.name]
+        self._indexes.move(old, new)
+        if obj.kind in _CLASSES:
+            self._intake.forget()
+
+    def _space(self, kind: str, namespace: str) -> dict[str, Object]:
+        try:
+            return self._by_kind[kind][namespace]
+        except KeyError:
+            return self._by_kind.setdefault(kind, {}).setdefault(namespace, {})
+
+
+def _furnish_namespace(stored: dict[str, Any], meta: dict[str, Any], name: str) -> None:
+    """What every namespace is born with. Source: pkg/registry/core/namespace/strategy.go."""
+    meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": name}
+    stored["spec"] = {**(stored.get("spec") or {}), "finalizers": ["kubernetes"]}
+    stored["status"] = {"phase": "Active", **(stored.get("status") or {})}
+
+
+def _kept_fields(old: Raw, new: Any) -> Any:
+    """What admission filled in at birth and an update need not repeat."""
+    if not isinstance(new, Mapping):
+        return new
+    kept = ("priority", "preemptionPolicy", "priorityClassName", "overhead")
+    return {**new, **{name: old[name] for name in kept if name in old and new.get(name) is None}}
