@@ -1,8 +1,9 @@
 """Cluster events: what changed, which plugins wait for it, and their hints whether it may help a pod.
 
-A plugin registers events (`events_to_register`) with a hint each. When something changes, the change is put into
-events, as narrow ones as possible (`node_events`, `pod_events`, `object_event`); an event reaches a plugin if one
-that it registered is the same or wider (`matches`). The hint then says for one rejected pod whether to try again.
+A plugin registers events (`events_to_register`) with a hint each. When something changes, the change is put
+into events, as narrow ones as possible (`node_events`, `pod_events`, `object_event`); an event reaches a
+plugin if one that it registered is the same or wider (`matches`). The hint then says for one rejected pod
+whether to try again. Talks to nobody and owns nothing: values and functions of values.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
@@ -67,7 +68,7 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD only ever come in."""
+    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD only come in."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -96,7 +97,7 @@ class ClusterEvent:
 
     @property
     def label(self) -> str:
-        """The name in logs, metrics and the queue's history: `NodeAdd`, `AssignedPodDelete`, `ForceActivate`."""
+        """The name in logs, metrics and the queue's history: `NodeAdd`, `ForceActivate`."""
         return self.custom_label or self.resource.value + self.action.label
 
     @property
@@ -135,15 +136,16 @@ QUEUE = QueueingHint.QUEUE
 QUEUE_SKIP = QueueingHint.QUEUE_SKIP
 
 Hint = Callable[[Pod, Any, Any], QueueingHint]
-"""`hint(pod, old, new)`: `old` is None if the object came new, `new` is None if it went; both are typed objects."""
+"""`hint(pod, old, new)`, of typed objects: `old` is None if the object came new, `new` is None if it went."""
 
 
 @attrs.frozen
 class ClusterEventWithHint:
     """An event a plugin registers. Without a hint every such event moves the pods the plugin rejected.
 
-    `by_shape` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels) and priority,
-    or, if the event's object is that very pod, at that object. The queue then asks once for all pods of a shape.
+    `by_shape` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels);
+    only if the event's object is that very pod (same uid) may it look at more. The queue then asks once for
+    all other pods of a shape.
     """
 
     event: ClusterEvent
@@ -154,7 +156,7 @@ class ClusterEventWithHint:
 def on(
     resource: EventResource, action: ActionType, hint: Hint | None = None, *, by_shape: bool = False
 ) -> ClusterEventWithHint:
-    """Short for a registration: `on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, self._hint)`."""
+    """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_shape=True)`."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_shape)
 
 
@@ -217,7 +219,7 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """What an update of a pod means for scheduling, in upstream's order; a general update if nothing narrower fits."""
+    """What an update of a pod means for scheduling, in upstream's order; a general update if nothing else."""
     found = []
     if old.shape is not new.shape and old.labels != new.labels:
         found.append(ActionType.UPDATE_POD_LABEL)
@@ -273,7 +275,8 @@ def _generated_claims(pod: Pod) -> tuple[list[tuple[Any, Any]], Any]:
     return generated, pod.status.get("extendedResourceClaimStatus")
 
 
-# --- Which events wake the pods of which plugin ---------------------------------------------------------------------
+# Extenders register nothing; a pod that one rejected names this in its unschedulable plugins.
+EXTENDER_NAME = "Extender"
 
 # What a plugin that registers nothing of its own is taken to wait for: anything.
 EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
@@ -294,9 +297,9 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 
 
 def hints_of(registered: Iterable[ClusterEventWithHint] | None) -> tuple[ClusterEventWithHint, ...]:
-    """One plugin's registrations as the queue uses them; None stands for a plugin without `events_to_register`.
+    """One plugin's registrations as the queue uses them; None: the plugin has no `events_to_register`.
 
-    As upstream does, a plugin that waits for new nodes but not for taints is woken by every change of taints too.
+    As upstream does, a plugin that waits for new nodes but not for taints is woken by every change of taints.
     """
     if registered is None:
         return EVERY_EVENT

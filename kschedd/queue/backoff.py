@@ -1,0 +1,89 @@
+"""backoffQ: pods that wait after a failed attempt, twice as long after each one, up to a limit.
+
+Pods that plugins rejected wait apart from those whose attempt ended in an error, because only the former may be
+popped before their time when there is nothing else to do (SchedulerPopFromBackoffQ). With that feature a pod's
+wait ends with a whole second, and within one second the pods stand in the order of the active queue; a wait that
+ends exactly on a second is over one second later, since the second itself still counts as waiting.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by SchedulingQueue.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from kschedd.queue.entry import SECOND, Place, QueuedPod
+from kschedd.queue.keyed_heap import KeyedHeap
+
+SortKey = Callable[[QueuedPod], Any]
+
+
+@attrs.define(eq=False)
+class BackoffQueue:
+    initial: int  # ns
+    maximum: int  # ns
+    aligned: bool  # SchedulerPopFromBackoffQ
+    sort_key: SortKey
+    rejected: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
+    failed: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.failed)
+
+    def expiration(self, entry: QueuedPod) -> int:
+        """When the pod's wait ends; 0 if it has no failed attempt behind it."""
+        if entry.backoff_expiration:
+            return entry.backoff_expiration
+        failures = entry.consecutive_errors or entry.unschedulable_count
+        if failures == 0:
+            return 0
+        # Past 64 doublings every wait is the longest one; the shift stays small.
+        wait = min(self.initial << min(failures - 1, 64), self.maximum)
+        entry.backoff_expiration = self._align(entry.timestamp + wait)
+        return entry.backoff_expiration
+
+    def backing_off(self, entry: QueuedPod, now: int) -> bool:
+        return self.expiration(entry) >= self._align(now)
+
+    def place_for(self, entry: QueuedPod) -> Place:
+        if entry.unschedulable_plugins or entry.pending_plugins:
+            return Place.BACKOFF
+        return Place.ERROR_BACKOFF
+
+    def put(self, entry: QueuedPod) -> None:
+        """Add the entry, or take its changed order into account."""
+        expiration = self.expiration(entry)
+        if self.place_for(entry) is Place.ERROR_BACKOFF:
+            self.failed.put(entry.key, expiration, entry)
+        elif self.aligned:
+            self.rejected.put(entry.key, (expiration, self.sort_key(entry)), entry)
+        else:
+            self.rejected.put(entry.key, (expiration, 0), entry)
+
+    def remove(self, key: str) -> None:
+        if self.rejected.remove(key) is None:
+            self.failed.remove(key)
+
+    def pop_early(self) -> QueuedPod | None:
+        """The pod whose turn it would be, although it still waits; None if that is not allowed or none is there."""
+        return self.rejected.take() if self.aligned else None
+
+    def take_completed(self, now: int) -> list[QueuedPod]:
+        """Remove the pods whose wait is over."""
+        done: list[QueuedPod] = []
+        for heap in (self.rejected, self.failed):
+            while (head := heap.peek()) is not None and not self.backing_off(head[1], now):
+                heap.take()
+                done.append(head[1])
+        return done
+
+    def next_flush(self) -> int | None:
+        """The first whole second at which `take_completed` finds something."""
+        heads = [head[1] for heap in (self.rejected, self.failed) if (head := heap.peek()) is not None]
+        if not heads:
+            return None
+        return (min(self.expiration(entry) for entry in heads) // SECOND + 1) * SECOND
+
+    def _align(self, time: int) -> int:
+        return time - time % SECOND if self.aligned else time

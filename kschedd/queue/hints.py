@@ -1,0 +1,176 @@
+"""Whether an event is worth a pod's while: the hints of the plugins that rejected it, asked and put together.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing).
+Owns the registrations of all profiles and what it worked out from them, nothing about pods.
+Called by SchedulingQueue and UnschedulablePods.
+Fails: a hint that raises counts as Queue, so that no pod is left behind; `on_fault` hears of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import attrs
+
+from kschedd.api.pods import Pod, PodShape
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ClusterEvent,
+    ClusterEventWithHint,
+    Hint,
+    QueueingHint,
+    matches,
+)
+from kschedd.queue.entry import QueuedPod
+
+Registrations = Mapping[str, Mapping[str, Sequence[ClusterEventWithHint]]]
+"""scheduler name -> plugin -> what it registered (see `kschedd.framework.events.hint_map`)."""
+
+FaultReport = Callable[[str, str, Exception], None]
+"""Called with the plugin, the key of the pod it was asked about, and what it raised."""
+
+
+class Strategy(IntEnum):
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+@attrs.frozen
+class Decision:
+    strategy: Strategy
+    plugin: str = ""  # whose hint decided; "" if no hint had to be asked
+
+
+SKIP = Decision(Strategy.SKIP)
+AFTER_BACKOFF = Decision(Strategy.AFTER_BACKOFF)
+
+
+@attrs.frozen(eq=False)
+class Asked:
+    """One registration that an event matches."""
+
+    plugin: str
+    hint: Hint | None
+    by_shape: bool
+
+
+@attrs.define(eq=False)
+class HintTable:
+    registrations: Registrations
+    on_fault: FaultReport | None = None
+    _matching: dict[tuple[str, str, int], tuple[Asked, ...] | None] = attrs.field(factory=dict, init=False)
+    _relevant: dict[tuple[str, str, int, frozenset[str], frozenset[str]], tuple[Asked, ...] | None] = attrs.field(
+        factory=dict, init=False
+    )
+    _of_interest: dict[tuple[str, int], bool] = attrs.field(factory=dict, init=False)
+    _reaches: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
+
+    def of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any plugin of any profile waits for such an event."""
+        if event.wildcard:
+            return True
+        kind = (event.resource.value, event.action.value)
+        known = self._of_interest.get(kind)
+        if known is None:
+            known = any(self.matching(profile, event) for profile in self.registrations)
+            self._of_interest[kind] = known
+        return known
+
+    def reaches(self, plugin: str, event: ClusterEvent) -> bool:
+        """Whether the plugin, in whichever profile, waits for such an event."""
+        kind = (plugin, event.resource.value, event.action.value)
+        known = self._reaches.get(kind)
+        if known is None:
+            known = any(
+                matches(registered.event, event)
+                for plugins in self.registrations.values()
+                for registered in plugins.get(plugin, ())
+            )
+            self._reaches[kind] = known
+        return known
+
+    def matching(self, profile: str, event: ClusterEvent) -> tuple[Asked, ...] | None:
+        """The registrations the event matches, in the order of the plugins; None for an unknown profile."""
+        kind = (profile, event.resource.value, event.action.value)
+        if kind not in self._matching:
+            plugins = self.registrations.get(profile)
+            self._matching[kind] = (
+                None
+                if plugins is None
+                else tuple(
+                    Asked(plugin, registered.hint, registered.by_shape)
+                    for plugin, events in plugins.items()
+                    for registered in events
+                    if matches(registered.event, event)
+                )
+            )
+        return self._matching[kind]
+
+    def relevant(
+        self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
+    ) -> tuple[Asked, ...] | None:
+        """Those of `matching` that belong to plugins in either set; None for an unknown profile."""
+        kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
+        if kind not in self._relevant:
+            found = self.matching(profile, event)
+            self._relevant[kind] = (
+                None if found is None else tuple(a for a in found if a.plugin in unschedulable or a.plugin in pending)
+            )
+        return self._relevant[kind]
+
+    def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Decision:
+        """What the event does to the pod; the plain rule, for one pod."""
+        if not entry.unschedulable_plugins and not entry.pending_plugins:
+            return AFTER_BACKOFF
+        if event.wildcard:
+            # A wildcard event that carries a pod is for this pod only.
+            if new is not None and not (isinstance(new, Pod) and new.uid == entry.pod.uid):
+                return SKIP
+            return AFTER_BACKOFF
+        relevant = self.relevant(entry.pod.scheduler_name, entry.unschedulable_plugins, entry.pending_plugins, event)
+        if relevant is None:
+            return AFTER_BACKOFF
+        return self.combine(entry, relevant, old, new, None)
+
+    def combine(
+        self,
+        entry: QueuedPod,
+        relevant: tuple[Asked, ...],
+        old: Any,
+        new: Any,
+        answers: dict[tuple[int, PodShape], QueueingHint] | None,
+    ) -> Decision:
+        """Ask the hints of one matched event. `answers` remembers those that hold for the whole shape."""
+        pending = entry.pending_plugins
+        decision = SKIP
+        for number, asked in enumerate(relevant):
+            if asked.hint is None:
+                hint = QUEUE
+            elif asked.by_shape and answers is not None:
+                which = (number, entry.pod.shape)
+                known = answers.get(which)
+                if known is None:
+                    known = answers[which] = self._ask(asked, entry, old, new)
+                hint = known
+            else:
+                hint = self._ask(asked, entry, old, new)
+            if hint is QUEUE_SKIP:
+                continue
+            if asked.plugin in pending:
+                return Decision(Strategy.IMMEDIATELY, asked.plugin)
+            if decision is SKIP:
+                decision = Decision(Strategy.AFTER_BACKOFF, asked.plugin)
+            if not pending:
+                break
+        return decision
+
+    def _ask(self, asked: Asked, entry: QueuedPod, old: Any, new: Any) -> QueueingHint:
+        assert asked.hint is not None
+        try:
+            return asked.hint(entry.pod, old, new)
+        except Exception as fault:  # a plugin's fault is contained here
+            if self.on_fault is not None:
+                self.on_fault(asked.plugin, entry.key, fault)
+            return QUEUE

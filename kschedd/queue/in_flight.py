@@ -1,0 +1,94 @@
+"""What happened in the cluster while pods were being scheduled or bound.
+
+A pod in flight is in no sub-queue, so an event cannot wake it. Instead every event is kept as long as some pod was
+in flight when it came; a pod that comes back rejected is judged against all events since its pop. So no wake-up is
+lost, whatever the order. (The older rule, by which any move request since the pop sent the pod to backoffQ, is what
+this comes to when every hint says Queue.)
+
+Events are numbered as they come. A pod remembers the number of the first event after its pop; what is older than
+the oldest pod's number is dropped.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from kschedd.framework.events import ClusterEvent
+from kschedd.queue.entry import QueuedPod
+
+# Dropped events are taken off the list in batches of at least so many.
+_BATCH = 256
+
+
+@attrs.frozen(eq=False)
+class Happened:
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+@attrs.define(eq=False)
+class InFlight:
+    _pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(
+        factory=OrderedDict, init=False
+    )  # by uid, oldest first
+    _events: list[Happened] = attrs.field(factory=list, init=False)
+    _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (entry for _, entry in self._pods.values())
+
+    @property
+    def events_kept(self) -> int:
+        """How many events some pod in flight may still ask for."""
+        if not self._pods:
+            return 0
+        return self._first + len(self._events) - next(iter(self._pods.values()))[0]
+
+    def begin(self, entry: QueuedPod) -> None:
+        assert entry.uid not in self._pods, f"{entry.key} is in flight already"
+        self._pods[entry.uid] = (self._first + len(self._events), entry)
+
+    def happened(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Keep the event if any pod is in flight."""
+        if self._pods:
+            self._events.append(Happened(event, old, new))
+
+    def since_pop(self, uid: str) -> Iterator[Happened]:
+        """The events since that pod was popped, oldest first."""
+        start = self._pods[uid][0] - self._first
+        return (self._events[at] for at in range(start, len(self._events)))
+
+    def get(self, uid: str) -> QueuedPod | None:
+        found = self._pods.get(uid)
+        return None if found is None else found[1]
+
+    def done(self, uid: str) -> QueuedPod | None:
+        """Forget the pod and the events only it could ask for."""
+        found = self._pods.pop(uid, None)
+        if found is None:
+            return None
+        if not self._pods:
+            if self._events:
+                self._first += len(self._events)
+                self._events.clear()
+        elif self._events:
+            unwanted = next(iter(self._pods.values()))[0] - self._first
+            if unwanted >= _BATCH and 2 * unwanted >= len(self._events):
+                del self._events[:unwanted]
+                self._first += unwanted
+        return found[1]
+
+    def clear(self) -> None:
+        self._pods.clear()
+        self._events.clear()

@@ -1,0 +1,91 @@
+"""A priority queue whose items can also be found, replaced and removed by key.
+
+The standard heapq keeps the order; an item that is removed or replaced only loses its place in the dictionary and
+stays behind in the heap as a husk, skipped when it comes up. When more than half are husks the heap is made anew,
+so every operation is O(log n) amortised, and finding is O(1). Items of equal order leave in the order they came.
+"""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, Generic, TypeVar
+
+V = TypeVar("V")
+
+# A heap this short is not worth cleaning.
+_FEW = 64
+
+
+class KeyedHeap(Generic[V]):
+    """`order` is anything comparable, the same sort of thing for all items of one heap; the smallest leaves first."""
+
+    __slots__ = ("_heap", "_items", "_next")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Any, int, str, V]] = []
+        self._items: dict[str, tuple[Any, int, str, V]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._items
+
+    def __iter__(self) -> Iterator[V]:
+        """All items, in the order in which they came."""
+        return (item[3] for item in self._items.values())
+
+    def ordered(self) -> list[V]:
+        """All items in the order in which they would leave."""
+        return [item[3] for item in sorted(self._items.values(), key=lambda item: item[:2])]
+
+    def get(self, key: str) -> V | None:
+        item = self._items.get(key)
+        return None if item is None else item[3]
+
+    def put(self, key: str, order: Any, value: V) -> None:
+        """Add an item, in place of the one that had this key."""
+        self._next = number = self._next + 1
+        item = (order, number, key, value)
+        self._items[key] = item
+        heappush(self._heap, item)
+        if len(self._heap) > 2 * len(self._items) + _FEW:
+            self._clean()
+
+    def remove(self, key: str) -> V | None:
+        item = self._items.pop(key, None)
+        if item is None:
+            return None
+        if not self._items:
+            self._heap.clear()
+        elif len(self._heap) > 2 * len(self._items) + _FEW:
+            self._clean()
+        return item[3]
+
+    def peek(self) -> tuple[Any, V] | None:
+        """The next item and its order."""
+        heap, items = self._heap, self._items
+        while heap:
+            item = heap[0]
+            if items.get(item[2]) is item:
+                return item[0], item[3]
+            heappop(heap)
+        return None
+
+    def take(self) -> V | None:
+        """Remove the next item."""
+        heap, items = self._heap, self._items
+        while heap:
+            item = heappop(heap)
+            if items.get(item[2]) is item:
+                del items[item[2]]
+                return item[3]
+        return None
+
+    def clear(self) -> None:
+        self._heap.clear()
+        self._items.clear()
+
+    def _clean(self) -> None:
+        self._heap = list(self._items.values())
+        heapify(self._heap)

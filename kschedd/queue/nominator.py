@@ -1,0 +1,75 @@
+"""Nominated pods: which pending pods preemption (or a user) has given a node to wait for, by node.
+
+The nominations here run ahead of `status.nominatedNodeName`: preemption enters one before the API server has heard
+of it. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they were there.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. Differs in one thing nobody can see: a nomination of
+"" is forgotten, not kept under a node without a name. Owned by SchedulingQueue, read by the cycle.
+"""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kschedd.api.pods import Pod
+
+CurrentPod = Callable[[str], Pod | None]
+"""The stored pod of that key, None if it is gone."""
+
+
+@attrs.define(eq=False)
+class Nominator:
+    current_pod: CurrentPod | None = None  # None: whatever is nominated is taken to exist
+    version: int = 0  # grows with every change
+    _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
+    _node_of: dict[str, str] = attrs.field(factory=dict, init=False)  # uid -> node
+
+    def __bool__(self) -> bool:
+        return bool(self._node_of)
+
+    def add(self, pod: Pod, node_name: str | None = None) -> None:
+        """Nominate the pod to `node_name`; "" clears its nomination, None leaves the word to the pod's own status."""
+        self.remove(pod)
+        node = pod.nominated_node_name if node_name is None else node_name
+        if not node:
+            return
+        if self.current_pod is not None:
+            stored = self.current_pod(pod.key)
+            if stored is None or stored.node_name:
+                return
+        self.version += 1
+        self._node_of[pod.uid] = node
+        self._by_node.setdefault(node, {})[pod.uid] = pod
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Take the new version of a pod. Where neither version names a node, ours goes on: the API just lags."""
+        keep = None
+        if not old.nominated_node_name and not new.nominated_node_name:
+            if old.uid not in self._node_of:
+                return
+            keep = self._node_of[old.uid]
+        self.remove(old)
+        self.add(new, keep)
+
+    def remove(self, pod: Pod) -> None:
+        node = self._node_of.pop(pod.uid, None)
+        if node is None:
+            return
+        self.version += 1
+        there = self._by_node[node]
+        del there[pod.uid]
+        if not there:
+            del self._by_node[node]
+
+    def node_of(self, uid: str) -> str:
+        """The node the pod is nominated to, "" if none."""
+        return self._node_of.get(uid, "")
+
+    def on_node(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods nominated to the node, in the order of their nomination."""
+        return tuple(self._by_node.get(node_name, {}).values())
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
+        """Node -> uid -> pod, of the nodes that have nominated pods. A live view, not to be changed."""
+        return self._by_node

@@ -1,0 +1,515 @@
+"""The scheduling queue: every pending pod, in exactly one place, and each operation that moves one.
+
+    add, update ─▶ active ◀──────────── backoff, error backoff
+                   │   ▲                     ▲  (wait over, or popped early)
+               pop │   │ Activate, event     │ event while its wait is not over
+                   ▼   │                     │
+               in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
+
+A pure machine: no waiting, no clock, no randomness. `now` comes in with every operation, in integer nanoseconds of
+whatever clock the caller uses; it must never go back. Whoever owns the queue calls `flush_backoff` at every whole
+second and `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times `next_flush` and
+`next_leftover` name. `pop` returns None where upstream's would wait; `ready` says beforehand.
+
+Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with
+an Error status, a hint that raises counts as Queue; `on_fault` hears of both.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: a pod
+whose update moved it to backoffQ is not judged by the further events of the same update (upstream goes on with
+SchedulerPopFromBackoffQ off, and may leave the pod in two places).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.framework import events
+from kschedd.framework.events import ClusterEvent
+from kschedd.framework.status import Code, Status, error
+from kschedd.queue.backoff import BackoffQueue, SortKey
+from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, Place, QueuedPod
+from kschedd.queue.hints import SKIP, Decision, FaultReport, HintTable, Registrations, Strategy
+from kschedd.queue.in_flight import InFlight
+from kschedd.queue.keyed_heap import KeyedHeap
+from kschedd.queue.nominator import CurrentPod, Nominator
+from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
+
+PreEnqueue = Mapping[str, Mapping[str, Callable[[Pod], Status | None]]]
+"""scheduler name -> plugin -> its `pre_enqueue`."""
+
+Recorder = Callable[[Move], None]
+
+BACKOFF_FLUSH = SECOND
+LEFTOVER_FLUSH = 30 * SECOND
+
+_NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.label)
+_WAITING = (Place.BACKOFF, Place.ERROR_BACKOFF)
+_OUT_OF_ACTIVE = (Place.UNSCHEDULABLE, Place.GATED)
+_NO_HINT = Decision(Strategy.AFTER_BACKOFF)
+
+
+def by_priority(entry: QueuedPod) -> tuple[int, int]:
+    """PrioritySort's order: higher priority first, then who has waited longer."""
+    return -entry.pod.priority, entry.timestamp
+
+
+@attrs.frozen
+class QueueSettings:
+    initial_backoff: int = 1 * SECOND
+    max_backoff: int = 10 * SECOND
+    pop_from_backoff_q: bool = True  # the feature SchedulerPopFromBackoffQ
+    max_in_unschedulable: int = 300 * SECOND
+
+
+class SchedulingQueue:
+    def __init__(
+        self,
+        settings: QueueSettings | None = None,
+        *,
+        sort_key: SortKey = by_priority,
+        pre_enqueue: PreEnqueue | None = None,
+        hints: Registrations | None = None,
+        current_pod: CurrentPod | None = None,
+        recorder: Recorder | None = None,
+        on_fault: FaultReport | None = None,
+    ) -> None:
+        self.settings = settings or QueueSettings()
+        self.recorder = recorder
+        self.on_fault = on_fault
+        self.nominator = Nominator(current_pod)
+        self.scheduling_cycle = 0  # how many pods were popped
+        self.closed = False
+        self._sort_key = sort_key
+        self._pre_enqueue: PreEnqueue = pre_enqueue or {}
+        self._hints = HintTable(hints or {}, on_fault)
+        self._entries: dict[str, QueuedPod] = {}  # all but those in flight, by key
+        self._active: KeyedHeap[QueuedPod] = KeyedHeap()
+        self._backoff = self._new_backoff()
+        self._unschedulable = UnschedulablePods(self._hints)
+        self._in_flight = InFlight()
+
+    # Pods come and go.
+
+    def add(self, pod: Pod, now: int) -> Place:
+        """A new pending pod. Returns where it went: active or gated."""
+        entry = QueuedPod(pod, pod.key, now)
+        return self._to_active(entry, _NOMINATING[0], now, _NO_HINT)
+
+    def update(self, old: Pod, new: Pod, now: int) -> Place:
+        """A pending pod has changed. Returns where it is now."""
+        if new.uid in self._in_flight:
+            # The attempt goes on with the pod as popped; what changed is judged when it comes back.
+            for event in events.pod_events(old, new):
+                self._in_flight.happened(event, old, new)
+            return Place.IN_FLIGHT
+        entry = self._entries.get(new.key)
+        if entry is None:
+            return self._to_active(QueuedPod(new, new.key, now), _NOMINATING[1], now, _NO_HINT)
+        if entry.place not in _OUT_OF_ACTIVE:
+            entry.pod = new
+            if entry.place is Place.ACTIVE:
+                self._active.put(entry.key, self._sort_key(entry), entry)
+            else:
+                self._backoff.put(entry)
+            self.nominator.update(old, new)
+            return entry.place
+        self._unschedulable.remove(entry.key)
+        entry.pod = new
+        self._unschedulable.add(entry)
+        self.nominator.update(old, new)
+        for event in events.pod_events(old, new):
+            decision = self._hints.decide(entry, event, old, new)
+            if decision.strategy is not Strategy.SKIP:
+                place = self._requeue(entry, decision, event.label, now)
+                if place not in _OUT_OF_ACTIVE:
+                    return place
+        return entry.place
+
+    def delete(self, pod: Pod, now: int) -> None:
+        """The pod is gone or has a node. One in flight is left to its attempt, which ends with `done`."""
+        self.nominator.remove(pod)
+        entry = self._entries.pop(pod.key, None)
+        if entry is not None:
+            source = entry.place
+            self._take_out(entry)
+            self._record(now, entry, source, Place.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
+
+    def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
+        """Move these pods to the active queue, past backoff and hints; returns those that got there.
+
+        One in flight is requeued when it comes back; any other that is not waiting here is passed over.
+        """
+        moved = []
+        label = events.FORCE_ACTIVATE.label
+        for pod in pods:
+            entry = self._entries.get(pod.key)
+            if entry is not None and entry.place is not Place.ACTIVE:
+                waited = entry.place in _WAITING
+                if self._to_active(entry, label, now, _NO_HINT, from_backoff=waited) is Place.ACTIVE:
+                    moved.append(entry)
+                    continue
+            if pod.uid in self._in_flight:
+                self._in_flight.happened(events.FORCE_ACTIVATE, None, pod)
+        return moved
+
+    # Attempts.
+
+    @property
+    def ready(self) -> bool:
+        """Whether `pop` would return a pod."""
+        if self.closed:
+            return False
+        return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
+
+    def pop(self, now: int) -> QueuedPod | None:
+        """The next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
+        while not self.closed:
+            label = ""
+            entry = self._active.take()
+            if entry is None:
+                entry = self._backoff.pop_early()
+                if entry is None:
+                    return None
+                label = events.POP_FROM_BACKOFF_Q
+            del self._entries[entry.key]
+            source = entry.place
+            entry.attempts += 1
+            if entry.pod.uid in self._in_flight:
+                # Two entries of one pod: upstream drops the later one.
+                entry.place = Place.OUTSIDE
+                self._record(now, entry, source, Place.OUTSIDE, label)
+                continue
+            self._in_flight.begin(entry)
+            self.scheduling_cycle += 1
+            entry.place = Place.IN_FLIGHT
+            entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
+            entry.gating_plugin, entry.gating_status = "", None
+            if self.recorder is not None:
+                self._record(now, entry, source, Place.IN_FLIGHT, label)
+            return entry
+        return None
+
+    def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> Place | None:
+        """Take back a popped pod whose attempt failed; None if a pod of that key is queued already.
+
+        The caller has set `unschedulable_plugins` and `pending_plugins`; neither means the attempt ended in an
+        error. Events since the pop decide whether the pod waits for another one. Ends the flight in any case.
+        """
+        try:
+            if entry.key in self._entries:
+                return None
+            if entry.unschedulable_plugins or entry.pending_plugins:
+                entry.unschedulable_count += 1
+                entry.consecutive_errors = 0
+            else:
+                entry.consecutive_errors += 1
+            entry.timestamp = now
+            entry.backoff_expiration = 0
+            decision, seen = self._decide_in_flight(entry)
+            return self._requeue(entry, decision, events.SCHEDULE_ATTEMPT_FAILURE, now, seen)
+        finally:
+            self._in_flight.done(entry.pod.uid)
+
+    def done(self, uid: str, now: int) -> None:
+        """The pod is bound, or given up; may be called more than once."""
+        entry = self._in_flight.done(uid)
+        if entry is not None and entry.place is Place.IN_FLIGHT:
+            entry.place = Place.OUTSIDE
+            if self.recorder is not None:
+                self._record(now, entry, Place.IN_FLIGHT, Place.OUTSIDE, "")
+
+    # Events and time.
+
+    def move_all_to_active_or_backoff(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now: int,
+        pre_check: PreCheck | None = None,
+    ) -> list[QueuedPod]:
+        """Something in the cluster changed: move the pods it may help. Returns those that left unschedulable."""
+        if not self._hints.of_interest(event):
+            return []
+        moved = []
+        if len(self._unschedulable):
+            for entry, decision in self._unschedulable.decide(event, old, new, pre_check):
+                if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
+                    moved.append(entry)
+        self._in_flight.happened(event, old, new)
+        return moved
+
+    def assigned_pod_added(self, pod: Pod, now: int) -> list[QueuedPod]:
+        """A pod with a node came."""
+        return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_ADD, None, pod, now)
+
+    def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
+        """A pod with a node changed."""
+        moved = []
+        for event in events.pod_events(old, new):
+            moved += self.move_all_to_active_or_backoff(event, old, new, now)
+        return moved
+
+    def assigned_pod_deleted(self, pod: Pod, now: int, pre_check: PreCheck | None = None) -> list[QueuedPod]:
+        """A pod with a node went, or one that was to have a node (nominated, assumed) will not."""
+        return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
+
+    def flush_backoff(self, now: int) -> list[QueuedPod]:
+        """Move pods whose backoff is over to the active queue."""
+        return [
+            entry
+            for entry in self._backoff.take_completed(now)
+            if self._to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is Place.ACTIVE
+        ]
+
+    def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
+        """Move pods that have waited for an event too long."""
+        event = events.UNSCHEDULABLE_TIMEOUT
+        left, any_left = self._unschedulable.left_since(now - self.settings.max_in_unschedulable)
+        moved = []
+        for entry in left:
+            decision = self._hints.decide(entry, event, None, None)
+            if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
+                moved.append(entry)
+        if any_left:
+            self._in_flight.happened(event, None, None)
+        return moved
+
+    def next_flush(self) -> int | None:
+        """The first whole second at which `flush_backoff` moves something; None if nothing waits."""
+        return self._backoff.next_flush()
+
+    def next_leftover(self) -> int | None:
+        """The time after which `flush_unschedulable_leftover` moves something."""
+        oldest = self._unschedulable.oldest()
+        return None if oldest is None else oldest + self.settings.max_in_unschedulable
+
+    def close(self) -> None:
+        """No pod is popped any more."""
+        self._in_flight.clear()
+        self.closed = True
+
+    # Control.
+
+    def reconfigure(
+        self,
+        settings: QueueSettings | None = None,
+        *,
+        sort_key: SortKey | None = None,
+        pre_enqueue: PreEnqueue | None = None,
+        hints: Registrations | None = None,
+    ) -> None:
+        """Take new settings, order, PreEnqueue plugins or registrations; None leaves one as it is.
+
+        No pod changes its place by this. Backoffs already worked out stay.
+        """
+        if settings is not None:
+            self.settings = settings
+        if pre_enqueue is not None:
+            self._pre_enqueue = pre_enqueue
+        if hints is not None:
+            self._hints = HintTable(hints, self.on_fault)
+            self._unschedulable.rebuild(self._hints)
+        if sort_key is not None or settings is not None:
+            self._sort_key = sort_key or self._sort_key
+            active, waiting = list(self._active), [*self._backoff.rejected, *self._backoff.failed]
+            self._active.clear()
+            self._backoff = self._new_backoff()
+            for entry in active:
+                self._active.put(entry.key, self._sort_key(entry), entry)
+            for entry in waiting:
+                self._backoff.put(entry)
+
+    def force(self, key: str, place: Place, now: int) -> bool:
+        """Put a queued pod by hand into active, backoff or unschedulable; False if it is not queued."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return False
+        assert place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE), f"{place} is not for hands"
+        if place is Place.BACKOFF:
+            place = self._backoff.place_for(entry)
+        if place is not Place.UNSCHEDULABLE:
+            entry.gating_plugin = ""
+        elif entry.gated:
+            place = Place.GATED
+        self._put(entry, place, "Forced", now)
+        return True
+
+    # Views.
+
+    def entry(self, key: str) -> QueuedPod | None:
+        """The entry of a queued pod, or of one in flight."""
+        found = self._entries.get(key)
+        if found is not None:
+            return found
+        return next((entry for entry in self._in_flight if entry.key == key), None)
+
+    def in_flight(self, uid: str) -> QueuedPod | None:
+        return self._in_flight.get(uid)
+
+    def in_flight_pods(self) -> list[QueuedPod]:
+        return list(self._in_flight)
+
+    def entries(self, place: Place | None = None) -> list[QueuedPod]:
+        """All queued pods, or those in one place; active and backoff in the order in which they would leave."""
+        if place is Place.ACTIVE:
+            return self._active.ordered()
+        if place is Place.BACKOFF:
+            return self._backoff.rejected.ordered()
+        if place is Place.ERROR_BACKOFF:
+            return self._backoff.failed.ordered()
+        if place is Place.IN_FLIGHT:
+            return self.in_flight_pods()
+        if place is None:
+            return list(self._entries.values())
+        return [entry for entry in self._unschedulable if entry.place is place]
+
+    def counts(self) -> dict[Place, int]:
+        gated = self._unschedulable.gated
+        return {
+            Place.ACTIVE: len(self._active),
+            Place.BACKOFF: len(self._backoff.rejected),
+            Place.ERROR_BACKOFF: len(self._backoff.failed),
+            Place.UNSCHEDULABLE: len(self._unschedulable) - gated,
+            Place.GATED: gated,
+            Place.IN_FLIGHT: len(self._in_flight),
+        }
+
+    def backoff_until(self, entry: QueuedPod) -> int:
+        """When the pod's current backoff ends; 0 if it has none."""
+        return self._backoff.expiration(entry)
+
+    def pending_pods(self) -> tuple[list[Pod], str]:
+        """All queued pods, and how many are where, as upstream's cache dump says it."""
+        pods = [*self._active, *self._backoff.rejected, *self._backoff.failed, *self._unschedulable]
+        summary = (
+            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; unschedulablePods:{len(self._unschedulable)}"
+        )
+        return [entry.pod for entry in pods], summary
+
+    @property
+    def events_kept(self) -> int:
+        """How many events are held for pods in flight."""
+        return self._in_flight.events_kept
+
+    # From place to place.
+
+    def _new_backoff(self) -> BackoffQueue:
+        settings = self.settings
+        return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
+
+    def _decide_in_flight(self, entry: QueuedPod) -> tuple[Decision, str]:
+        """What the events since the pod's pop come to, and the event that decided."""
+        if not entry.unschedulable_plugins and not entry.pending_plugins:
+            return _NO_HINT, ""
+        if entry.pod.uid not in self._in_flight:
+            return _NO_HINT, ""  # popped before a close; must not be stuck
+        best, seen = SKIP, ""
+        for happened in self._in_flight.since_pop(entry.pod.uid):
+            decision = self._hints.decide(entry, happened.event, happened.old, happened.new)
+            if decision.strategy > best.strategy:
+                best, seen = decision, happened.event.label
+                if best.strategy is Strategy.IMMEDIATELY or not entry.pending_plugins:
+                    break
+        return best, seen
+
+    def _requeue(self, entry: QueuedPod, decision: Decision, label: str, now: int, seen: str = "") -> Place:
+        """Carry out a decision on a pod that is unschedulable or comes back from its attempt."""
+        if decision.strategy is Strategy.SKIP:
+            self._put(entry, Place.GATED if entry.gated else Place.UNSCHEDULABLE, label, now)
+            return entry.place
+        if decision.strategy is Strategy.AFTER_BACKOFF and self._backoff.backing_off(entry, now):
+            if self.settings.pop_from_backoff_q and not self._passes_pre_enqueue(entry):
+                self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
+            else:
+                self._put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
+            return entry.place
+        return self._to_active(entry, label, now, decision, seen=seen)
+
+    def _to_active(
+        self,
+        entry: QueuedPod,
+        label: str,
+        now: int,
+        decision: Decision,
+        *,
+        from_backoff: bool = False,
+        seen: str = "",
+    ) -> Place:
+        # Pods in backoffQ have passed PreEnqueue on their way in, if they can be popped from there.
+        if not (from_backoff and self.settings.pop_from_backoff_q) and not self._passes_pre_enqueue(entry):
+            present = self._entries.get(entry.key)
+            if present is None or present is entry:
+                self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
+            return Place.GATED
+        if not entry.initial_attempt:
+            entry.initial_attempt = now
+        present = self._entries.get(entry.key)
+        if present is not None and present is not entry:
+            self._take_out(present)
+        self._put(entry, Place.ACTIVE, label, now, decision.plugin, seen)
+        if label in _NOMINATING:
+            self.nominator.add(entry.pod)
+        return Place.ACTIVE
+
+    def _put(self, entry: QueuedPod, place: Place, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+        source = entry.place
+        if source is not Place.OUTSIDE and source is not Place.IN_FLIGHT:
+            self._take_out(entry)
+        key = entry.key
+        entry.place = place
+        self._entries[key] = entry
+        if place is Place.ACTIVE:
+            self._active.put(key, self._sort_key(entry), entry)
+        elif place in _WAITING:
+            self._backoff.put(entry)
+        else:
+            self._unschedulable.add(entry)
+        if self.recorder is not None and source is not place:
+            self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen))
+
+    def _take_out(self, entry: QueuedPod) -> None:
+        place = entry.place
+        if place is Place.ACTIVE:
+            self._active.remove(entry.key)
+        elif place in _WAITING:
+            self._backoff.remove(entry.key)
+        elif place in _OUT_OF_ACTIVE:
+            self._unschedulable.remove(entry.key)
+        entry.place = Place.OUTSIDE
+
+    def _record(self, now: int, entry: QueuedPod, source: Place, target: Place, label: str) -> None:
+        if self.recorder is not None:
+            self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label))
+
+    def _passes_pre_enqueue(self, entry: QueuedPod) -> bool:
+        """Ask the PreEnqueue plugins, the one that gated the pod last time first; notes who gates it now.
+
+        Whoever asks puts the entry into a place right after: its place in the index depends on the answer.
+        """
+        plugins = self._pre_enqueue.get(entry.pod.scheduler_name)
+        if plugins:
+            last = entry.gating_plugin
+            asked = list(plugins) if last not in plugins else [last, *(name for name in plugins if name != last)]
+            for name in asked:
+                status = self._ask_pre_enqueue(name, plugins[name], entry)
+                if status is not None and status.code is not Code.SUCCESS:
+                    entry.unschedulable_plugins |= {name}
+                    entry.gating_plugin = name
+                    entry.gating_status = status.by(name)
+                    return False
+        entry.gating_plugin = ""
+        entry.gating_status = None
+        return True
+
+    def _ask_pre_enqueue(
+        self, name: str, pre_enqueue: Callable[[Pod], Status | None], entry: QueuedPod
+    ) -> Status | None:
+        try:
+            return pre_enqueue(entry.pod)
+        except Exception as fault:  # a plugin's fault is contained here
+            if self.on_fault is not None:
+                self.on_fault(name, entry.key, fault)
+            return error(f'running PreEnqueue plugin "{name}": {fault!r}')

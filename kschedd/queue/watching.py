@@ -1,0 +1,111 @@
+"""From changes of objects to operations of the queue: which change concerns it, and as which event.
+
+Pods with a node, pods this scheduler is responsible for, nodes, and every other kind that a plugin may wait for.
+Whoever watches the store brings the caches up to date first and then calls `changed`, once per change, in order.
+Owns nothing but the queue it was given and questions to others: which pods are assumed, and whether a pod waits in
+Permit (which is then rejected). Finished pods do not exist here; a pod that finishes is a pod that goes.
+
+Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
+"""
+
+from collections.abc import Callable
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.framework import events
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.queue.unschedulable import PreCheck
+
+
+def _never(pod: Pod) -> bool:
+    return False
+
+
+@attrs.define(eq=False)
+class Feed:
+    queue: SchedulingQueue
+    responsible: Callable[[str], bool]  # whether a profile has this scheduler name
+    assumed: Callable[[Pod], bool] = _never  # whether the cache holds the pod as assumed
+    reject_waiting: Callable[[Pod], bool] = _never  # reject the pod if it waits in Permit; whether it did
+
+    def changed(self, old: Object | None, new: Object | None, now: int) -> None:
+        """An object came (`old` is None), changed, or went (`new` is None)."""
+        subject = new or old
+        if isinstance(subject, Pod):
+            assert old is None or isinstance(old, Pod)
+            assert new is None or isinstance(new, Pod)
+            self.pod_changed(old, new, now)
+        elif isinstance(subject, Node):
+            assert old is None or isinstance(old, Node)
+            assert new is None or isinstance(new, Node)
+            self.node_changed(old, new, now)
+        else:
+            event = events.object_event(old, new)
+            if event is not None:
+                self.queue.move_all_to_active_or_backoff(event, old, new, now)
+
+    def node_changed(self, old: Node | None, new: Node | None, now: int) -> None:
+        move_all = self.queue.move_all_to_active_or_backoff
+        if old is None:
+            move_all(events.NODE_ADD, None, new, now)
+        elif new is None:
+            move_all(events.NODE_DELETE, old, None, now)
+        else:
+            for event in events.node_events(old, new):
+                move_all(event, old, new, now)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+        old = None if old is None or old.finished else old
+        new = None if new is None or new.finished else new
+        # A pod that gets its node is first a new assigned pod, then one less to schedule.
+        self._assigned_changed(
+            old if old is not None and old.node_name else None,
+            new if new is not None and new.node_name else None,
+            now,
+        )
+        self._pending_changed(
+            old if old is not None and self._pending(old) else None,
+            new if new is not None and self._pending(new) else None,
+            now,
+        )
+
+    def _pending(self, pod: Pod) -> bool:
+        return not pod.node_name and self.responsible(pod.scheduler_name)
+
+    def _assigned_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+        if new is None:
+            if old is not None:
+                self.queue.assigned_pod_deleted(old, now)
+        elif old is None:
+            self.queue.assigned_pod_added(new, now)
+        else:
+            self.queue.assigned_pod_updated(old, new, now)
+
+    def _pending_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+        queue = self.queue
+        if new is None:
+            if old is not None:
+                queue.delete(old, now)
+                # A pod that was to get a node leaves room there.
+                if self.reject_waiting(old):
+                    queue.assigned_pod_deleted(old, now)
+                elif old.nominated_node_name:
+                    queue.assigned_pod_deleted(old, now, _up_to(old.priority))
+        elif old is None:
+            queue.add(new, now)
+        else:
+            if old.raw is new.raw or (old.resource_version and old.resource_version == new.resource_version):
+                return
+            if self.assumed(new):
+                return
+            queue.update(old, new, now)
+            if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+                queue.assigned_pod_deleted(old, now, _up_to(old.priority))
+
+
+def _up_to(priority: int) -> PreCheck:
+    """Only pods of at most this priority counted the nominated pod as if it were there."""
+    return lambda pod: pod.priority <= priority
