@@ -85,9 +85,7 @@ class BlockingSubscription:
     def _take(self, item: Any) -> None:
         self._items.append(item)
         if len(self._items) > self._buffer:
-            self._end(
-                RpcError("too_slow", "items came faster than they were read; resume after the last one read")
-            )
+            self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
             self._client._forget_stream(self.id)
 
     def _end(self, failure: RpcError | None) -> None:
@@ -151,9 +149,7 @@ class BlockingClient:
         """Calls a method without an answer: whether it worked is not told."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
-    def subscribe(
-        self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any
-    ) -> BlockingSubscription:
+    def subscribe(self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any) -> BlockingSubscription:
         """Calls a method that opens a stream, and returns the stream to iterate over.
 
         `buffer` is how many items may wait, while other calls are made, before it ends with `too_slow`.
@@ -239,9 +235,7 @@ class BlockingClient:
                 elif self._opening:
                     self._early.append(event)
             case ProtocolFault(why=why, fatal=True):
-                self._lose(
-                    ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}")
-                )
+                self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
             case _:
                 pass  # a notification of a newer daemon
 

@@ -75,9 +75,7 @@ class Subscription:
         try:
             self._send.send_nowait(item)
         except trio.WouldBlock:
-            self._end(
-                RpcError("too_slow", "items came faster than they were read; resume after the last one read")
-            )
+            self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
             return False
         except trio.BrokenResourceError:
             return False
@@ -239,9 +237,7 @@ class Client:
                 if subscription is not None:
                     subscription._end(ended_by(reason))
             case ProtocolFault(why=why, fatal=True):
-                self._lose(
-                    ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}")
-                )
+                self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
             case _:
                 pass  # a notification of a newer daemon
 

@@ -144,9 +144,7 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
     """Code, message and data (or None) of an error of ours, as they go on the wire."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
-    data = None
-    if attrs.has(type(error)):
-        data = {field.name: _plain(getattr(error, field.name)) for field in type(error).__attrs_attrs__}
+    data = _fields(error) if attrs.has(type(error)) else None
     return str(getattr(error, "rpc_code", "invalid")), str(error) or type(error).__name__, data
 
 
@@ -176,7 +174,7 @@ def _plain(value: Any) -> Any:
             items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
             return [_plain(item) for item in items]
         case _ if attrs.has(type(value)):
-            return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+            return _fields(value)
         case _:
             return str(value)
 

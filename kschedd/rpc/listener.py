@@ -21,7 +21,7 @@ from pathlib import Path
 import trio
 
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
-from kschedd.rpc.paths import check_length, prepare_directory
+from kschedd.rpc.paths import prepare_path
 
 _BACKLOG = 128
 #: How long another daemon that starts in the same directory may take over it.
@@ -34,11 +34,8 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.Sock
 
     Raises DaemonRunningError if somebody answers there, SocketPathError if the path cannot be used.
     """
-    where = Path(os.path.abspath(path))
-    check_length(where)
-    prepare_directory(where)
-    bound = await _bind(where)
-    made = where.lstat()
+    where = prepare_path(path)
+    bound, made = await _bind(where)
     try:
         async with trio.SocketListener(trio.socket.from_stdlib_socket(bound)) as listener:
             yield listener
@@ -46,23 +43,32 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.Sock
         _remove_if_still(where, made)
 
 
-async def _bind(path: Path) -> socket.socket:
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
+    try:
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise SocketPathError(str(path), f"its directory cannot be read: {error.strerror}") from error
     try:
         await _lock(directory, path)
         _clear_stale(path)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            listening.setblocking(False)
-            listening.bind(os.fspath(path))
-            os.chmod(path, 0o600)
-            listening.listen(_BACKLOG)
-        except OSError as error:
-            listening.close()
-            raise SocketPathError(str(path), f"cannot listen there: {error.strerror}") from error
-        return listening
+        return _listen(path)
     finally:
-        os.close(directory)
+        os.close(directory)  # and the lock with it
+
+
+def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
+    """The listening socket, and which file it is."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.bind(os.fspath(path))
+        made = path.lstat()
+        path.chmod(0o600)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise SocketPathError(str(path), f"cannot listen there: {error.strerror}") from error
+    return listening, made
 
 
 async def _lock(directory: int, path: Path) -> None:
@@ -79,9 +85,7 @@ async def _lock(directory: int, path: Path) -> None:
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
-    raise SocketPathError(
-        str(path), f"somebody has kept {path.parent} locked for {_LOCK_PATIENCE_S:g} s; try again"
-    )
+    raise SocketPathError(str(path), f"somebody has kept {path.parent} locked for {_LOCK_PATIENCE_S:g} s; try again")
 
 
 def _clear_stale(path: Path) -> None:
@@ -93,9 +97,7 @@ def _clear_stale(path: Path) -> None:
     except OSError as error:
         raise SocketPathError(str(path), f"cannot look at it: {error.strerror}") from error
     if not stat.S_ISSOCK(found.st_mode):
-        raise SocketPathError(
-            str(path), "there is a file there that is no socket; move it or give another path"
-        )
+        raise SocketPathError(str(path), "there is a file there that is no socket; move it or give another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         # Not blocking: a daemon that is stopped with a full backlog is still one.
         probe.setblocking(False)
@@ -106,9 +108,7 @@ def _clear_stale(path: Path) -> None:
         except BlockingIOError:
             raise DaemonRunningError(str(path)) from None
         except OSError as error:
-            raise SocketPathError(
-                str(path), f"cannot tell whether a daemon runs: {error.strerror}"
-            ) from error
+            raise SocketPathError(str(path), f"cannot tell whether a daemon runs: {error.strerror}") from error
         else:
             raise DaemonRunningError(str(path))
     path.unlink(missing_ok=True)

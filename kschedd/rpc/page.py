@@ -74,9 +74,7 @@ again with the token that its items carry.
 
 def methods_page(table: Mapping[str, Method]) -> str:
     """The whole page as Markdown."""
-    codes = "| code | meaning |\n|---|---|\n" + "".join(
-        f"| `{code}` | {text} |\n" for code, text in CODES.items()
-    )
+    codes = "| code | meaning |\n|---|---|\n" + "".join(f"| `{code}` | {text} |\n" for code, text in CODES.items())
     index = "".join(f"- [`{name}`](#{_anchor(name)})\n" for name in table)
     methods = "".join(_section(method) for method in table.values())
     return f"{_INTRODUCTION}{codes}{_STREAMS}\n## Methods\n\n{index}{methods}"

@@ -47,9 +47,7 @@ def _check_of_one(name: str) -> Callable[[Any], bool]:
         return lambda value: type(value) is list and all(map(element, value))
     if name not in _CHECKS:
         allowed = ", ".join(_CHECKS)
-        raise ValueError(
-            f'"{name}" is no parameter type; allowed: {allowed}, each also as "TYPE[]", joined by "|"'
-        )
+        raise ValueError(f'"{name}" is no parameter type; allowed: {allowed}, each also as "TYPE[]", joined by "|"')
     return _CHECKS[name]
 
 

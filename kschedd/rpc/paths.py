@@ -34,12 +34,16 @@ def is_own_directory(path: Path) -> bool:
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
-def prepare_directory(path: Path) -> None:
-    """Makes the socket's directory, mode 0700, if it is not there; checks it if it is our own kind.
+def prepare_path(given: str | os.PathLike[str]) -> Path:
+    """The absolute path to listen on, in a directory that is there.
+
+    Makes the directory, mode 0700, if it is not there; checks it if it is our own kind.
 
     A directory that the user chose and that exists is left as it is: the socket's own mode, 0600, protects
     it. Raises SocketPathError.
     """
+    path = Path(given).absolute()
+    check_length(path)
     directory = path.parent
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +54,7 @@ def prepare_directory(path: Path) -> None:
             directory.chmod(0o700)
     except OSError as error:
         raise SocketPathError(str(path), f"its directory cannot be made: {error.strerror}") from error
+    return path
 
 
 def check_directory(path: Path) -> None:

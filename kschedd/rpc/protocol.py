@@ -35,6 +35,8 @@ NO_MSGID = 0
 _MIB = 1 << 20
 #: Bytes given to the unpacker at once, so that its buffer is bounded whatever a caller passes in.
 _FEED = _MIB
+#: How far into an unfinished message its announced lengths are looked at, see `_announced_too_long`.
+_HEAD = 512
 
 
 @attrs.frozen
@@ -54,9 +56,7 @@ class Limits:
 #: For whoever serves strangers.
 FROM_CLIENTS = Limits()
 #: For a client, who trusts its daemon and may ask it for a hundred thousand pods.
-FROM_DAEMON = Limits(
-    message=1024 * _MIB, text=256 * _MIB, binary=1024 * _MIB, array=1 << 24, map=1 << 24, depth=None
-)
+FROM_DAEMON = Limits(message=1024 * _MIB, text=256 * _MIB, binary=1024 * _MIB, array=1 << 24, map=1 << 24, depth=None)
 
 
 @attrs.frozen
@@ -99,6 +99,7 @@ class Connection:
         self._limits = limits
         self._received = 0
         self._message_start = 0
+        self._head = b""  # what has come of an unfinished message, while that is little
         self._unpacker = msgpack.Unpacker(
             raw=False,
             use_list=True,
@@ -150,9 +151,16 @@ class Connection:
                     return
         except msgpack.OutOfData:
             size = self._received - self._message_start
-            if size <= limit:
+            if size == 0:
+                self._head = b""
                 return
-            why = f"a message of more than {limit} bytes"
+            if size > limit:
+                why = f"a message of more than {limit} bytes"
+            else:
+                self._head = (self._head + bytes(data))[-size:] if size <= _HEAD else b""
+                why = _announced_too_long(self._head, self._limits)
+                if not why:
+                    return
         except msgpack.BufferFull:
             why = f"a message of more than {limit} bytes"
         except msgpack.StackError:
@@ -231,6 +239,39 @@ def msgids() -> Iterator[int]:
 def _is_msgid(kind: int, msgid: int) -> bool:
     # True and False are ints to Python and are not to MessagePack.
     return 0 <= msgid <= MAX_MSGID and type(msgid) is int and type(kind) is int
+
+
+# By first byte: how long a value of fixed size is, and how many bytes of length a string or the like begins with.
+_FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
+_FIXED |= {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
+_LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+
+
+def _announced_too_long(head: bytes, limits: Limits) -> str:
+    """What is wrong with the value that an unfinished message is in the midst of, "" if nothing.
+
+    The unpacker looks at the length of a string or of bytes only when all of it has come. Whoever announces
+    too much near the beginning is told at once; further in, the limit of a whole message is what holds.
+    """
+    at = 0
+    while at < len(head):
+        first = head[at]
+        if 0xA0 <= first <= 0xBF:
+            at += 1 + (first & 0x1F)
+        elif (width := _LENGTHS.get(first, 0)) == 0:
+            at += _FIXED.get(first, 1)
+        elif at + 1 + width > len(head):
+            return ""
+        else:
+            length = int.from_bytes(head[at + 1 : at + 1 + width], "big")
+            if first <= 0xC6 and length > limits.binary:
+                return f"{length} bytes of binary announced; at most {limits.binary} are taken"
+            if 0xD9 <= first and length > limits.text:
+                return f"a string of {length} bytes announced; at most {limits.text} are taken"
+            if 0xC7 <= first <= 0xC9 and length:
+                return f"an extension of {length} bytes announced; none is used here"
+            at += 1 + width + length
+    return ""
 
 
 def _too_deep_or_odd(params: list[Any], depth: int | None) -> str:

@@ -208,9 +208,7 @@ class Session:
                     "bad_params", f"{message.method} opens a stream: call it as a request, not a notification"
                 )
             if len(self._streams) >= self._terms.streams:
-                raise RpcError(
-                    "too_many", f"this client has {len(self._streams)} streams open, the most it may"
-                )
+                raise RpcError("too_many", f"this client has {len(self._streams)} streams open, the most it may")
             stream = _OpenStream(self._next_stream, message.method, feed, self._send)
             self._next_stream += 1
             self._streams[stream.id] = stream
@@ -224,12 +222,8 @@ class Session:
             if msgid is None:
                 return None
             if opened:
-                assert isinstance(result, Mapping), (
-                    f"{method.name} opens a stream and must return a map with it"
-                )
-                assert result.get("stream") == opened[0].id, (
-                    f"{method.name} does not say which stream it opened"
-                )
+                assert isinstance(result, Mapping), f"{method.name} opens a stream and must return a map with it"
+                assert result.get("stream") == opened[0].id, f"{method.name} does not say which stream it opened"
             return encode_response(msgid, result)
         except Exception as raised:  # the one place: a handler's bug ends here
             for stream in opened:
@@ -299,9 +293,7 @@ class Session:
     def _leave(self, why: str, warn: bool = False) -> None:
         """Ends the session now: cancels whatever this client has asked for."""
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
-        (self._log.warning if warn else self._log.debug)(
-            "rpc.client_left", why=why, running=running, streams=streams
-        )
+        (self._log.warning if warn else self._log.debug)("rpc.client_left", why=why, running=running, streams=streams)
         self._everything.cancel_scope.cancel()
 
 

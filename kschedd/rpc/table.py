@@ -167,8 +167,8 @@ BUILT_IN: tuple[Method, ...] = (
         "stream.cancel",
         _cancel,
         (Param("stream", "integer", doc="the id that the opening call returned"),),
-        doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items that were "
-        "on their way may come before it. May be sent as a notification.",
+        doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items "
+        "that were on their way may come before it. May be sent as a notification.",
         returns="A map with `cancelled`: false if there is no such stream (any more).",
     ),
 )

@@ -1,0 +1,69 @@
+"""A live server on a real Unix socket, and a client that speaks in bytes written by hand."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgpack
+import pytest
+import trio
+
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.server import Server
+from kschedd.rpc.session import Terms
+from kschedd.rpc.table import Method, method_table
+
+
+@attrs.define(eq=False)
+class Raw:
+    """A socket and an unpacker: no code of ours between the test and the server."""
+
+    stream: trio.SocketStream
+    unpacker: msgpack.Unpacker = attrs.field(factory=lambda: msgpack.Unpacker(raw=False))
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def message(self) -> Any:
+        """The next message, or None when the server has closed."""
+        with trio.fail_after(20):
+            while True:
+                for message in self.unpacker:
+                    return message
+                try:
+                    data = await self.stream.receive_some(65536)
+                except trio.BrokenResourceError:
+                    data = b""
+                if not data:
+                    return None
+                self.unpacker.feed(data)
+
+
+@attrs.define(eq=False)
+class Served:
+    server: Server
+    path: Path
+
+    async def raw(self) -> Raw:
+        return Raw(await trio.open_unix_socket(self.path))
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+async def serve(nursery: trio.Nursery, tmp_path: Path) -> Serve:
+    async def start(*methods: Method, **options: Any) -> Served:
+        terms = Terms(**options.pop("terms", {}))
+        server = Server(method_table(methods), terms=terms, **options)
+        path = tmp_path / "kschedd.sock"
+
+        async def run(task_status: trio.TaskStatus[None]) -> None:
+            async with unix_listener(path) as listener:
+                await server.serve([listener], task_status=task_status)
+
+        await nursery.start(run)
+        return Served(server, path)
+
+    return start

@@ -1,0 +1,238 @@
+import struct
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kschedd.rpc.protocol import (
+    FROM_DAEMON,
+    Connection,
+    Limits,
+    Notification,
+    ProtocolFault,
+    Request,
+    Response,
+    encode_error,
+    encode_notification,
+    encode_request,
+    encode_response,
+    msgids,
+)
+
+SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5)
+
+# [0, 7, "get", ["Pod"]] and so on, as the specifications of MessagePack and MessagePack-RPC say.
+REQUEST = b"\x94\x00\x07\xa3get\x91\xa3Pod"
+NOTIFICATION = b"\x93\x02\xa4tick\x90"
+RESPONSE = b"\x94\x01\x07\xc0\xa2ok"
+EVENTS = [Request(7, "get", ["Pod"]), Notification("tick", []), Response(7, None, "ok")]
+
+
+def test_messages_in_one_chunk_come_out_in_order() -> None:
+    assert Connection().receive(REQUEST + NOTIFICATION + RESPONSE) == EVENTS
+
+
+def test_fed_byte_by_byte_the_same_comes_out() -> None:
+    connection = Connection()
+    script = REQUEST + NOTIFICATION + RESPONSE
+    events = [event for i in range(len(script)) for event in connection.receive(script[i : i + 1])]
+    assert events == EVENTS
+    assert connection.receive_eof() == []
+
+
+def test_what_is_encoded_is_what_the_specification_writes() -> None:
+    assert encode_request(7, "get", ["Pod"]) == REQUEST
+    assert encode_notification("tick", []) == NOTIFICATION
+    assert encode_response(7, "ok") == RESPONSE
+    assert msgpack.unpackb(encode_error(7, "not_found", "no pod", {"name": "a"})) == [
+        1,
+        7,
+        {"code": "not_found", "message": "no pod", "data": {"name": "a"}},
+        None,
+    ]
+
+
+def test_error_data_without_a_messagepack_form_is_left_out() -> None:
+    assert msgpack.unpackb(encode_error(7, "invalid", "bad \ud800", object())) == [
+        1,
+        7,
+        {"code": "invalid", "message": "bad ?"},
+        None,
+    ]
+
+
+def test_messages_before_a_fatal_fault_are_still_events() -> None:
+    connection = Connection()
+    *good, fault = connection.receive(REQUEST + b"\xc1" + NOTIFICATION)
+    assert good == [Request(7, "get", ["Pod"])]
+    assert isinstance(fault, ProtocolFault)
+    assert connection.closed
+
+
+def test_after_a_fatal_fault_nothing_more_is_read() -> None:
+    connection = Connection()
+    connection.receive(b"\xc1")
+    assert connection.receive(REQUEST) == []
+    assert connection.receive_eof() == []
+
+
+def test_a_length_too_long_is_refused_before_what_it_announces_has_come() -> None:
+    head = b"\x94\x00\x07\xa5apply\x92\xcf" + b"\xdb" * 8 + b"\xdb" + struct.pack(">I", 100 << 20)
+    connection = Connection()
+    assert [event for i in range(len(head) - 1) for event in connection.receive(head[i : i + 1])] == []
+    (fault,) = connection.receive(head[-1:])
+    assert isinstance(fault, ProtocolFault)
+    assert fault.why == "a string of 104857600 bytes announced; at most 16777216 are taken"
+
+
+def test_a_length_too_long_far_into_a_message_is_refused_by_the_limit_of_the_whole() -> None:
+    connection = Connection(SMALL)
+    assert connection.receive(b"\xdc\x00\x20" + b"\xb0" + b"x" * 16 + (b"\xb0" + b"x" * 16) * 30) == []
+    (fault,) = connection.receive(b"\xdb" + struct.pack(">I", 100 << 20) + b"x" * 500)
+    assert isinstance(fault, ProtocolFault)
+    assert fault.why == "a message of more than 1000 bytes"
+
+
+def nested(depth: int) -> bytes:
+    return b"\x94\x00\x07\xa1m" + b"\x91" * depth + b"\x90"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        pytest.param(b"\xc1", "begins no MessagePack value", id="reserved-byte"),
+        pytest.param(b"\x94\x00\x07\xa2\xff\xfe\x90", "not UTF-8", id="string-that-is-no-utf8"),
+        pytest.param(b"\xdb" + struct.pack(">I", 100 << 20), "a string of 104857600 bytes", id="100-mb-string-header"),
+        pytest.param(b"\xc6" + struct.pack(">I", 100 << 20), "104857600 bytes of binary", id="100-mb-bytes-header"),
+        pytest.param(b"\xdd" + struct.pack(">I", 100 << 20), "104857600 exceeds", id="100-million-entry-array"),
+        pytest.param(b"\xdf" + struct.pack(">I", 100 << 20), "104857600 exceeds", id="100-million-entry-map"),
+        pytest.param(
+            b"\xc9" + struct.pack(">I", 100 << 20) + b"\x05", "an extension of 104857600", id="100-mb-extension"
+        ),
+        pytest.param(b"\xc7\x00\x05", "an extension type (5)", id="empty-extension"),
+        pytest.param(b"\xd6\xff\x00\x00\x00\x00", "exceeds max_ext_len", id="timestamp-extension"),
+        pytest.param(b"\x91" * 5000, "nested far too deep", id="nesting-beyond-the-unpacker"),
+        pytest.param(b"\x81\x90\x01", "list is not allowed for map key", id="map-key-that-is-an-array"),
+        pytest.param(b"GET / HTTP/1.1\r\n", "the int 71 is no message", id="another-protocol"),
+        pytest.param(b"\x93\x00\x07\xa3get", "an array of 3 is no message", id="request-without-params"),
+        pytest.param(b"\x94\x03\x07\xa3get\x90", "is no message", id="unknown-message-type"),
+        pytest.param(b"\x94\xc2\x07\xa3get\x90", "is no message", id="false-is-not-zero"),
+        pytest.param(b"\x94\x00\xff\xa3get\x90", "is no message", id="negative-msgid"),
+        pytest.param(b"\x94\x00\xcf" + b"\xff" * 8 + b"\xa3get\x90", "is no message", id="msgid-over-32-bits"),
+        pytest.param(b"\x94\x00\xa17\xa3get\x90", "is no message", id="msgid-that-is-a-string"),
+        pytest.param(b"\x80", "a map with 0 entries is no message", id="a-map"),
+    ],
+)
+def test_bytes_that_end_a_connection(data: bytes, why: str) -> None:
+    for size in (len(data), 1):
+        connection = Connection()
+        events = [e for i in range(0, len(data), size) for e in connection.receive(data[i : i + size])]
+        assert len(events) == 1
+        fault = events[0]
+        assert isinstance(fault, ProtocolFault)
+        assert fault.fatal
+        assert why in fault.why
+        assert connection.closed
+
+
+@pytest.mark.parametrize(
+    ("data", "msgid", "why"),
+    [
+        pytest.param(b"\x94\x00\x07\x05\x90", 7, "the method must be a string, not the int 5", id="method-is-a-number"),
+        pytest.param(b"\x94\x00\x07\xa3get\x80", 7, "the params must be an array", id="params-are-a-map"),
+        pytest.param(b"\x94\x00\x07\xa3get\xc0", 7, "not nil", id="params-are-nil"),
+        pytest.param(b"\x93\x02\xa3get\xa1x", None, "not the string 'x'", id="notification-with-a-string"),
+        pytest.param(nested(70), 7, "deeper than 64 levels", id="nested-too-deep"),
+        pytest.param(nested(900), 7, "deeper than 64 levels", id="nested-almost-beyond-the-unpacker"),
+        pytest.param(b"\x94\x00\x07\xa3get\x91\x81\xc4\x01a\x01", 7, "a map key is 1 bytes", id="map-key-of-bytes"),
+    ],
+)
+def test_a_message_that_is_wrong_by_itself_leaves_the_next_one_readable(
+    data: bytes, msgid: int | None, why: str
+) -> None:
+    connection = Connection()
+    fault, *rest = connection.receive(data + REQUEST)
+    assert isinstance(fault, ProtocolFault)
+    assert (fault.msgid, fault.fatal) == (msgid, False)
+    assert why in fault.why
+    assert rest == [Request(7, "get", ["Pod"])]
+
+
+def test_64_levels_of_params_are_taken() -> None:
+    assert isinstance(Connection().receive(nested(63))[0], Request)
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 100_000])
+def test_a_message_of_small_parts_is_bounded_as_a_whole(chunk: int) -> None:
+    # 40 strings of 60 bytes: each within its limit, together over that of a message.
+    data = encode_request(1, "apply", ["x" * 60] * 40)
+    connection = Connection(SMALL)
+    events = [e for i in range(0, len(data), chunk) for e in connection.receive(data[i : i + chunk])]
+    assert [type(event) for event in events] == [ProtocolFault]
+    assert "at most 1000" in events[0].why or "more than 1000" in events[0].why
+
+
+def test_many_small_messages_together_may_exceed_the_limit_of_one() -> None:
+    assert len(Connection(SMALL).receive(REQUEST * 10_000)) == 10_000
+
+
+def test_megabytes_in_one_chunk_are_taken() -> None:
+    pods = [{"name": f"p-{i}", "text": "x" * 1000} for i in range(5000)]
+    (event,) = Connection().receive(encode_request(1, "apply", [pods]))
+    assert event == Request(1, "apply", [pods])
+
+
+def test_a_stream_that_ends_within_a_message_says_so() -> None:
+    connection = Connection()
+    connection.receive(REQUEST + REQUEST[:5])
+    assert connection.receive_eof() == [ProtocolFault("the stream ended 5 bytes into a message", None, True)]
+
+
+def test_a_client_takes_results_deeper_and_larger_than_a_server_takes_params() -> None:
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    data = encode_response(1, deep)
+    assert isinstance(Connection(FROM_DAEMON).receive(data)[0], Response)
+    long = [0] * 200_000
+    assert Connection(FROM_DAEMON).receive(encode_response(1, long)) == [Response(1, None, long)]
+    assert isinstance(Connection().receive(encode_response(1, long))[0], ProtocolFault)
+
+
+def test_msgids_begin_at_one() -> None:
+    ids = msgids()
+    assert [next(ids) for _ in range(3)] == [1, 2, 3]
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(st.integers(0, 2**32 - 1), st.text(), st.lists(plain, max_size=4), st.integers(1, 50))
+def test_whatever_is_encoded_is_decoded_however_it_is_cut(msgid: int, method: str, params: list[Any], cut: int) -> None:
+    data = encode_request(msgid, method, params) + encode_notification(method, params) + encode_response(msgid, params)
+    connection = Connection()
+    events = [e for i in range(0, len(data), cut) for e in connection.receive(data[i : i + cut])]
+    assert events == [Request(msgid, method, params), Notification(method, params), Response(msgid, None, params)]
+
+
+garbage = st.binary(max_size=300) | st.builds(
+    lambda head, tail: head + tail,
+    st.sampled_from([b"\x94\x00\x01\xa1m\x91", b"\x93\x02\xa1m", b"\x91\x91\x91", b"\x81\xa1k", b"\xdc\x00\x10"]),
+    st.binary(max_size=100),
+)
+
+
+@given(st.lists(garbage, max_size=6))
+@example([b"\x81\xc4\x00\x90"])
+@example([b"\xdd\xff\xff\xff\xff"])
+def test_no_bytes_whatever_raise_anything(chunks: list[bytes]) -> None:
+    connection = Connection(SMALL)
+    events = [event for chunk in chunks for event in connection.receive(chunk)] + connection.receive_eof()
+    fatal = [i for i, event in enumerate(events) if isinstance(event, ProtocolFault) and event.fatal]
+    assert fatal in ([], [len(events) - 1])
