@@ -94,9 +94,11 @@ class Session:
             self._everything.start_soon(self._write)
             async with self._send:
                 async with trio.open_nursery() as self._work:
-                    with self._reading:
-                        await self._read()
-                    self._refuse_unstarted()
+                    try:
+                        with self._reading:
+                            await self._read()
+                    finally:
+                        self._refuse_unstarted()
                     # The requests that still run, and a watch over whom they run for.
                     self._everything.start_soon(self._watch_hang_up, watching)
                 watching.cancel()
@@ -292,6 +294,8 @@ class Session:
 
     def _leave(self, why: str, warn: bool = False) -> None:
         """Ends the session now: cancels whatever this client has asked for."""
+        if self._everything.cancel_scope.cancel_called:
+            return
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
         (self._log.warning if warn else self._log.debug)("rpc.client_left", why=why, running=running, streams=streams)
         self._everything.cancel_scope.cancel()

@@ -1,6 +1,7 @@
 """A live server on a real Unix socket, and a client that speaks in bytes written by hand."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,25 @@ class Raw:
 class Served:
     server: Server
     path: Path
+    _opened: AsyncExitStack
 
     async def raw(self) -> Raw:
-        return Raw(await trio.open_unix_socket(self.path))
+        return Raw(await self._opened.enter_async_context(await trio.open_unix_socket(self.path)))
+
+    async def ended(self, clients: int = 0) -> None:
+        """Waits until no more than so many clients are connected."""
+        with trio.fail_after(20):
+            while self.server.clients > clients:  # noqa: ASYNC110 - nothing tells the test
+                await trio.sleep(0.001)
 
 
 Serve = Callable[..., Awaitable[Served]]
 
 
 @pytest.fixture
-async def serve(nursery: trio.Nursery, tmp_path: Path) -> Serve:
+async def serve(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Serve]:
+    opened = AsyncExitStack()
+
     async def start(*methods: Method, **options: Any) -> Served:
         terms = Terms(**options.pop("terms", {}))
         server = Server(method_table(methods), terms=terms, **options)
@@ -64,6 +74,7 @@ async def serve(nursery: trio.Nursery, tmp_path: Path) -> Serve:
                 await server.serve([listener], task_status=task_status)
 
         await nursery.start(run)
-        return Served(server, path)
+        return Served(server, path, opened)
 
-    return start
+    async with opened:
+        yield start
