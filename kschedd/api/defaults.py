@@ -1,0 +1,305 @@
+"""Defaults: what an API server fills in when it takes an object, kind by kind.
+
+Source: Kubernetes v1.34, pkg/apis/{core,apps,batch,storage,scheduling,resource}/v1/defaults.go and the strategies
+in pkg/registry.  `default` takes an object as it was handed in and returns a new one; nothing is changed in
+place.  An object whose fields are of the wrong type comes back as it was: `validate` says what is wrong with it.
+What is up to admission (priority, tolerations, RuntimeClass, a claim's StorageClass) is not done here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kschedd.api.kinds import kind_of
+from kschedd.api.pod_defaults import (
+    Raw,
+    default_claim_spec,
+    default_pod_spec,
+    merge_label_keys,
+    stored_quantity,
+    stored_resources,
+)
+from kschedd.api.shapes import check_shape, without_nulls
+
+__all__ = ["default", "default_meta", "default_pod_spec", "default_shaped", "merge_label_keys", "with_hostname"]
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def default(raw: Raw) -> Raw:
+    """The object with its defaults; with wrongly typed fields, the object as it was."""
+    if kind_of(raw).known:
+        raw = without_nulls(raw)
+    return raw if check_shape(raw) else default_shaped(raw)
+
+
+def default_shaped(raw: Raw) -> Raw:
+    """The same for an object that passed `check_shape` and holds no nulls."""
+    kind = kind_of(raw)
+    new = dict(raw)
+    new["metadata"] = default_meta(raw.get("metadata") or {}, namespaced=kind.namespaced)
+    if kind.known and (fill := _BY_KIND.get(kind.name)):
+        fill(new)
+    return new
+
+
+def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
+    """Metadata with a namespace if the kind lives in one.  (Names and uids are made where objects are stored.)"""
+    if namespaced and not meta.get("namespace"):
+        return {**meta, "namespace": "default"}
+    return meta
+
+
+def with_hostname(node: Raw) -> Raw:
+    """The Node as its kubelet would register it: with the hostname label, which no API server adds."""
+    meta = node.get("metadata") or {}
+    labels = meta.get("labels") or {}
+    if HOSTNAME in labels or not meta.get("name"):
+        return node
+    return {**node, "metadata": {**meta, "labels": {**labels, HOSTNAME: meta["name"]}}}
+
+
+def _missing(raw: Raw, **defaults: Any) -> Raw:
+    """A copy of `raw` with the fields it has not; "" counts as none, as it does in Go."""
+    new = dict(raw)
+    for field, value in defaults.items():
+        if field not in new or (new[field] == "" and isinstance(value, str)):
+            new[field] = value
+    return new
+
+
+def _pod(pod: Raw) -> None:
+    if "spec" not in pod:
+        return
+    spec = default_pod_spec(pod["spec"])
+    pod["spec"] = merge_label_keys(spec, pod["metadata"].get("labels") or {})
+    pod["status"] = _missing(pod.get("status") or {}, phase="Pending")
+
+
+def _template(spec: Raw) -> None:
+    """The pod template in a workload's spec, which is ours to change."""
+    template = spec.get("template")
+    if template and "spec" in template:
+        spec["template"] = {**template, "spec": default_pod_spec(template["spec"], template=True)}
+
+
+def _node(node: Raw) -> None:
+    status = dict(node.get("status") or {})
+    if "allocatable" not in status and "capacity" in status:
+        status["allocatable"] = status["capacity"]
+    for field in ("capacity", "allocatable"):
+        if field in status:
+            status[field] = stored_resources(status[field])
+    node["status"] = status
+    node.setdefault("spec", {})
+
+
+def _namespace(namespace: Raw) -> None:
+    meta = namespace["metadata"]
+    if name := meta.get("name"):
+        labels = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": name}
+        namespace["metadata"] = {**meta, "labels": labels}
+    namespace["status"] = _missing(namespace.get("status") or {}, phase="Active")
+    namespace.setdefault("spec", {"finalizers": ["kubernetes"]})
+
+
+def _service(service: Raw) -> None:
+    spec = _missing(service.get("spec") or {}, type="ClusterIP", sessionAffinity="None")
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec.get("ports"):
+        ports = []
+        for port in spec["ports"]:
+            port = _missing(port, protocol="TCP")
+            if not port.get("targetPort") and "port" in port:
+                port["targetPort"] = port["port"]
+            ports.append(port)
+        spec["ports"] = ports
+    service["spec"] = spec
+
+
+def _replication_controller(controller: Raw) -> None:
+    spec = _missing(controller.get("spec") or {}, replicas=1)
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        if not spec.get("selector"):
+            spec["selector"] = labels
+        if not controller["metadata"].get("labels"):
+            controller["metadata"] = {**controller["metadata"], "labels": labels}
+    _template(spec)
+    controller["spec"] = spec
+
+
+def _replica_set(workload: Raw) -> None:
+    spec = _missing(workload.get("spec") or {}, replicas=1)
+    _template(spec)
+    workload["spec"] = spec
+
+
+def _rolling(update: Raw | None, **defaults: Any) -> Raw:
+    """An update strategy, with the defaults of a rolling one if it is one."""
+    update = _missing(update or {}, type="RollingUpdate")
+    if update["type"] == "RollingUpdate":
+        update["rollingUpdate"] = _missing(update.get("rollingUpdate") or {}, **defaults)
+    return update
+
+
+def _deployment(workload: Raw) -> None:
+    spec = _missing(workload.get("spec") or {}, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    spec["strategy"] = _rolling(spec.get("strategy"), maxUnavailable="25%", maxSurge="25%")
+    _template(spec)
+    workload["spec"] = spec
+
+
+def _stateful_set(workload: Raw) -> None:
+    spec = _missing(
+        workload.get("spec") or {},
+        replicas=1,
+        podManagementPolicy="OrderedReady",
+        revisionHistoryLimit=10,
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
+    )
+    spec["updateStrategy"] = _rolling(spec.get("updateStrategy"), partition=0)
+    if claims := spec.get("volumeClaimTemplates"):
+        api = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        spec["volumeClaimTemplates"] = [
+            {**api, **claim, "spec": default_claim_spec(claim.get("spec") or {})} for claim in claims
+        ]
+    _template(spec)
+    workload["spec"] = spec
+
+
+def _daemon_set(workload: Raw) -> None:
+    spec = _missing(workload.get("spec") or {}, revisionHistoryLimit=10)
+    spec["updateStrategy"] = _rolling(spec.get("updateStrategy"), maxUnavailable=1, maxSurge=0)
+    _template(spec)
+    workload["spec"] = spec
+
+
+def _job(job: Raw) -> None:
+    spec = _missing(
+        job.get("spec") or {}, backoffLimit=6, completionMode="NonIndexed", suspend=False, manualSelector=False
+    )
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    _template(spec)
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"] = {**job["metadata"], "labels": labels}
+    job["spec"] = spec
+
+
+def _priority_class(item: Raw) -> None:
+    item.update(_missing(item, preemptionPolicy="PreemptLowerPriority"))
+    item.setdefault("value", 0)
+
+
+def _runtime_class(item: Raw) -> None:
+    fixed = (item.get("overhead") or {}).get("podFixed")
+    if fixed:
+        item["overhead"] = {**item["overhead"], "podFixed": stored_resources(fixed)}
+
+
+def _resource_quota(quota: Raw) -> None:
+    for part in ("spec", "status"):
+        if stated := quota.get(part):
+            lists = {f: stored_resources(stated[f]) for f in ("hard", "used") if f in stated}
+            quota[part] = {**stated, **lists}
+
+
+def _volume(volume: Raw) -> None:
+    spec = _missing(volume.get("spec") or {}, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    if capacity := spec.get("capacity"):
+        spec["capacity"] = stored_resources(capacity)
+    volume["spec"] = spec
+    volume["status"] = _missing(volume.get("status") or {}, phase="Pending")
+
+
+def _claim(claim: Raw) -> None:
+    claim["spec"] = default_claim_spec(claim.get("spec") or {})
+    status = _missing(claim.get("status") or {}, phase="Pending")
+    for field in ("capacity", "allocatedResources"):
+        if field in status:
+            status[field] = stored_resources(status[field])
+    claim["status"] = status
+
+
+def _storage_class(item: Raw) -> None:
+    item.update(_missing(item, reclaimPolicy="Delete", volumeBindingMode="Immediate"))
+
+
+def _csi_driver(driver: Raw) -> None:
+    driver["spec"] = _missing(
+        driver.get("spec") or {},
+        attachRequired=True,
+        podInfoOnMount=False,
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        volumeLifecycleModes=["Persistent"],
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
+
+
+def _storage_capacity(item: Raw) -> None:
+    for field in ("capacity", "maximumVolumeSize"):
+        if field in item:
+            item[field] = stored_quantity(item[field])
+
+
+def _claim_devices(spec: Raw) -> Raw:
+    """The spec of a ResourceClaim: a request is for exactly one device unless it says otherwise."""
+    devices = spec.get("devices")
+    if not devices or not devices.get("requests"):
+        return spec
+    requests = []
+    for request in devices["requests"]:
+        if "exactly" in request:
+            request = {**request, "exactly": _exact(request["exactly"])}
+        elif "firstAvailable" in request:
+            request = {**request, "firstAvailable": [_exact(each) for each in request["firstAvailable"]]}
+        requests.append(request)
+    return {**spec, "devices": {**devices, "requests": requests}}
+
+
+def _exact(request: Raw) -> Raw:
+    new = _missing(request, allocationMode="ExactCount")
+    if new["allocationMode"] == "ExactCount" and not new.get("count"):
+        new["count"] = 1
+    return new
+
+
+def _resource_claim(claim: Raw) -> None:
+    claim["spec"] = _claim_devices(claim.get("spec") or {})
+
+
+def _claim_template(template: Raw) -> None:
+    spec = template.get("spec") or {}
+    template["spec"] = {**spec, "spec": _claim_devices(spec.get("spec") or {})}
+
+
+_BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
+    "Pod": _pod,
+    "Node": _node,
+    "Namespace": _namespace,
+    "Service": _service,
+    "ReplicationController": _replication_controller,
+    "ReplicaSet": _replica_set,
+    "Deployment": _deployment,
+    "StatefulSet": _stateful_set,
+    "DaemonSet": _daemon_set,
+    "Job": _job,
+    "PriorityClass": _priority_class,
+    "RuntimeClass": _runtime_class,
+    "ResourceQuota": _resource_quota,
+    "PersistentVolume": _volume,
+    "PersistentVolumeClaim": _claim,
+    "StorageClass": _storage_class,
+    "CSIDriver": _csi_driver,
+    "CSIStorageCapacity": _storage_capacity,
+    "ResourceClaim": _resource_claim,
+    "ResourceClaimTemplate": _claim_template,
+}

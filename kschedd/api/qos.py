@@ -1,0 +1,42 @@
+"""The quality-of-service class of a pod, which follows from its requests and limits of cpu and memory.
+
+Source: Kubernetes v1.34, pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, with PodLevelResources).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kschedd.api.quantity import nanos
+
+Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
+
+_COUNTED: Final = ("cpu", "memory")
+
+
+def qos_class(pod: Mapping[str, Any]) -> Qos:
+    """The class of a pod whose spec has its defaults."""
+    return qos_of_spec(pod.get("spec") or {})
+
+
+def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
+    """The same from the spec.  What the pod asks for as a whole counts instead of what its containers do."""
+    if spec.get("resources") is not None:
+        stated = [spec["resources"]]
+    else:
+        containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+        stated = [container.get("resources") or {} for container in containers]
+    requests = dict.fromkeys(_COUNTED, 0)
+    limits = dict.fromkeys(_COUNTED, 0)
+    limited_everywhere = True
+    for resources in stated:
+        asked = resources.get("requests") or {}
+        allowed = resources.get("limits") or {}
+        for name in _COUNTED:
+            requests[name] += max(0, nanos(asked[name])) if name in asked else 0
+            limit = max(0, nanos(allowed[name])) if name in allowed else 0
+            limits[name] += limit
+            limited_everywhere = limited_everywhere and limit > 0
+    if not any(requests.values()) and not any(limits.values()):
+        return "BestEffort"
+    # Where a request is absent or 0 beside a limit, the pod is not guaranteed: requests and limits must be equal.
+    return "Guaranteed" if limited_everywhere and requests == limits else "Burstable"
