@@ -53,6 +53,7 @@ class BlockingSubscription:
         self._buffer = buffer
         self._items: deque[Any] = deque()
         self._ended = False
+        self._iterating = False
         self._failure: RpcError | None = None
 
     def __enter__(self) -> Self:
@@ -72,7 +73,11 @@ class BlockingSubscription:
                 if self._failure is not None:
                     raise self._failure
                 raise StopIteration
-            self._client._read_more(None)
+            self._iterating = True
+            try:
+                self._client._read_more(None)
+            finally:
+                self._iterating = False
         return self._items.popleft()
 
     def close(self) -> None:
@@ -84,7 +89,7 @@ class BlockingSubscription:
 
     def _take(self, item: Any) -> None:
         self._items.append(item)
-        if len(self._items) > self._buffer:
+        if len(self._items) > self._buffer and not self._iterating:
             self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
             self._client._forget_stream(self.id)
 
@@ -149,7 +154,7 @@ class BlockingClient:
         """Calls a method without an answer: whether it worked is not told."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
-    def subscribe(self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any) -> BlockingSubscription:
+    def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
         """Calls a method that opens a stream, and returns the stream to iterate over.
 
         `buffer` is how many items may wait, while other calls are made, before it ends with `too_slow`.

@@ -8,9 +8,9 @@
 
 A program that needs no Trio imports `kschedd.rpc.blocking` and starts faster.
 
-`Client` is two tasks around a `Connection`: one sends what callers put in a bounded channel, one reads. The
-reader never waits for a caller: a subscription that is not read fast enough ends with `too_slow` instead of
-holding up the answers to calls.
+`Client` is two tasks around a `Connection`: one sends what callers put in a bounded channel, one reads. When a
+subscription's buffer is full the reader waits for it, and so does the daemon; but not for long, since what it
+holds up may be the very answer that the subscriber waits for. After that the subscription ends with `too_slow`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class Subscription:
     or `cancelled` (`too_slow`: this side did not keep up), ConnectionLostError if the connection did.
     """
 
-    def __init__(self, stream: int, result: Any, buffer: int) -> None:
+    def __init__(self, stream: int, result: Any, buffer: int, patience_s: float) -> None:
         self.id = stream
         self.result = result
+        self._patience_s = patience_s
         self._send, self._receive = trio.open_memory_channel[Any](buffer)
         self._failure: Exception | None = None
 
@@ -71,15 +72,23 @@ class Subscription:
                 raise self._failure from None
             raise StopAsyncIteration from None
 
-    def _take(self, item: Any) -> bool:
+    async def _take(self, item: Any) -> bool:
+        """False if nobody takes it."""
         try:
             self._send.send_nowait(item)
-        except trio.WouldBlock:
-            self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
-            return False
+            return True
         except trio.BrokenResourceError:
             return False
-        return True
+        except trio.WouldBlock:
+            pass
+        try:
+            with trio.move_on_after(self._patience_s):
+                await self._send.send(item)
+                return True
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return False  # its block ended, or the client's, while we waited
+        self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
+        return False
 
     def _end(self, failure: Exception | None) -> None:
         self._failure = failure
@@ -90,7 +99,7 @@ class Subscription:
 class _Waiting:
     """A call whose response is due."""
 
-    buffer: int | None  # of the subscription it opens, if it opens one
+    subscribes: tuple[int, float] | None  # buffer and patience of the subscription it opens, if it opens one
     done: trio.Event = attrs.field(factory=trio.Event)
     result: Any = None
     failure: Exception | None = None
@@ -163,31 +172,33 @@ class Client:
 
     @asynccontextmanager
     async def subscribe(
-        self, method: str, /, *args: Any, buffer: int = 10_000, **named: Any
+        self, method: str, /, *args: Any, buffer: int = 10_000, patience_s: float = 1.0, **named: Any
     ) -> AsyncIterator[Subscription]:
         """Calls a method that opens a stream; the block has the stream, its end cancels it.
 
-        `buffer` is how many items may wait to be read before the subscription ends with `too_slow`.
+        `buffer` is how many items may wait to be read. When it is full, everything else on this connection
+        waits up to `patience_s` for the next one to be read; then the subscription ends with `too_slow`.
         """
-        subscription: Subscription = await self._ask(method, wire_params(args, named), buffer)
+        subscription: Subscription = await self._ask(method, wire_params(args, named), (buffer, patience_s))
         try:
             yield subscription
         finally:
+            subscription._receive.close()
             if self._subscriptions.pop(subscription.id, None) is not None and self._lost is None:
                 with trio.move_on_after(1, shield=True):
                     await self._put(encode_notification("stream.cancel", [subscription.id]))
 
-    async def _ask(self, method: str, params: list[Any], buffer: int | None) -> Any:
+    async def _ask(self, method: str, params: list[Any], subscribes: tuple[int, float] | None) -> Any:
         self._check()
         msgid = next(self._msgids)
         message = encode_request(msgid, method, params)
-        waiting = self._waiting[msgid] = _Waiting(buffer)
+        waiting = self._waiting[msgid] = _Waiting(subscribes)
         try:
             await self._put(message)
             await waiting.done.wait()
         finally:
             self._waiting.pop(msgid, None)
-            if buffer is not None and not waiting.done.is_set():
+            if subscribes is not None and not waiting.done.is_set():
                 self._abandoned.add(msgid)  # cancelled: a stream it opens has nobody to read it
         if waiting.failure is not None:
             raise waiting.failure
@@ -217,11 +228,11 @@ class Client:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             for event in self._connection.receive(data) if data else self._connection.receive_eof():
-                self._take(event)
+                await self._take(event)
             if not data:
                 self._lose(ConnectionLostError(self.path, "it closed the connection"))
 
-    def _take(self, event: Event) -> None:
+    async def _take(self, event: Event) -> None:
         match event:
             case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
                 self._lose(read_wire_error(error))
@@ -229,9 +240,10 @@ class Client:
                 self._settle(msgid, error, result)
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
-                if subscription is not None and not subscription._take(item):
-                    del self._subscriptions[stream]
-                    self._forget_stream(stream)
+                if subscription is not None and not await subscription._take(item):
+                    # Unless its block has ended while we waited, which said so itself.
+                    if self._subscriptions.pop(stream, None) is not None:
+                        self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
                 subscription = self._subscriptions.pop(stream, None)
                 if subscription is not None:
@@ -251,7 +263,7 @@ class Client:
             return
         if error is not None:
             waiting.failure = read_wire_error(error)
-        elif waiting.buffer is None:
+        elif waiting.subscribes is None:
             waiting.result = result
         else:
             # Here and not in the caller: its first items may be in the same chunk as the response.
@@ -259,7 +271,7 @@ class Client:
             if stream is None:
                 waiting.failure = no_stream()
             else:
-                subscription = Subscription(stream, result, waiting.buffer)
+                subscription = Subscription(stream, result, *waiting.subscribes)
                 self._subscriptions[stream] = waiting.result = subscription
         waiting.done.set()
 

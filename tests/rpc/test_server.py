@@ -103,17 +103,20 @@ async def test_an_unknown_method_is_answered_with_a_near_name(serve) -> None:
 async def test_bad_parameters_are_answered_and_the_connection_goes_on(serve) -> None:
     raw = await (await serve(ECHO)).raw()
     await raw.send(msgpack.packb([0, 1, "echo", []]) + msgpack.packb([0, 2, "echo", ["x"]]))
-    _, msgid, error, _ = await raw.message()
-    assert (msgid, error["code"]) == (1, "bad_params")
-    assert error["message"] == 'echo: "value" (parameter 1): got nothing, allowed: any'
-    assert await raw.message() == [1, 2, None, "x"]
+    bad, good = sorted([await raw.message(), await raw.message()], key=lambda answer: answer[1])
+    assert bad[2]["code"] == "bad_params"
+    assert bad[2]["message"] == 'echo: "value" (parameter 1): got nothing, allowed: any'
+    assert good == [1, 2, None, "x"]
 
 
 async def test_params_that_are_no_array_are_answered_and_the_connection_goes_on(serve) -> None:
     raw = await (await serve(ECHO)).raw()
     await raw.send(msgpack.packb([0, 1, "echo", {"value": 1}]) + msgpack.packb([0, 2, "echo", ["x"]]))
     answers = [await raw.message(), await raw.message()]
-    assert [(msgid, error and error["code"]) for _, msgid, error, _ in answers] == [(1, "protocol_error"), (2, None)]
+    assert sorted((msgid, error and error["code"]) for _, msgid, error, _ in answers) == [
+        (1, "protocol_error"),
+        (2, None),
+    ]
 
 
 async def test_responses_come_as_they_are_ready(serve) -> None:
@@ -540,7 +543,7 @@ async def test_streams_of_one_client_are_limited(serve) -> None:
     raw = await (await serve(endless(trio.Event()), terms={"streams": 2})).raw()
     await raw.send(b"".join(msgpack.packb([0, i, "endless", []]) for i in (1, 2, 3)))
     answers = [await raw.message() for _ in range(3)]
-    assert [answer[2] and answer[2]["code"] for answer in answers] == [None, None, "too_many"]
+    assert sorted(answer[2]["code"] if answer[2] else "" for answer in answers) == ["", "", "too_many"]
 
 
 async def test_a_call_that_fails_after_opening_a_stream_opens_none(serve) -> None:

@@ -1,0 +1,65 @@
+from typing import Any
+
+import pytest
+
+from kschedd.rpc.errors import CODES
+from kschedd.rpc.page import methods_page
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method, method_table
+
+
+async def _get(call: Call) -> Any:
+    return None
+
+
+GET = Method(
+    "pod.get",
+    _get,
+    (
+        Param("kind", "string|map", doc="which kind"),
+        Param("output", "string", False, "json", "the form", choices=("json", "yaml")),
+    ),
+    doc="Gets objects.",
+    returns="an array",
+    items="changes",
+)
+
+
+def test_a_method_on_the_page() -> None:
+    page = methods_page(method_table([GET]))
+    assert "- [`pod.get`](#podget)\n" in page
+    start = page.index("### `pod.get`")
+    assert page[start : page.index("### `rpc.methods`")] == (
+        "### `pod.get`\n"
+        "\n"
+        "Gets objects.\n"
+        "\n"
+        "| parameter | type | default | meaning |\n"
+        "|---|---|---|---|\n"
+        "| `kind` | string\\|map | required | which kind |\n"
+        '| `output` | string | `"json"` | the form (one of `json`, `yaml`) |\n'
+        "\n"
+        "Returns: an array\n"
+        "\n"
+        "Stream items: changes\n"
+        "\n"
+    )
+
+
+def test_the_page_has_every_method_and_every_code() -> None:
+    table = method_table([GET])
+    page = methods_page(table)
+    assert [line for line in page.splitlines() if line.startswith("### ")] == [f"### `{name}`" for name in table]
+    for code in CODES:
+        assert f"| `{code}` |" in page
+    assert page.endswith("\n")
+    assert not page.endswith("\n\n")
+
+
+def test_a_method_needs_a_word_of_documentation_and_a_name_of_its_own() -> None:
+    with pytest.raises(AssertionError, match="without a word"):
+        Method("x", _get)
+    with pytest.raises(AssertionError, match=r"two methods are called pod\.get"):
+        method_table([GET, GET])
+    with pytest.raises(AssertionError, match="two parameters of one name"):
+        Method("x", _get, (Param("a"), Param("a")), doc="X.")
