@@ -41,7 +41,8 @@ with BlockingClient() as daemon:
 | notification | `[2, method, params]`, which is not answered |
 
 Messages follow each other without anything in between. Requests run concurrently and are answered as they
-finish, not in the order they came. Count msgids from 1: an error that belongs to no request has msgid 0.
+finish, not in the order they came: wait for an answer before you send what depends on it.
+Count msgids from 1: an error that belongs to no request has msgid 0.
 
 `params` is an array. It holds the parameters by position, or one map and nothing else: the parameters by
 name. Where the first parameter may itself be a map, a single map means names if every key is the name of a
