@@ -40,7 +40,7 @@ class QueuedPod:
     unschedulable_count: int = 0  # attempts that plugins rejected
     consecutive_errors: int = 0  # attempts that ended in an error, since the last that did not
     backoff_expiration: int = 0  # worked out when first needed after an attempt
-    initial_attempt: int = 0  # when it first got into the active queue
+    initial_attempt: int | None = None  # when it first got into the active queue
     unschedulable_plugins: frozenset[str] = NO_PLUGINS  # who rejected it; gating plugins too
     pending_plugins: frozenset[str] = NO_PLUGINS  # who rejected it with Pending: their Queue skips the backoff
     gating_plugin: str = ""  # the PreEnqueue plugin that keeps it out

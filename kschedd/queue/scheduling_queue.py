@@ -74,6 +74,7 @@ class SchedulingQueue:
         current_pod: CurrentPod | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
+        one_by_one: bool = False,  # ask hints for every pod by itself: the plain rule the index must match
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
@@ -89,6 +90,7 @@ class SchedulingQueue:
         self._backoff = self._new_backoff()
         self._unschedulable = UnschedulablePods(self._hints)
         self._in_flight = InFlight()
+        self._one_by_one = one_by_one
 
     # Pods come and go.
 
@@ -235,7 +237,9 @@ class SchedulingQueue:
             return []
         moved = []
         if len(self._unschedulable):
-            for entry, decision in self._unschedulable.decide(event, old, new, pre_check):
+            waiting = self._unschedulable
+            decide = waiting.decide_each if self._one_by_one else waiting.decide
+            for entry, decision in decide(event, old, new, pre_check):
                 if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
                     moved.append(entry)
         self._in_flight.happened(event, old, new)
@@ -444,7 +448,7 @@ class SchedulingQueue:
             if present is None or present is entry:
                 self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
             return Place.GATED
-        if not entry.initial_attempt:
+        if entry.initial_attempt is None:
             entry.initial_attempt = now
         present = self._entries.get(entry.key)
         if present is not None and present is not entry:

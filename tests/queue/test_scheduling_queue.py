@@ -1,0 +1,726 @@
+"""What the queue does with a pod, rule by rule; every name is a rule of upstream's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.framework.events import (
+    ASSIGNED_POD_ADD,
+    NODE_ADD,
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    hints_of,
+    on,
+)
+from kschedd.framework.status import Status, unschedulable
+from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
+
+A, R = ActionType, EventResource
+MS = SECOND // 1000
+LABELLED = ClusterEvent(R.NODE, A.UPDATE_NODE_LABEL)
+
+
+def queue(
+    *events: ClusterEventWithHint,
+    pop_from_backoff: bool = False,
+    pre_enqueue: dict[str, Callable[[Pod], Status | None]] | None = None,
+    plugin: str = "Fit",
+    more: dict[str, tuple[ClusterEventWithHint, ...]] | None = None,
+    **options: Any,
+) -> SchedulingQueue:
+    """A queue whose plugin `Fit` (or `plugin`) registers `events`, by default every new node."""
+    registered = {plugin: events or hints_of([on(R.NODE, A.ADD)]), **(more or {})}
+    return SchedulingQueue(
+        QueueSettings(pop_from_backoff_q=pop_from_backoff),
+        hints={"default-scheduler": registered},
+        pre_enqueue={"default-scheduler": pre_enqueue or {}},
+        **options,
+    )
+
+
+def popped(q: SchedulingQueue, pod: Pod, now: int) -> QueuedPod:
+    q.add(pod, now)
+    entry = q.pop(now)
+    assert entry is not None
+    assert entry.pod is pod
+    return entry
+
+
+def reject(
+    q: SchedulingQueue, entry: QueuedPod, now: int, *plugins: str, pending: tuple[str, ...] = ()
+) -> Place | None:
+    entry.unschedulable_plugins = frozenset(plugins)
+    entry.pending_plugins = frozenset(pending)
+    return q.add_unschedulable_if_not_present(entry, now)
+
+
+# The order of pods.
+
+
+def test_higher_priority_leaves_first_then_the_longer_waiting(make: Any) -> None:
+    q = queue()
+    for at, (name, priority) in enumerate([("a", 0), ("b", 5), ("c", 5), ("d", 9)]):
+        q.add(make.pod(name, priority=priority), at)
+    assert [e.pod.name for e in iter(lambda: q.pop(9), None)] == ["d", "b", "c", "a"]
+
+
+def test_the_queue_sort_plugin_decides_the_order(make: Any) -> None:
+    q = queue(sort_key=lambda entry: entry.pod.name)
+    for name in "cab":
+        q.add(make.pod(name), 1)
+    assert [e.pod.name for e in iter(lambda: q.pop(9), None)] == ["a", "b", "c"]
+
+
+def test_an_update_of_an_active_pod_keeps_its_turn(make: Any) -> None:
+    q = queue()
+    old = make.pod("a")
+    q.add(old, 1)
+    q.add(make.pod("b"), 2)
+    assert q.update(old, make.pod("a", metadata={"labels": {"x": "y"}}), 3) is Place.ACTIVE
+    entry = q.pop(4)
+    assert entry is not None
+    assert entry.pod.labels == {"x": "y"}
+
+
+def test_an_update_of_an_unknown_pod_adds_it(make: Any) -> None:
+    q = queue()
+    assert q.update(make.pod("a"), make.pod("a"), 1) is Place.ACTIVE
+
+
+def test_a_deleted_pod_is_not_popped(make: Any) -> None:
+    q = queue()
+    q.add(make.pod("a"), 1)
+    q.delete(make.pod("a"), 2)
+    assert q.pop(3) is None
+    assert not q.ready
+
+
+def test_a_closed_queue_pops_nothing(make: Any) -> None:
+    q = queue()
+    q.add(make.pod("a"), 1)
+    q.close()
+    assert not q.ready
+    assert q.pop(2) is None
+
+
+def test_the_summary_counts_gated_pods_as_unschedulable(make: Any) -> None:
+    q = queue(pre_enqueue={"Gates": lambda pod: unschedulable("no") if pod.name == "gated" else None})
+    for name in ("a", "b", "c", "gated"):
+        q.add(make.pod(name), 1)
+    reject(q, q.pop(2), 2, "Fit")  # type: ignore[arg-type]
+    reject(q, q.pop(3), 3)  # type: ignore[arg-type]
+    pods, summary = q.pending_pods()
+    assert summary == "activeQ:1; backoffQ:1; unschedulablePods:2"
+    assert sorted(pod.name for pod in pods) == ["a", "b", "c", "gated"]
+    assert q.counts()[Place.GATED] == 1
+    assert q.counts()[Place.UNSCHEDULABLE] == 1
+
+
+# Backoff.
+
+
+@pytest.mark.parametrize(
+    ("rejections", "errors", "seconds"),
+    [
+        pytest.param(1, 0, 1, id="first-failure-waits-the-initial-second"),
+        pytest.param(3, 0, 4, id="each-failure-doubles-it"),
+        pytest.param(5, 0, 10, id="never-above-the-limit"),
+        pytest.param(200, 0, 10, id="however-often"),
+        pytest.param(4, 1, 1, id="errors-count-for-themselves"),
+        pytest.param(4, 3, 4, id="errors-in-a-row-double-it-too"),
+    ],
+)
+def test_backoff(make: Any, rejections: int, errors: int, seconds: int) -> None:
+    q = queue()
+    q.add(make.pod(), 0)
+    now = 0
+    for attempt in range(rejections + errors):
+        now += 100 * SECOND
+        entry = q.pop(now) or popped(q, make.pod(), now)
+        reject(q, entry, now, *(["Fit"] if attempt < rejections else []))
+        last = entry
+        if attempt < rejections + errors - 1:
+            q.activate([entry.pod], now)
+    assert q.backoff_until(last) == now + seconds * SECOND
+
+
+def test_after_errors_the_count_of_rejections_stays(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    for plugins in (["Fit"], [], ["Fit"]):
+        reject(q, entry, 1, *plugins)
+        q.activate([entry.pod], 1)
+        assert q.pop(1) is entry
+    assert (entry.unschedulable_count, entry.consecutive_errors, entry.attempts) == (2, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("aligned", "failed_at", "still", "over"),
+    [
+        pytest.param(False, 300 * MS, 1300 * MS, 1301 * MS, id="unaligned-the-end-itself-still-waits"),
+        pytest.param(True, 300 * MS, 1999 * MS, 2000 * MS, id="aligned-a-wait-is-over-with-its-second"),
+        pytest.param(True, 1000 * MS, 2999 * MS, 3000 * MS, id="aligned-an-end-on-a-second-takes-one-more"),
+    ],
+)
+def test_backoff_ends(make: Any, aligned: bool, failed_at: int, still: int, over: int) -> None:
+    q = queue(pop_from_backoff=aligned)
+    assert reject(q, popped(q, make.pod(), 0), failed_at) is Place.ERROR_BACKOFF
+    assert q.flush_backoff(still) == []
+    assert [entry.pod.name for entry in q.flush_backoff(over)] == ["p"]
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_next_flush_is_the_first_second_that_moves_something(make: Any, aligned: bool) -> None:
+    q = queue(pop_from_backoff=aligned)
+    assert q.next_flush() is None
+    reject(q, popped(q, make.pod("a"), 0), 300 * MS)
+    reject(q, popped(q, make.pod("b"), 0), 2000 * MS, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 2000 * MS)
+    assert q.next_flush() == 2 * SECOND
+    assert len(q.flush_backoff(2 * SECOND)) == 1
+    assert q.next_flush() == 4 * SECOND
+    assert q.flush_backoff(3 * SECOND) == []
+    assert len(q.flush_backoff(4 * SECOND)) == 1
+
+
+def test_an_empty_active_queue_pops_from_backoff_the_soonest_second_by_priority(make: Any) -> None:
+    q = queue(pop_from_backoff=True)
+    entries = [popped(q, make.pod(n, priority=p), 0) for n, p in [("a", 0), ("b", 9), ("c", 5), ("late", 100)]]
+    for at, entry in zip([100, 200, 300, 1000], entries, strict=True):
+        reject(q, entry, at * MS, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1000 * MS)
+    assert q.ready
+    assert [e.pod.name for e in iter(lambda: q.pop(1001 * MS), None)] == ["b", "c", "a", "late"]
+
+
+def test_with_the_feature_off_backoff_is_waited_out(make: Any) -> None:
+    q = queue()
+    reject(q, popped(q, make.pod(), 0), 0, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    assert not q.ready
+    assert q.pop(2) is None
+
+
+def test_backoff_after_an_error_is_never_popped_early(make: Any) -> None:
+    q = queue(pop_from_backoff=True)
+    reject(q, popped(q, make.pod(), 0), 0)
+    assert not q.ready
+    assert q.pop(1) is None
+
+
+def test_a_pod_past_its_backoff_goes_straight_to_active(make: Any) -> None:
+    q = queue()
+    reject(q, popped(q, make.pod(), 0), 0, "Fit")
+    (entry,) = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5 * SECOND)
+    assert entry.place is Place.ACTIVE
+
+
+# Events.
+
+
+@pytest.mark.parametrize(
+    ("event", "place"),
+    [
+        pytest.param(NODE_ADD, Place.BACKOFF, id="registered"),
+        pytest.param(LABELLED, Place.UNSCHEDULABLE, id="not-registered"),
+        pytest.param(ASSIGNED_POD_ADD, Place.UNSCHEDULABLE, id="another-kind"),
+        pytest.param(ClusterEvent(R.WILDCARD, A.ALL), Place.BACKOFF, id="a-wildcard-moves-every-pod"),
+    ],
+)
+def test_an_event_moves_pods_rejected_by_a_plugin_that_registered_it(
+    make: Any, event: ClusterEvent, place: Place
+) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    assert reject(q, entry, 0, "Fit") is Place.UNSCHEDULABLE
+    q.move_all_to_active_or_backoff(event, None, None, 1)
+    assert entry.place is place
+
+
+def test_other_plugins_registrations_do_not_count(make: Any) -> None:
+    q = queue(more={"Other": (on(R.NODE, A.UPDATE_NODE_LABEL),)})
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Fit")
+    assert q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 1) == []
+
+
+def test_a_wildcard_event_with_a_pod_is_for_that_pod_only(make: Any) -> None:
+    q = queue()
+    for name in "ab":
+        reject(q, popped(q, make.pod(name), 0), 0, "Fit")
+    moved = q.move_all_to_active_or_backoff(ClusterEvent(R.WILDCARD, A.ALL), None, make.pod("b"), 1)
+    assert [entry.pod.name for entry in moved] == ["b"]
+
+
+def test_the_pre_check_keeps_pods_out(make: Any) -> None:
+    q = queue()
+    for name, priority in [("low", 1), ("high", 5)]:
+        reject(q, popped(q, make.pod(name, priority=priority), 0), 0, "Fit")
+    moved = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1, lambda pod: pod.priority < 5)
+    assert [entry.pod.name for entry in moved] == ["low"]
+
+
+def test_a_hint_that_says_skip_keeps_the_pod(make: Any) -> None:
+    q = queue(on(R.NODE, A.ADD, lambda pod, old, new: QUEUE if new.name == "good" else QUEUE_SKIP))
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Fit")
+    assert q.move_all_to_active_or_backoff(NODE_ADD, None, make.node("bad"), 1) == []
+    assert q.move_all_to_active_or_backoff(NODE_ADD, None, make.node("good"), 1) == [entry]
+
+
+def test_a_hint_that_raises_counts_as_queue_and_is_reported(make: Any) -> None:
+    def broken(pod: Pod, old: Any, new: Any) -> Any:
+        raise RuntimeError("boom")
+
+    faults: list[tuple[str, str, str]] = []
+    q = queue(on(R.NODE, A.ADD, broken), on_fault=lambda plugin, key, fault: faults.append((plugin, key, str(fault))))
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Fit")
+    assert q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1) == [entry]
+    assert faults == [("Fit", "d/p", "boom")]
+
+
+@pytest.mark.parametrize(
+    ("hints", "place"),
+    [
+        pytest.param({"Wait": QUEUE, "Fit": QUEUE_SKIP}, Place.ACTIVE, id="queue-of-a-pending-plugin-skips-backoff"),
+        pytest.param({"Wait": QUEUE, "Fit": QUEUE}, Place.ACTIVE, id="and-wins-over-the-others"),
+        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE}, Place.BACKOFF, id="queue-of-another-waits"),
+        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE_SKIP}, Place.UNSCHEDULABLE, id="none-keeps-it"),
+    ],
+)
+def test_pending_plugins(make: Any, hints: dict[str, Any], place: Place) -> None:
+    def saying(plugin: str) -> ClusterEventWithHint:
+        return on(R.NODE, A.ADD, lambda pod, old, new: hints[plugin])
+
+    q = queue(saying("Fit"), more={"Wait": (saying("Wait"),)})
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Fit", pending=("Wait",))
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    assert entry.place is place
+
+
+def test_a_pod_of_an_unknown_profile_is_moved_by_any_event_of_interest(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(schedulerName="nobody"), 0)
+    reject(q, entry, 0, "Fit")
+    assert q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1) == [entry]
+
+
+# Updates of waiting pods.
+
+
+@pytest.mark.parametrize(
+    ("action", "change", "place"),
+    [
+        pytest.param(
+            A.UPDATE_POD_TOLERATION, {"tolerations": [{"operator": "Exists"}]}, Place.BACKOFF, id="registered"
+        ),
+        pytest.param(
+            A.UPDATE_POD_LABEL, {"tolerations": [{"operator": "Exists"}]}, Place.UNSCHEDULABLE, id="not-registered"
+        ),
+        pytest.param(A.UPDATE, {"status": {"reason": "x"}}, Place.BACKOFF, id="a-general-update"),
+        pytest.param(A.UPDATE_POD_LABEL, {"status": {"reason": "x"}}, Place.UNSCHEDULABLE, id="of-no-interest"),
+    ],
+)
+def test_an_update_of_a_waiting_pod_asks_the_hints(
+    make: Any, action: ActionType, change: dict[str, Any], place: Place
+) -> None:
+    q = queue(on(R.POD, action))
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0, "Fit")
+    assert q.update(make.pod(), make.pod(**change), 1) is place
+    assert entry.pod.raw == make.pod(**change).raw
+
+
+def test_after_an_update_a_pod_is_found_under_its_new_shape(make: Any) -> None:
+    q = queue(on(R.NODE, A.ADD, lambda pod, old, new: QUEUE if pod.labels else QUEUE_SKIP, by_shape=True))
+    for name in "ab":
+        reject(q, popped(q, make.pod(name), 0), 0, "Fit")
+    q.update(make.pod("b"), make.pod("b", metadata={"labels": {"x": "y"}}), 1)
+    moved = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 2)
+    assert [entry.pod.name for entry in moved] == ["b"]
+
+
+def test_an_update_in_backoff_changes_no_place(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 0)
+    assert q.update(make.pod(), make.pod(tolerations=[{"operator": "Exists"}]), 1) is Place.ERROR_BACKOFF
+
+
+# In flight.
+
+
+@pytest.mark.parametrize(
+    ("during", "place"),
+    [
+        pytest.param([], Place.UNSCHEDULABLE, id="nothing-happened"),
+        pytest.param([NODE_ADD], Place.BACKOFF, id="an-event-that-helps-is-not-lost"),
+        pytest.param([LABELLED, ASSIGNED_POD_ADD], Place.UNSCHEDULABLE, id="events-that-do-not"),
+        pytest.param([LABELLED, NODE_ADD, LABELLED], Place.BACKOFF, id="one-of-several"),
+    ],
+)
+def test_events_during_an_attempt(make: Any, during: list[ClusterEvent], place: Place) -> None:
+    q = queue(more={"Other": (on(R.NODE, A.ALL), on(R.POD, A.ALL))})
+    entry = popped(q, make.pod(), 0)
+    for event in during:
+        q.move_all_to_active_or_backoff(event, None, make.node(), 1)
+    assert reject(q, entry, 2, "Fit") is place
+
+
+def test_events_before_the_pop_are_not_asked_again(make: Any) -> None:
+    q = queue()
+    q.add(make.pod("a"), 0)
+    q.add(make.pod("b"), 1)
+    first = q.pop(2)
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 3)
+    second = q.pop(4)
+    assert first is not None
+    assert second is not None
+    assert reject(q, second, 5, "Fit") is Place.UNSCHEDULABLE
+    assert reject(q, first, 6, "Fit") is Place.BACKOFF
+
+
+def test_events_are_kept_only_for_pods_in_flight(make: Any) -> None:
+    q = queue()
+    entries = [popped(q, make.pod(str(n)), n) for n in range(3)]
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5)
+    late = popped(q, make.pod("late"), 6)
+    for _ in range(600):
+        q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 7)
+    assert q.events_kept == 601
+    for entry in entries:
+        q.done(entry.uid, 8)
+    assert q.events_kept == 600
+    q.done(late.uid, 9)
+    assert q.events_kept == 0
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 10)
+    assert q.events_kept == 0
+
+
+def test_events_nobody_registered_are_not_kept(make: Any) -> None:
+    q = queue()
+    popped(q, make.pod(), 0)
+    q.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, make.pod("x"), 1)
+    assert q.events_kept == 0
+
+
+def test_an_update_during_the_attempt_is_judged_when_the_pod_comes_back(make: Any) -> None:
+    q = queue(on(R.POD, A.UPDATE_POD_TOLERATION))
+    entry = popped(q, make.pod(), 0)
+    changed = make.pod(tolerations=[{"operator": "Exists"}])
+    assert q.update(make.pod(), changed, 1) is Place.IN_FLIGHT
+    entry.pod = changed
+    assert reject(q, entry, 2, "Fit") is Place.BACKOFF
+
+
+def test_an_event_for_a_pending_plugin_during_the_attempt_skips_backoff(make: Any) -> None:
+    q = queue(more={"Wait": (on(R.NODE, A.UPDATE_NODE_LABEL),)})
+    entry = popped(q, make.pod(), 0)
+    for event in (NODE_ADD, LABELLED):
+        q.move_all_to_active_or_backoff(event, None, make.node(), 1)
+    assert reject(q, entry, 2, "Fit", pending=("Wait",)) is Place.ACTIVE
+
+
+def test_with_hints_that_always_say_queue_any_move_request_requeues(make: Any) -> None:
+    # The older moveRequestCycle rule: a move request since the pop, and the pod goes to backoffQ.
+    for requested in (False, True):
+        q = queue(on(R.NODE, A.ALL))
+        entry = popped(q, make.pod(), 0)
+        if requested:
+            q.move_all_to_active_or_backoff(LABELLED, make.node(), make.node(), 1)
+        assert reject(q, entry, 2, "Fit") is (Place.BACKOFF if requested else Place.UNSCHEDULABLE)
+
+
+def test_a_pod_that_failed_with_an_error_is_tried_again_without_any_event(make: Any) -> None:
+    q = queue()
+    assert reject(q, popped(q, make.pod(), 0), 1) is Place.ERROR_BACKOFF
+
+
+def test_a_pod_added_again_meanwhile_is_not_put_back(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    q.add(make.pod(uid="another"), 1)
+    assert reject(q, entry, 2, "Fit") is None
+    assert q.in_flight(entry.uid) is None
+    assert q.counts()[Place.ACTIVE] == 1
+
+
+def test_the_second_entry_of_a_pod_in_flight_is_dropped(make: Any) -> None:
+    q = queue()
+    popped(q, make.pod(), 0)
+    q.add(make.pod(), 1)
+    q.add(make.pod("b"), 2)
+    entry = q.pop(3)
+    assert entry is not None
+    assert entry.pod.name == "b"
+    assert q.pop(4) is None
+
+
+def test_done_may_come_twice(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    q.done(entry.uid, 1)
+    q.done(entry.uid, 2)
+    assert entry.place is Place.OUTSIDE
+
+
+def test_a_pop_forgets_who_rejected_the_pod(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 1, "Fit", pending=("Wait",))
+    q.activate([entry.pod], 2)
+    assert q.pop(3) is entry
+    assert not entry.unschedulable_plugins
+    assert not entry.pending_plugins
+    assert entry.initial_attempt == 0
+    assert entry.attempts == 2
+
+
+# Activate and the timeout.
+
+
+@pytest.mark.parametrize("plugins", [("Fit",), ()], ids=["from-unschedulable", "from-backoff"])
+def test_activate_skips_backoff(make: Any, plugins: tuple[str, ...]) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 1, *plugins)
+    assert q.activate([entry.pod, make.pod("unknown")], 2) == [entry]
+    assert entry.place is Place.ACTIVE
+
+
+def test_activate_of_a_pod_in_flight_requeues_that_pod_when_it_comes_back(make: Any) -> None:
+    q = queue()
+    entry, other = popped(q, make.pod("a"), 0), popped(q, make.pod("b"), 1)
+    assert q.activate([entry.pod], 2) == []
+    assert reject(q, other, 3, "Fit") is Place.UNSCHEDULABLE
+    assert reject(q, entry, 4, "Fit") is Place.BACKOFF
+
+
+def test_pods_left_unschedulable_for_more_than_five_minutes_are_moved(make: Any) -> None:
+    q = queue()
+    early, late = popped(q, make.pod("a"), 0), popped(q, make.pod("b"), 0)
+    reject(q, early, 10 * SECOND, "Fit")
+    reject(q, late, 11 * SECOND, "Fit")
+    assert q.next_leftover() == 310 * SECOND
+    assert q.flush_unschedulable_leftover(310 * SECOND) == []
+    assert q.flush_unschedulable_leftover(310 * SECOND + 1) == [early]
+    assert early.place is Place.ACTIVE
+    assert q.next_leftover() == 311 * SECOND
+
+
+def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
+    q = queue(pre_enqueue={"Gates": lambda pod: unschedulable("gated")})
+    assert q.add(make.pod(), 0) is Place.GATED
+    assert q.next_leftover() is None
+    assert q.flush_unschedulable_leftover(1000 * SECOND) == []
+    assert q.counts()[Place.GATED] == 1
+
+
+# PreEnqueue.
+
+
+def test_a_gated_pod_waits_outside_and_says_why(make: Any) -> None:
+    q = queue(pre_enqueue={"A": lambda pod: None, "Gates": lambda pod: unschedulable("waiting for gates")})
+    assert q.add(make.pod(), 0) is Place.GATED
+    entry = q.entry("d/p")
+    assert entry is not None
+    assert (entry.gating_plugin, entry.unschedulable_plugins) == ("Gates", {"Gates"})
+    assert entry.gating_status is not None
+    assert entry.gating_status.reasons == ("waiting for gates",)
+    assert q.pop(1) is None
+
+
+def test_pre_enqueue_that_raises_gates_the_pod_with_an_error(make: Any) -> None:
+    def broken(pod: Pod) -> Status | None:
+        raise RuntimeError("boom")
+
+    faults: list[str] = []
+    q = queue(pre_enqueue={"Gates": broken}, on_fault=lambda plugin, key, fault: faults.append(f"{plugin} {key}"))
+    assert q.add(make.pod(), 0) is Place.GATED
+    entry = q.entry("d/p")
+    assert entry is not None
+    assert entry.gating_status is not None
+    assert entry.gating_status.code.label == "Error"
+    assert faults == ["Gates d/p"]
+
+
+class Gate:
+    """A PreEnqueue plugin that is open or shut, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.shut = True
+        self.asked = 0
+
+    def __call__(self, pod: Pod) -> Status | None:
+        self.asked += 1
+        return unschedulable("shut") if self.shut else None
+
+
+@pytest.mark.parametrize(
+    ("event", "asked", "place"),
+    [
+        pytest.param(NODE_ADD, 2, Place.ACTIVE, id="its-own-event-asks-the-gating-plugin-again"),
+        pytest.param(LABELLED, 1, Place.GATED, id="an-event-only-others-registered-does-not"),
+    ],
+)
+def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place: Place) -> None:
+    gate = Gate()
+    q = queue(on(R.NODE, A.UPDATE_NODE_LABEL), pre_enqueue={"Gates": gate}, more={"Gates": (on(R.NODE, A.ADD),)})
+    q.add(make.pod(), 0)
+    gate.shut = False
+    q.move_all_to_active_or_backoff(event, None, make.node(), 1)
+    assert gate.asked == asked
+    entry = q.entry("d/p")
+    assert entry is not None
+    assert entry.place is place
+
+
+def test_the_plugin_that_gated_last_is_asked_first(make: Any) -> None:
+    order: list[str] = []
+
+    def plugin(name: str, shut: list[bool]) -> Callable[[Pod], Status | None]:
+        def ask(pod: Pod) -> Status | None:
+            order.append(name)
+            return unschedulable("shut") if shut.pop(0) else None
+
+        return ask
+
+    q = queue(
+        pre_enqueue={"A": plugin("A", [False, False]), "B": plugin("B", [True, True])}, more={"B": (on(R.NODE, A.ADD),)}
+    )
+    q.add(make.pod(), 0)
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    assert order == ["A", "B", "B"]
+
+
+@pytest.mark.parametrize(
+    ("pop_from_backoff", "asked"),
+    [
+        pytest.param(True, [1, 2, 2], id="on-the-way-into-backoff-if-it-can-be-popped-from-there"),
+        pytest.param(False, [1, 1, 2], id="on-the-way-out-of-backoff-otherwise"),
+    ],
+)
+def test_when_pre_enqueue_is_asked(make: Any, pop_from_backoff: bool, asked: list[int]) -> None:
+    gate = Gate()
+    gate.shut = False
+    q = queue(pre_enqueue={"Gates": gate}, pop_from_backoff=pop_from_backoff)
+    entry = popped(q, make.pod(), 0)
+    counts = [gate.asked]
+    reject(q, entry, 1)
+    counts.append(gate.asked)
+    q.flush_backoff(5 * SECOND)
+    counts.append(gate.asked)
+    assert counts == asked
+    assert entry.place is Place.ACTIVE
+
+
+@pytest.mark.parametrize("pop_from_backoff", [True, False])
+def test_a_pod_gated_while_it_waits_leaves_backoff(make: Any, pop_from_backoff: bool) -> None:
+    gate = Gate()
+    gate.shut = False
+    q = queue(pre_enqueue={"Gates": gate}, pop_from_backoff=pop_from_backoff)
+    entry = popped(q, make.pod(), 0)
+    gate.shut = True
+    reject(q, entry, 1)
+    q.flush_backoff(5 * SECOND)
+    assert entry.place is Place.GATED
+    assert q.counts()[Place.ERROR_BACKOFF] == 0
+
+
+def test_the_last_gate_taken_away_lets_the_pod_in(make: Any) -> None:
+    def gates(pod: Pod) -> Status | None:
+        return unschedulable("gates") if pod.pod_spec.scheduling_gates else None
+
+    q = queue(on(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), plugin="Gates", pre_enqueue={"Gates": gates})
+    old, new = make.pod(schedulingGates=[{"name": "g"}]), make.pod()
+    assert q.add(old, 0) is Place.GATED
+    assert q.update(old, new, 1) is Place.ACTIVE
+    entry = q.pop(2)
+    assert entry is not None
+    assert entry.timestamp == 0
+
+
+# Nominations.
+
+
+def test_a_pod_that_comes_with_a_nomination_is_nominated(make: Any) -> None:
+    q = queue()
+    q.add(make.pod(status={"nominatedNodeName": "n1"}), 0)
+    assert [pod.name for pod in q.nominator.on_node("n1")] == ["p"]
+    q.delete(make.pod(), 1)
+    assert q.nominator.on_node("n1") == ()
+
+
+def test_a_nomination_the_api_does_not_know_yet_survives_an_update(make: Any) -> None:
+    q = queue()
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 1, "Fit")
+    q.nominator.add(entry.pod, "n1")
+    new = make.pod(metadata={"labels": {"x": "y"}})
+    q.update(make.pod(), new, 2)
+    assert q.nominator.on_node("n1") == (new,)
+    q.update(new, make.pod(status={"nominatedNodeName": "n2"}), 3)
+    assert q.nominator.on_node("n1") == ()
+    assert q.nominator.node_of("uid-p") == "n2"
+
+
+# History, control.
+
+
+def test_every_move_is_recorded_with_what_moved_it(make: Any) -> None:
+    moves: list[Move] = []
+    q = queue(on(R.NODE, A.ADD, lambda pod, old, new: QUEUE), recorder=moves.append)
+    entry = popped(q, make.pod(), 0)
+    reject(q, entry, 1, "Fit")
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 2)
+    q.flush_backoff(3 * SECOND)
+    assert q.pop(4 * SECOND) is entry
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5 * SECOND)
+    reject(q, entry, 6 * SECOND, "Fit")
+    q.delete(entry.pod, 7 * SECOND)
+    told = [(m.source.value, m.target.value, m.event, m.plugin, m.seen) for m in moves]
+    assert told == [
+        ("outside", "active", "UnschedulablePodAdd", "", ""),
+        ("active", "in_flight", "", "", ""),
+        ("in_flight", "unschedulable", "ScheduleAttemptFailure", "", ""),
+        ("unschedulable", "backoff", "NodeAdd", "Fit", ""),
+        ("backoff", "active", "BackoffComplete", "", ""),
+        ("active", "in_flight", "", "", ""),
+        ("in_flight", "backoff", "ScheduleAttemptFailure", "Fit", "NodeAdd"),
+        ("backoff", "outside", "UnschedulablePodDelete", "", ""),
+    ]
+
+
+def test_a_pod_can_be_moved_by_hand(make: Any) -> None:
+    q = queue()
+    q.add(make.pod(), 0)
+    assert not q.force("d/unknown", Place.ACTIVE, 1)
+    for place in (Place.UNSCHEDULABLE, Place.ACTIVE):
+        assert q.force("d/p", place, 1)
+        assert [entry.key for entry in q.entries(place)] == ["d/p"]
+
+
+def test_new_settings_and_registrations_take_effect(make: Any) -> None:
+    q = queue()
+    waiting, later = popped(q, make.pod("a"), 0), popped(q, make.pod("b"), 0)
+    reject(q, waiting, 1, "Fit")
+    q.add(make.pod("c"), 1)
+    q.reconfigure(
+        QueueSettings(initial_backoff=4 * SECOND, pop_from_backoff_q=False),
+        sort_key=lambda entry: entry.key,
+        hints={"default-scheduler": {"Fit": (on(R.NODE, A.UPDATE_NODE_LABEL),)}},
+    )
+    assert q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 2) == []
+    assert q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 2) == [waiting]
+    reject(q, later, 3)
+    assert q.backoff_until(later) == 3 + 4 * SECOND
+    assert q.counts()[Place.ACTIVE] == 1

@@ -1,0 +1,144 @@
+"""The index of waiting pods moves exactly the pods that asking for each of them moves."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedd.api.pods import Pod
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    UNSCHEDULABLE_TIMEOUT,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.queue.entry import QueuedPod
+from kschedd.queue.hints import HintTable
+from kschedd.queue.unschedulable import UnschedulablePods
+
+A, R = ActionType, EventResource
+PLUGINS = ("Fit", "Affinity", "Volumes", "Gates")
+EVENTS = [
+    ClusterEvent(R.NODE, A.ADD),
+    ClusterEvent(R.NODE, A.UPDATE_NODE_LABEL),
+    ClusterEvent(R.ASSIGNED_POD, A.DELETE),
+    ClusterEvent(R.UNSCHEDULED_POD, A.UPDATE_POD_LABEL),
+    ClusterEvent(R.WILDCARD, A.ALL),
+    UNSCHEDULABLE_TIMEOUT,
+]
+
+
+def by_shape(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """Looks at the pod's labels; and, of the event's own pod, at its uid."""
+    if isinstance(new, Pod) and new.uid == pod.uid:
+        return QUEUE if pod.uid < "uid-3" else QUEUE_SKIP
+    return QUEUE if pod.labels.get("colour") == "red" else QUEUE_SKIP
+
+
+def by_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    return QUEUE if pod.name in ("p0", "p3", "p4") else QUEUE_SKIP
+
+
+def broken(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    raise RuntimeError("boom")
+
+
+actions = st.sampled_from([A.ADD, A.ADD | A.UPDATE_NODE_LABEL, A.DELETE | A.UPDATE_POD_LABEL, A.ALL])
+registrations = st.builds(
+    lambda resource, action, hint: on(resource, action, hint[0], by_shape=hint[1]),
+    st.sampled_from([R.NODE, R.POD, R.WILDCARD]),
+    actions,
+    st.sampled_from([(by_shape, True), (by_pod, False), (None, False), (broken, False)]),
+)
+tables = st.dictionaries(
+    st.sampled_from(["default-scheduler", "other"]),
+    st.dictionaries(st.sampled_from(PLUGINS), st.lists(registrations, max_size=3), max_size=4),
+)
+plugin_sets = st.frozensets(st.sampled_from(PLUGINS[:3]), max_size=2)
+
+
+def waiting(number: int, colour: str, scheduler: str, priority: int) -> QueuedPod:
+    pod = Pod.from_raw(
+        {
+            "kind": "Pod",
+            "metadata": {"name": f"p{number}", "namespace": "d", "uid": f"uid-{number}", "labels": {"colour": colour}},
+            "spec": {"schedulerName": scheduler, "priority": priority, "containers": []},
+        }
+    )
+    return QueuedPod(pod, pod.key, number)
+
+
+entries = st.lists(
+    st.tuples(
+        st.sampled_from(["red", "blue"]),
+        st.sampled_from(["default-scheduler", "other"]),
+        st.sampled_from([0, 7]),
+        plugin_sets,
+        plugin_sets,
+        st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(
+    tables,
+    entries,
+    st.sampled_from(EVENTS),
+    st.sampled_from([None, "p0", "p4", "p9"]),
+    st.sampled_from([None, "p0", "p4", "p9"]),
+    st.booleans(),
+    st.sets(st.integers(0, 7), max_size=3),
+)
+def test_the_index_agrees_with_the_plain_rule(
+    table: dict[str, dict[str, list[ClusterEventWithHint]]],
+    described: list[Any],
+    event: ClusterEvent,
+    old: str | None,
+    new: str | None,
+    checked: bool,
+    gone: set[int],
+) -> None:
+    index = UnschedulablePods(HintTable(table))
+    for number, (colour, scheduler, priority, unschedulable, pending, gated) in enumerate(described):
+        entry = waiting(number, colour, scheduler, priority)
+        entry.unschedulable_plugins = unschedulable | ({"Gates"} if gated else set())
+        entry.pending_plugins = pending
+        entry.gating_plugin = "Gates" if gated else ""
+        index.add(entry)
+    for number in gone:
+        if number < len(described):
+            index.remove(f"d/p{number}")
+    subjects = [
+        None if name is None else waiting(int(name[1:]), "green", "default-scheduler", 0).pod for name in (old, new)
+    ]
+    pre_check = (lambda pod: pod.priority < 5) if checked else None
+    plain = index.decide_each(event, *subjects, pre_check)
+    fast = index.decide(event, *subjects, pre_check)
+    assert {entry.key: decision for entry, decision in fast} == {entry.key: decision for entry, decision in plain}
+    assert len(fast) == len(plain)
+    assert len(index) == len(list(index)) == len(described) - len([n for n in gone if n < len(described)])
+    assert index.gated == sum(entry.gated for entry in index)
+
+
+def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
+        asked.append(pod.name)
+        return QUEUE_SKIP
+
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.NODE, A.ADD, hint, by_shape=True)]}}))
+    for number in range(50):
+        entry = waiting(number, "red" if number % 2 else "blue", "default-scheduler", 0)
+        entry.unschedulable_plugins = frozenset({"Fit"})
+        index.add(entry)
+    assert index.decide(EVENTS[0], None, None, None) == []
+    assert asked == ["p0", "p1"]
+    assert index.decide(EVENTS[1], None, None, None) == []
+    assert len(asked) == 2
