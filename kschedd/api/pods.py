@@ -19,8 +19,8 @@ import attrs
 import msgpack
 
 from kschedd.api.objects import Object, _version
-from kschedd.api.resources import Resources, pod_nonzero_requests, pod_requests, resizes
-from kschedd.api.selectors import NodeSelector, NodeSelectorTerm, parse_node_selector, parse_node_selector_term
+from kschedd.api.resources import Resources, pod_fit_score_requests, pod_nonzero_requests, pod_requests, resizes
+from kschedd.api.selectors import NodeSelector, NodeSelectorTerm, parse_node_selector, parse_preferred_terms
 from kschedd.api.terms import (
     PodAffinityTerm,
     SpreadConstraint,
@@ -60,6 +60,10 @@ class PodSpec:
         return pod_nonzero_requests(self.raw)
 
     @cached_property
+    def fit_score_requests(self) -> Resources:
+        return pod_fit_score_requests(self.raw)
+
+    @cached_property
     def scheduler_name(self) -> str:
         return self.raw.get("schedulerName") or "default-scheduler"
 
@@ -88,7 +92,9 @@ class PodSpec:
         for container in containers:
             for port in container.get("ports") or ():
                 if port.get("hostPort"):
-                    wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
+                    wanted.append(
+                        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
+                    )
         return tuple(wanted)
 
     @cached_property
@@ -108,13 +114,15 @@ class PodSpec:
     @cached_property
     def required_node_affinity(self) -> NodeSelector | None:
         """The required node affinity; None where the pod states none (nodeSelector is apart)."""
-        required = (self._affinity.get("nodeAffinity") or _NOTHING).get("requiredDuringSchedulingIgnoredDuringExecution")
+        affinity = self._affinity.get("nodeAffinity") or _NOTHING
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
     @cached_property
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-        preferred = (self._affinity.get("nodeAffinity") or _NOTHING).get("preferredDuringSchedulingIgnoredDuringExecution")
-        return tuple((term["weight"], parse_node_selector_term(term["preference"])) for term in preferred or ())
+        """(weight, term) pairs; raises SelectorError where a term cannot be read."""
+        affinity = self._affinity.get("nodeAffinity") or _NOTHING
+        return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
     @cached_property
     def has_pod_affinity(self) -> bool:
@@ -145,14 +153,18 @@ class PodShape:
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
-        return (self.spec._affinity.get(which) or _NOTHING).get(strength + "DuringSchedulingIgnoredDuringExecution") or []
+        return (self.spec._affinity.get(which) or _NOTHING).get(
+            strength + "DuringSchedulingIgnoredDuringExecution"
+        ) or []
 
     def _required(self, which: str) -> tuple[PodAffinityTerm, ...]:
         return tuple(parse_pod_affinity_term(raw, self.namespace) for raw in self._terms(which, "required"))
 
     def _preferred(self, which: str) -> tuple[WeightedPodAffinityTerm, ...]:
         return tuple(
-            WeightedPodAffinityTerm(raw["weight"], parse_pod_affinity_term(raw["podAffinityTerm"], self.namespace))
+            WeightedPodAffinityTerm(
+                raw["weight"], parse_pod_affinity_term(raw["podAffinityTerm"], self.namespace)
+            )
             for raw in self._terms(which, "preferred")
         )
 

@@ -40,6 +40,11 @@ def _pod_level(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
+def _states_pod_level(spec: Raw) -> bool:
+    stated = spec.get("resources") or {}
+    return any(_pod_level(name) for part in ("requests", "limits") for name in stated.get(part) or ())
+
+
 def _infeasible(status: Raw) -> bool:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodResizePending":
@@ -60,7 +65,12 @@ def _container_requests(container: Raw, reported: Mapping[str, Raw], infeasible:
 
 
 def _total(
-    spec: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, int] | None
+    spec: Raw,
+    reported: Mapping[str, Raw],
+    infeasible: bool,
+    assumed: Mapping[str, int] | None,
+    *,
+    pod_level: bool = True,
 ) -> Resources:
     total: Resources = {}
     for container in spec.get("containers") or ():
@@ -84,9 +94,10 @@ def _total(
             _add(together, sidecars)
             _raise_to(starting, together)
     _raise_to(total, starting)
-    for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
-        if _pod_level(name):
-            total[name] = milli_value(quantity) if name == "cpu" else value(quantity)
+    if pod_level:
+        for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
+            if _pod_level(name):
+                total[name] = milli_value(quantity) if name == "cpu" else value(quantity)
     _add(total, amounts(spec.get("overhead")))
     return total
 
@@ -100,14 +111,22 @@ def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
     """(cpu in millicores, memory in bytes) with the assumed least for containers that name none: what scores use."""
     reported, infeasible = _reported(status)
-    pod_level = (spec.get("resources") or {}).get("requests") or {}
-    assumed: Resources = {}
-    if "cpu" not in pod_level:
-        assumed["cpu"] = DEFAULT_CPU_MILLI
-    if "memory" not in pod_level:
-        assumed["memory"] = DEFAULT_MEMORY
+    assumed: Resources = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY}
+    if _states_pod_level(spec):
+        # Then the least is assumed only of what neither the pod nor any container names.
+        named = _total(spec, reported, infeasible, None)
+        assumed = {name: least for name, least in assumed.items() if name not in named}
     total = _total(spec, reported, infeasible, assumed)
     return total.get("cpu", 0), total.get("memory", 0)
+
+
+def pod_fit_score_requests(spec: Raw) -> Resources:
+    """What a pod to be placed counts for in NodeResourcesFit's score.
+
+    Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers counts.
+    """
+    assumed = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY}
+    return _total(spec, {}, False, assumed, pod_level=False)
 
 
 def resizes(status: Raw | None) -> bool:

@@ -178,7 +178,12 @@ class NodeTable:
             self._move_zone(row, old, node)
         if old is None or old.allocatable != node.allocatable:
             self._set_allocatable(row, node)
-        if old is None or old.labels != node.labels or old.taints != node.taints or old.unschedulable != node.unschedulable:
+        if (
+            old is None
+            or old.labels != node.labels
+            or old.taints != node.taints
+            or old.unschedulable != node.unschedulable
+        ):
             self._set_labels(row, node)
             self.labels_version += 1
         if old is None or old.images != node.images:
@@ -230,7 +235,15 @@ class NodeTable:
         self.names += [""] * more
         self.nodes += [None] * more
         self.pods += [[] for _ in range(more)]
-        for column in ("alive", "allocatable", "requested", "nonzero", "allowed_pods", "pod_count", "unschedulable"):
+        for column in (
+            "alive",
+            "allocatable",
+            "requested",
+            "nonzero",
+            "allowed_pods",
+            "pod_count",
+            "unschedulable",
+        ):
             setattr(self, column, _grown(getattr(self, column), new))
         self.taints = _grown(self.taints, new)
         self.pods_version = _grown(self.pods_version, new)

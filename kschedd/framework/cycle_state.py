@@ -21,7 +21,5 @@ class CycleState:
     skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore said Skip
 
     def clone(self) -> "CycleState":
-        copied = {
-            key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()
-        }
+        copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}
         return CycleState(copied, set(self.skip_filter), set(self.skip_score))

@@ -1,0 +1,43 @@
+"""How full each node would be with the pod on it, resource by resource: what both resource scores look at.
+
+Source: Kubernetes v1.34, plugins/noderesources/resource_allocation.go.
+Units: CPU in millicores, other resources in whole units. Shapes: one int64 a row and resource.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from kschedd.api.resource_names import is_scalar
+from kschedd.api.resources import Resources
+from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
+
+
+@attrs.frozen(eq=False)
+class Fractions:
+    """`columns`: (place of the resource in the list asked for, requested with the pod, allocatable)."""
+
+    rows: int
+    columns: list[tuple[int, Ints, Ints]]
+
+
+def scoring_resources(
+    requests: Resources, table: NodeTable, rows: Rows, names: Sequence[str], *, nonzero: bool
+) -> Fractions:
+    """`requests` is what the pod counts for; with `nonzero`, pods already there that name no cpu or memory count for a little.
+
+    An extended resource that the pod does not ask for is left out, and so is a name that stands for no resource.
+    """
+    columns = []
+    for place, name in enumerate(names):
+        asked = requests.get(name, 0)
+        if name == "cpu":
+            used = table.nonzero[0] if nonzero else table.requested[CPU]
+            columns.append((place, used[rows] + asked, table.allocatable[CPU][rows]))
+        elif name == "memory":
+            used = table.nonzero[1] if nonzero else table.requested[MEMORY]
+            columns.append((place, used[rows] + asked, table.allocatable[MEMORY][rows]))
+        elif name == "ephemeral-storage" or (asked and is_scalar(name)):
+            number = table.resource(name)
+            columns.append((place, table.requested[number][rows] + asked, table.allocatable[number][rows]))
+    return Fractions(len(rows), columns)

@@ -1,0 +1,215 @@
+"""One golden case: a cluster and a pod, one scheduling cycle, and what kube-scheduler made of it.
+
+`got` evaluates a case with our scheduler and puts the outcome into the record's own words, so that comparing is comparing two
+mappings. Every node is evaluated, ties are broken by name.
+
+Source of the format: the README beside the records.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.load import config_from_raw
+from kschedd.config.model import Config
+from kschedd.conformance.records import Record
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Code, Status
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.ranking import Scores
+from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.verdicts import Verdicts
+
+Raw = Mapping[str, Any]
+Got = dict[str, Any]
+
+
+def got(record: Record, *, remember: bool = False) -> Got:
+    """What our scheduler makes of the case, in the form of the record's `want`.
+
+    `remember` evaluates the pod twice more beforehand, so that the outcome comes from remembered evaluations.
+    """
+    config = attrs.evolve(config_from_raw(record.config), percentage_of_nodes_to_score=100)
+    pod = Pod.from_raw(record.raw["pod"])
+    cluster = Cluster()
+    cluster.load(map(parse, record.objects))
+    scheduler, nominated = _scheduler(config, cluster, pod, record.objects, remember)
+    outcome: Got = {
+        "gated": None,
+        "prefilter": None,
+        "filter": {},
+        "feasible": [],
+        "raw_scores": None,
+        "scores": None,
+        "total": None,
+        "best": [],
+        "message": "",
+        "unschedulable_plugins": [],
+        "pending_plugins": [],
+        "postfilter": None,
+    }
+    gated = _gate(scheduler, pod)
+    if gated is not None:
+        outcome["gated"] = _said(gated)
+        return outcome
+    if remember:
+        for _ in range(2):
+            drive(scheduler.attempt(pod, nominated))
+    result = drive(scheduler.attempt(pod, nominated))
+    if isinstance(result, Placed):
+        _describe_placed(outcome, scheduler, result, nominated)
+    else:
+        _describe_failed(outcome, scheduler, result)
+    return outcome
+
+
+def _scheduler(
+    config: Config, cluster: Cluster, pod: Pod, objects: Iterable[Raw], remember: bool
+) -> tuple[Scheduler, dict[str, list[Pod]]]:
+    profile = config.profile(pod.scheduler_name)
+    assert profile is not None, f"a profile named {pod.scheduler_name} is expected"
+    profile = attrs.evolve(profile, percentage_of_nodes_to_score=100)
+    nominated: dict[str, list[Pod]] = {}
+    for raw in objects:
+        if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
+            pending = Pod.from_raw(raw)
+            if pending.nominated_node_name:
+                nominated.setdefault(pending.nominated_node_name, []).append(pending)
+    handle = Handle(cluster, config.feature_gates, nominated_pods=lambda node: nominated.get(node, ()))
+    running = start_profile(config, profile, Registry(), handle)
+    return Scheduler(running, cluster, by_name, StartNode(), remember=remember), nominated
+
+
+def _gate(scheduler: Scheduler, pod: Pod) -> Status | None:
+    for plugin in scheduler.profile.at("pre_enqueue"):
+        status = plugin.pre_enqueue(pod)
+        if status is not None:
+            said: Status = status.by(plugin.name)
+            return said
+    return None
+
+
+def _said(status: Status) -> Raw:
+    return {"plugin": status.plugin, "code": status.code.label, "reasons": sorted(status.reasons)}
+
+
+def _filter(verdicts: Verdicts) -> dict[str, Any]:
+    said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
+    for name in verdicts.table.row_of:
+        if name not in said:
+            said[name] = _said(verdicts.absent)
+    return said
+
+
+def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
+    """The verdicts on every node, where the nominated one alone decided."""
+    again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
+    verdicts: Verdicts = again.verdicts
+    return verdicts
+
+
+def _describe_placed(
+    outcome: Got, scheduler: Scheduler, placed: Placed, nominated: dict[str, list[Pod]]
+) -> None:
+    pod, state, rows = placed.pod, placed.state, placed.feasible
+    names = scheduler.cluster.table.names
+    verdicts = placed.verdicts
+    wished = pod.nominated_node_name
+    if wished and [names[row] for row in rows.tolist()] == [wished]:
+        outcome["nominated_shortcut"] = True
+        verdicts = _all_verdicts(scheduler, pod, nominated)
+    _describe_narrowing(outcome, scheduler, pod)
+    outcome["filter"] = _filter(verdicts)
+    outcome["feasible"] = sorted(names[row] for row in rows.tolist())
+    outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, placed.verdicts)
+    if len(rows) == 1:
+        outcome["best"] = [placed.node_name]
+        return
+    scores = drive(scheduler.ranking.details(state, pod, rows))
+    assert isinstance(scores, Scores), "scores that could be summed are expected to be there one by one"
+    assert placed.totals is not None and (scores.total == placed.totals).all(), "details add up to the totals"
+    ordered = [names[row] for row in rows.tolist()]
+    outcome["raw_scores"] = {
+        name: dict(zip(ordered, values.tolist(), strict=True)) for name, values in scores.raw.items()
+    }
+    outcome["scores"] = {
+        name: dict(zip(ordered, values.tolist(), strict=True)) for name, values in scores.weighted.items()
+    }
+    outcome["total"] = dict(zip(ordered, scores.total.tolist(), strict=True))
+    best = max(outcome["total"].values())
+    outcome["best"] = sorted(name for name, total in outcome["total"].items() if total == best)
+    assert placed.node_name == outcome["best"][0], "the first of the best is expected to be taken"
+
+
+def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[str], list[str]]:
+    rejecting = {Code.PENDING: set[str](), Code.UNSCHEDULABLE: set[str]()}
+    for status, _ in verdicts.kinds():
+        rejecting[Code.PENDING if status.code == Code.PENDING else Code.UNSCHEDULABLE].add(status.plugin)
+    _, _, narrowed_by = scheduler.pre_filter(type(verdicts.state)(), pod)
+    return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
+
+
+def _describe_narrowing(outcome: Got, scheduler: Scheduler, pod: Pod) -> None:
+    from kschedd.framework.cycle_state import CycleState
+
+    narrowing, status, _ = scheduler.pre_filter(CycleState(), pod)
+    if status is None and narrowing is not None:
+        outcome["prefilter_nodes"] = sorted(narrowing.node_names)
+
+
+def _describe_failed(outcome: Got, scheduler: Scheduler, failed: Failed) -> None:
+    diagnosis = failed.diagnosis
+    outcome["message"] = failed.message
+    outcome["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
+    outcome["pending_plugins"] = sorted(diagnosis.pending_plugins)
+    if failed.status.code == Code.ERROR:
+        outcome["error"] = failed.message
+        if diagnosis.verdicts is None:
+            outcome["prefilter"] = {
+                "plugin": failed.status.plugin,
+                "code": Code.ERROR.label,
+                "reasons": sorted(failed.status.reasons),
+            }
+    if diagnosis.pre_filter is not None:
+        outcome["prefilter"] = _said(diagnosis.pre_filter)
+    if diagnosis.verdicts is not None:
+        _describe_narrowing(outcome, scheduler, failed.pod)
+        outcome["filter"] = _filter(diagnosis.verdicts)
+        names = diagnosis.verdicts.table.names
+        if failed.status.code == Code.ERROR and not any(
+            status.code == Code.ERROR for status, _ in diagnosis.verdicts.kinds()
+        ):
+            passed = diagnosis.verdicts.rows[diagnosis.verdicts.failed == 32767]
+            outcome["feasible"] = sorted(names[row] for row in passed.tolist())
+    if failed.post_filter is not None:
+        outcome["postfilter"] = _describe_post_filter(failed.post_filter)
+
+
+def _describe_post_filter(result: PostFilterResult) -> Raw:
+    details = result.details
+    return {
+        "code": result.status.code.label,
+        "message": result.status.message,
+        "nominated_node": result.nominated_node,
+        "nominated_ties": None if details is None else details.ties,
+        "victims": sorted(victim.key for victim in result.victims),
+        "deleted": sorted(victim.key for victim in result.victims if not victim.deletion_timestamp),
+        "cleared_nominations": [] if details is None else sorted(pod.key for pod in details.cleared),
+        "candidates": []
+        if details is None
+        else [
+            {
+                "node": candidate.node_name,
+                "victims": sorted(victim.key for victim in candidate.victims),
+                "num_pdb_violations": candidate.pdb_violations,
+            }
+            for candidate in sorted(details.candidates, key=lambda c: c.node_name)
+        ],
+    }

@@ -1,0 +1,32 @@
+"""Two outcomes of one case side by side: where do they differ, and how.
+
+Only what the record wants is compared, at every depth; the paths of differences read like `filter.node-003.reasons[0]`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_MISSING = "(missing)"
+
+
+def differences(want: Any, got: Any, path: str = "") -> Iterator[str]:
+    """One line for each place at which `got` is not what is wanted."""
+    if isinstance(want, Mapping) and isinstance(got, Mapping):
+        for key in sorted({*want, *got}):
+            below = f"{path}.{key}" if path else str(key)
+            if key not in got:
+                yield f"{below}: want {_shown(want[key])}, got {_MISSING}"
+            elif key not in want:
+                yield f"{below}: want {_MISSING}, got {_shown(got[key])}"
+            else:
+                yield from differences(want[key], got[key], below)
+    elif isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
+        for place, (wanted, found) in enumerate(zip(want, got, strict=True)):
+            yield from differences(wanted, found, f"{path}[{place}]")
+    elif want != got:
+        yield f"{path}: want {_shown(want)}, got {_shown(got)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,0 +1,49 @@
+"""ImageLocality: a node that already has the pod's images scores higher, the more bytes the better.
+
+An image that few nodes have counts less, so that its nodes do not draw every pod that wants it.
+
+Source: Kubernetes v1.34, plugins/imagelocality/image_locality.go.
+Units: sizes in bytes.
+"""
+
+from typing import ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+
+_MIB = 1024 * 1024
+_LEAST = 23 * _MIB
+_MOST_PER_CONTAINER = 1000 * _MIB
+
+
+@attrs.frozen
+class ImageLocality:
+    name: ClassVar = "ImageLocality"
+    reads: ClassVar = frozenset({"node"})
+
+    @classmethod
+    def from_args(cls, args: object, handle: Handle) -> Self:
+        return cls()
+
+    def epoch(self, cluster: Cluster) -> int:
+        return cluster.table.images_version
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        sums = np.zeros(len(rows), dtype=np.int64)
+        images = pod.pod_spec.images
+        nodes = table.node_count
+        for image in images:
+            found = table.images.get(image)
+            if found is not None:
+                there = np.zeros(table.capacity, dtype=np.bool_)
+                there[list(found.rows)] = True
+                sums[there[rows]] += int(float(found.size) * (len(found.rows) / nodes))
+        most = _MOST_PER_CONTAINER * len(images)
+        return MAX_NODE_SCORE * (np.clip(sums, _LEAST, most) - _LEAST) // (most - _LEAST)

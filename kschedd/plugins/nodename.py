@@ -1,0 +1,39 @@
+"""NodeName: a pod that names its node fits only there.
+
+Source: Kubernetes v1.34, plugins/nodename/node_name.go, Fits.
+Codes: 1, another node than the one named.
+"""
+
+from typing import ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
+from kschedd.framework.handle import Handle
+from kschedd.framework.status import Status, unresolvable
+
+
+@attrs.frozen
+class NodeName:
+    name: ClassVar = "NodeName"
+    reads: ClassVar = None  # where a pod runs is not part of its shape
+
+    @classmethod
+    def from_args(cls, args: object, handle: Handle) -> Self:
+        return cls()
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        if not pod.node_name:
+            return None
+        wanted = table.row_of.get(pod.node_name, -1)
+        return (rows != wanted).astype(np.int64)
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return unresolvable("node(s) didn't match the requested node name")
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [on(EventResource.NODE, ActionType.ADD)]

@@ -1,0 +1,73 @@
+"""NodePorts: the host ports a pod wants must be free on the node.
+
+Source: Kubernetes v1.34, plugins/nodeports/node_ports.go; conflicts as HostPortInfo.CheckConflict has them.
+Codes: 1, a wanted port is taken.
+"""
+
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.status import SKIP, Status, unschedulable
+
+Port = tuple[str, str, int]  # host IP, protocol, port
+_EVERY_IP = "0.0.0.0"
+
+
+def conflict(wanted: tuple[Port, ...], used: set[Port]) -> bool:
+    """Whether a wanted port is among the used ones; the address 0.0.0.0 stands for every address."""
+    for ip, protocol, port in wanted:
+        for used_ip, used_protocol, used_port in used:
+            if port == used_port and protocol == used_protocol and (ip == used_ip or _EVERY_IP in (ip, used_ip)):
+                return True
+    return False
+
+
+@attrs.frozen
+class NodePorts:
+    name: ClassVar = "NodePorts"
+    reads: ClassVar = frozenset({"node", "pods"})
+
+    @classmethod
+    def from_args(cls, args: object, handle: Handle) -> Self:
+        return cls()
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
+        return None if pod.pod_spec.host_ports else SKIP
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        wanted = pod.pod_spec.host_ports
+        if not wanted or not table.ports:
+            return None
+        used = table.ports
+        taken = [row in used and conflict(wanted, used[row]) for row in rows.tolist()]
+        return np.array(taken, dtype=np.int64)
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [
+            on(EventResource.POD, ActionType.DELETE, self._after_pod_deleted, by_shape=True),
+            on(EventResource.NODE, ActionType.ADD),
+        ]
+
+    def _after_pod_deleted(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        if not old.node_name:
+            return QUEUE_SKIP
+        freed = set(old.pod_spec.host_ports)
+        return QUEUE if conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP

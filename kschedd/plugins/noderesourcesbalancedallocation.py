@@ -1,0 +1,76 @@
+"""NodeResourcesBalancedAllocation: nodes whose resources would be used evenly score higher.
+
+The score is (1 - standard deviation of the used fractions) * 100, truncated. Pods that request nothing are not scored, or
+they would all go to the same node.
+
+Source: Kubernetes v1.34, plugins/noderesources/balanced_allocation.go.
+Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
+"""
+
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scoring_columns import scoring_resources
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.args import NodeResourcesBalancedAllocationArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import SKIP, Status
+
+Floats = npt.NDArray[np.float64]
+
+
+@attrs.frozen(eq=False)
+class NodeResourcesBalancedAllocation:
+    name: ClassVar = "NodeResourcesBalancedAllocation"
+    reads: ClassVar = frozenset({"node", "pods"})
+    resources: tuple[str, ...]
+
+    @classmethod
+    def from_args(cls, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Self:
+        return cls(tuple(resource.name for resource in args.resources))
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
+        best_effort = not any(pod.pod_spec.requests.get(name) for name in self.resources)
+        return SKIP if best_effort else None
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        fractions: list[Floats] = []
+        present: list[npt.NDArray[np.bool_]] = []
+        for _, requested, capacity in scoring_resources(
+            pod.pod_spec.requests, table, rows, self.resources, nonzero=False
+        ).columns:
+            counts = capacity > 0
+            fractions.append(np.where(counts, np.minimum(requested / np.maximum(capacity, 1), 1.0), 0.0))
+            present.append(counts)
+        if len(fractions) == 2 and present[0].all() and present[1].all():
+            deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        else:
+            deviation = _deviation(fractions, present, len(rows))
+        return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _deviation(fractions: list[Floats], present: list[npt.NDArray[np.bool_]], rows: int) -> Floats:
+    """Population standard deviation over the resources each row has; half the difference where there are two."""
+    count = np.zeros(rows, dtype=np.int64)
+    total = np.zeros(rows)
+    for fraction, counts in zip(fractions, present, strict=True):
+        count += counts
+        total = np.where(counts, total + fraction, total)
+    mean = total / np.maximum(count, 1)
+    squares = np.zeros(rows)
+    first = np.zeros(rows)
+    last = np.zeros(rows)
+    seen = np.zeros(rows, dtype=np.int64)
+    for fraction, counts in zip(fractions, present, strict=True):
+        squares = np.where(counts, squares + (fraction - mean) * (fraction - mean), squares)
+        first = np.where(counts & (seen == 0), fraction, first)
+        last = np.where(counts, fraction, last)
+        seen += counts
+    deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
+    return np.where(count == 2, np.abs((first - last) / 2), deviation)

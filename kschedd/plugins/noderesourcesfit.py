@@ -1,0 +1,211 @@
+"""NodeResourcesFit: a node passes when what it has left covers what the pod asks, and scores by how full it would be.
+
+Source: Kubernetes v1.34, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go, least_allocated.go,
+most_allocated.go, requested_to_capacity_ratio.go.
+Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
+Shapes: N rows asked about; one contiguous column for each resource. Columns are read, never written.
+Codes: bit 0, the pod asks more than the whole node has; bit 1, too many pods; bit 2 + i, too little of the i-th resource asked for.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.resource_names import is_extended, is_scalar
+from kschedd.api.resources import Resources
+from kschedd.cache.scoring_columns import Fractions, scoring_resources
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.args import NodeResourcesFitArgs, ScoringStrategy, ShapePoint
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import Status, unresolvable, unschedulable
+
+_UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
+_PLAIN = ("cpu", "memory", "ephemeral-storage")
+_MOST_SHAPES = 4096
+
+Scorer = Callable[[Fractions], Ints]
+
+
+def looked_at(requests: Resources) -> list[tuple[str, int]]:
+    """What of a pod's requests is compared with a node, in the order reasons are given."""
+    plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
+    scalar = [(name, n) for name, n in sorted(requests.items()) if n > 0 and name not in _PLAIN and is_scalar(name)]
+    return plain + scalar
+
+
+@attrs.define(eq=False)
+class NodeResourcesFit:
+    name: ClassVar = "NodeResourcesFit"
+    reads: ClassVar = frozenset({"node", "pods"})
+    ignored: frozenset[str]
+    ignored_groups: frozenset[str]
+    strategy: ScoringStrategy
+    _score: Scorer
+    _wants: dict[int, list[tuple[int, int, str]]] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
+        strategy = args.scoring_strategy
+        weights = [resource.weight for resource in strategy.resources]
+        scorer = {
+            "LeastAllocated": lambda: least_allocated(weights),
+            "MostAllocated": lambda: most_allocated(weights),
+            "RequestedToCapacityRatio": lambda: requested_to_capacity_ratio(weights, strategy.shape),
+        }[strategy.type]()
+        return cls(frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), strategy, scorer)
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        full = table.pod_count[rows] >= table.allowed_pods[rows]
+        codes = full * _TOO_MANY_PODS
+        bit = 1 << _FIRST_RESOURCE
+        for number, amount, _ in self._wanted(pod, table):
+            allocatable = table.allocatable[number][rows]
+            lacks = amount > allocatable - table.requested[number][rows]
+            if lacks.any():
+                codes |= lacks * bit | (lacks & (amount > allocatable)) * _UNRESOLVABLE
+            bit <<= 1
+        return codes
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
+        for place, (_, _, name) in enumerate(self._wants[pod.shape.number]):
+            if code >> (_FIRST_RESOURCE + place) & 1:
+                reasons.append(f"Insufficient {name}")
+        return (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons)
+
+    def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
+        """(column, amount, name) of every resource compared for this pod."""
+        shape = pod.shape
+        wanted = self._wants.get(shape.number)
+        if wanted is None:
+            if len(self._wants) >= _MOST_SHAPES:
+                self._wants.clear()
+            wanted = self._wants[shape.number] = [
+                (table.resource(name), amount, name)
+                for name, amount in looked_at(shape.spec.requests)
+                if not self._ignores(name)
+            ]
+        return wanted
+
+    def _ignores(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self.ignored or name.partition("/")[0] in self.ignored_groups
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        names = [resource.name for resource in self.strategy.resources]
+        return self._score(scoring_resources(pod.pod_spec.fit_score_requests, table, rows, names, nonzero=True))
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        return [
+            on(EventResource.POD, of_pods, self._after_pod),
+            on(EventResource.NODE, of_nodes, self._after_node, by_shape=True),
+        ]
+
+    def _after_pod(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        if new is None:
+            return QUEUE if old.node_name or old.nominated_node_name else QUEUE_SKIP
+        if new.uid == pod.uid:
+            return QUEUE
+        if not new.node_name:
+            return QUEUE_SKIP
+        before, after = old.requests, new.requests
+        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in looked_at(pod.requests))
+        return QUEUE if any(shrunk) else QUEUE_SKIP
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
+        asked = looked_at(pod.pod_spec.requests)
+        has = new.allocatable
+        if has.get("pods", 0) < 1 or any(amount > has.get(name, 0) for name, amount in asked):
+            return QUEUE_SKIP
+        if old is None or has.get("pods", 0) > old.allocatable.get("pods", 0):
+            return QUEUE
+        grew = (has.get(name, 0) > old.allocatable.get(name, 0) for name, _ in asked)
+        return QUEUE if any(grew) else QUEUE_SKIP
+
+
+def _weighted(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> tuple[Ints, Ints]:
+    """Sum of weighted scores and sum of weights, resource by resource, of those that count on a row."""
+    total = np.zeros(fractions.rows, dtype=np.int64)
+    weight_sum = np.zeros(fractions.rows, dtype=np.int64)
+    for place, requested, capacity in fractions.columns:
+        counts = capacity > 0
+        total += np.where(counts, score(requested, np.maximum(capacity, 1)) * weights[place], 0)
+        weight_sum += counts * weights[place]
+    return total, weight_sum
+
+
+def least_allocated(weights: list[int]) -> Scorer:
+    def free_share(requested: Ints, capacity: Ints) -> Ints:
+        return np.maximum(capacity - requested, 0) * MAX_NODE_SCORE // capacity
+
+    def score(fractions: Fractions) -> Ints:
+        total, weight_sum = _weighted(fractions, weights, free_share)
+        return total // np.maximum(weight_sum, 1)
+
+    return score
+
+
+def most_allocated(weights: list[int]) -> Scorer:
+    def used_share(requested: Ints, capacity: Ints) -> Ints:
+        return np.minimum(requested, capacity) * MAX_NODE_SCORE // capacity
+
+    def score(fractions: Fractions) -> Ints:
+        total, weight_sum = _weighted(fractions, weights, used_share)
+        return total // np.maximum(weight_sum, 1)
+
+    return score
+
+
+def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...]) -> Scorer:
+    scores = np.array([broken_line(shape, percent) for percent in range(101)], dtype=np.int64)
+
+    def score(fractions: Fractions) -> Ints:
+        total = np.zeros(fractions.rows, dtype=np.int64)
+        weight_sum = np.zeros(fractions.rows, dtype=np.int64)
+        for place, requested, capacity in fractions.columns:
+            percent = np.minimum(requested, capacity) * 100 // np.maximum(capacity, 1)
+            of_resource = np.where(capacity > 0, scores[percent], 0)
+            total += of_resource * weights[place]
+            weight_sum += (of_resource > 0) * weights[place]
+        return np.floor(total / np.maximum(weight_sum, 1) + 0.5).astype(np.int64)
+
+    return score
+
+
+def broken_line(shape: tuple[ShapePoint, ...], percent: int) -> int:
+    """The score (0 to 100) at a utilisation in percent; between two corners truncated towards zero, as Go divides."""
+    scale = MAX_NODE_SCORE // 10
+    before: ShapePoint | None = None
+    for corner in shape:
+        if percent <= corner.utilization:
+            if before is None:
+                return corner.score * scale
+            rise = (corner.score - before.score) * scale * (percent - before.utilization)
+            run = corner.utilization - before.utilization
+            return before.score * scale + (rise // run if rise >= 0 else -(-rise // run))
+        before = corner
+    return shape[-1].score * scale

@@ -1,0 +1,123 @@
+"""TaintToleration: a node's NoSchedule and NoExecute taints keep away pods that do not tolerate them; PreferNoSchedule
+taints that a pod does not tolerate count against the node.
+
+Many nodes share few sets of taints, so a pod's shape is judged once against each set and every node looks its set up.
+
+Source: Kubernetes v1.34, plugins/tainttoleration/taint_toleration.go.
+Codes: 1 + the number of the first taint that is not tolerated.
+Shapes: one verdict and one score (int64) for each taint set of the table.
+"""
+
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod, PodShape
+from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.normalize import default_normalize
+from kschedd.framework.status import Status, unresolvable
+
+_MOST_SHAPES = 4096
+
+
+def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
+    """The first taint that keeps the pod away."""
+    for taint in taints:
+        if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in tolerations):
+            return taint
+    return None
+
+
+def intolerable(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
+    """How many PreferNoSchedule taints the pod does not tolerate."""
+    soft = [t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in soft) for taint in taints)
+
+
+@attrs.define(eq=False)
+class _Judged:
+    verdicts: Ints
+    scores: Ints
+    passes_all: bool
+
+
+@attrs.define(eq=False)
+class TaintToleration:
+    name: ClassVar = "TaintToleration"
+    reads: ClassVar = frozenset({"node"})
+    _taints: list[Taint] = attrs.field(factory=list)
+    _numbers: dict[Taint, int] = attrs.field(factory=dict)
+    _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_args(cls, args: object, handle: Handle) -> Self:
+        return cls()
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        judged = self._judge(pod.shape, table)
+        return None if judged.passes_all else judged.verdicts[table.taints[rows]]
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return unresolvable(f"node(s) had untolerated taint {self._taints[code - 1]}")
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return self._judge(pod.shape, table).scores[table.taints[rows]]
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        return default_normalize(scores, reverse=True)
+
+    def _judge(self, shape: PodShape, table: NodeTable) -> _Judged:
+        tolerations = shape.spec.tolerations
+        judged = self._judged.get(tolerations)
+        sets = table.taint_sets
+        if judged is None or len(judged.verdicts) < len(sets):
+            verdicts = np.zeros(len(sets), dtype=np.int64)
+            scores = np.zeros(len(sets), dtype=np.int64)
+            for number, taints in enumerate(sets):
+                taint = untolerated(taints, tolerations)
+                if taint is not None:
+                    verdicts[number] = 1 + self._number(taint)
+                scores[number] = intolerable(taints, tolerations)
+            if len(self._judged) >= _MOST_SHAPES:
+                self._judged.clear()
+            judged = self._judged[tolerations] = _Judged(verdicts, scores, not verdicts.any())
+        return judged
+
+    def _number(self, taint: Taint) -> int:
+        number = self._numbers.get(taint)
+        if number is None:
+            number = self._numbers[taint] = len(self._taints)
+            self._taints.append(taint)
+        return number
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [
+            on(
+                EventResource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
+                self._after_node,
+                by_shape=True,
+            ),
+            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration),
+        ]
+
+    def _after_node(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        tolerations = pod.pod_spec.tolerations
+        kept_away = old is None or untolerated(old.taints, tolerations) is not None
+        return QUEUE if kept_away and untolerated(new.taints, tolerations) is None else QUEUE_SKIP
+
+    def _after_toleration(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP

@@ -1,0 +1,100 @@
+"""A profile ready to run: its plugins made, and for each extension point the list of those that take part.
+
+Filter and score plugins are of three sorts, which differ in when they are asked (see `kschedd.framework.interface`):
+`local` ones say what they read, so verdicts are remembered; `columns` are asked about rows anew each cycle; `plain` ones
+see one node at a time.
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
+"""
+
+from enum import Enum
+from typing import Any
+
+import attrs
+
+from kschedd.config.model import Config, Profile
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import takes_part
+from kschedd.framework.registry import Registry
+
+
+class Sort(Enum):
+    LOCAL = "local"
+    COLUMNS = "columns"
+    PLAIN = "plain"
+
+
+@attrs.frozen(eq=False)
+class FilterPlugin:
+    place: int  # in the order of the profile
+    plugin: Any
+    name: str
+    sort: Sort
+
+
+@attrs.frozen(eq=False)
+class ScorePlugin:
+    plugin: Any
+    name: str
+    weight: int
+    sort: Sort
+    normalizes: bool
+    trusted: bool  # in-tree: its scores need no check
+
+
+def _sort(plugin: Any, column_method: str) -> Sort:
+    if not hasattr(plugin, column_method):
+        return Sort.PLAIN
+    return Sort.LOCAL if getattr(plugin, "reads", None) else Sort.COLUMNS
+
+
+@attrs.define(eq=False)
+class RunningProfile:
+    profile: Profile
+    percentage: int  # of nodes to score; 0 is adaptive
+    plugins: dict[str, Any]
+    filters: tuple[FilterPlugin, ...]
+    scores: tuple[ScorePlugin, ...]
+    trusted: frozenset[str]
+    pre_scores: tuple[Any, ...]
+    reads_pods: bool  # whether any local plugin's verdict depends on the pods of a node
+
+    @property
+    def name(self) -> str:
+        return self.profile.scheduler_name
+
+    def at(self, point: str) -> list[Any]:
+        """The plugins at an extension point, in order; those of ours that need do nothing there are left out."""
+        plugins = [self.plugins[ref.name] for ref in self.profile.at(point)]
+        return [plugin for plugin in plugins if takes_part(plugin, point)]
+
+
+def start_profile(config: Config, profile: Profile, registry: Registry, handle: Handle) -> RunningProfile:
+    """Make every plugin of the profile. Raises PluginLoadError where one from elsewhere cannot be made."""
+    plugins = {name: registry.make(name, profile.args(name), handle) for name in profile.names()}
+    filters = tuple(
+        FilterPlugin(place, plugins[ref.name], ref.name, _sort(plugins[ref.name], "filter_rows"))
+        for place, ref in enumerate(profile.at("filter"))
+    )
+    scores = tuple(
+        ScorePlugin(
+            plugins[ref.name],
+            ref.name,
+            ref.weight,
+            _sort(plugins[ref.name], "score_rows"),
+            hasattr(plugins[ref.name], "normalize"),
+            ref.name not in registry.added,
+        )
+        for ref in profile.at("score")
+    )
+    local = [p.plugin for p in filters if p.sort is Sort.LOCAL] + [p.plugin for p in scores if p.sort is Sort.LOCAL]
+    return RunningProfile(
+        profile,
+        config.percentage(profile),
+        plugins,
+        filters,
+        scores,
+        frozenset(name for name in plugins if name not in registry.added),
+        tuple(plugins[ref.name] for ref in profile.at("pre_score") if takes_part(plugins[ref.name], "pre_score")),
+        any("pods" in plugin.reads for plugin in local),
+    )

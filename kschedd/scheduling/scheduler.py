@@ -1,0 +1,307 @@
+"""One attempt to schedule one pod, as a pure machine: a cluster and a pod go in, a decision comes out.
+
+The attempt is a generator. It yields only where plugins in plain Python look at nodes one by one: then it hands out
+shards of that work and takes their answers back, so whoever drives it can spread them over workers, put a limit on them,
+or (`drive`) run them at once. Plugins that work on columns never make it yield.
+
+Nothing here waits, reads a clock or keeps randomness of its own: ties are broken by the `choose` given.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Ints, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.scheduling.feasible import Filters, Found, Nominated, Shards, nodes_to_find
+from kschedd.scheduling.profile import RunningProfile
+from kschedd.scheduling.ranking import Ranking
+from kschedd.scheduling.remembered import Memory
+from kschedd.scheduling.verdicts import Diagnosis, Verdicts
+
+Choose = Callable[[Sequence[str]], int]
+"""Picks one of several best nodes: their names in visiting order in, the place of the chosen one out."""
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+def by_name(names: Sequence[str]) -> int:
+    """The alphabetically first of the best nodes."""
+    return min(range(len(names)), key=names.__getitem__)
+
+
+@attrs.define(eq=False)
+class AtRandom:
+    """One of the best nodes, each as likely as the other; the same seed gives the same choices."""
+
+    random: Random
+
+    def __call__(self, names: Sequence[str]) -> int:
+        return self.random.randrange(len(names))
+
+
+@attrs.frozen(eq=False)
+class Placed:
+    """The pod goes to `node_name`; nothing has been assumed yet."""
+
+    pod: Pod
+    node_name: str
+    state: CycleState
+    feasible: Rows
+    visited: int
+    totals: Ints | None  # None where there was but one feasible node
+    ties: int
+    verdicts: Verdicts
+
+
+@attrs.frozen(eq=False)
+class Failed:
+    """No node for the pod. `status` is Error for an internal error, else what the fit error amounts to."""
+
+    pod: Pod
+    status: Status
+    diagnosis: Diagnosis
+    state: CycleState
+    post_filter: PostFilterResult | None = None
+    nominated_node: str | None = ""  # None: leave the pod's nomination, "": clear it
+
+    @property
+    def message(self) -> str:
+        """What stands in the PodScheduled condition."""
+        if self.status.code == Code.ERROR or self.diagnosis.node_count == 0:
+            return self.status.message
+        return self.diagnosis.message
+
+
+Attempt = Generator[Shards, list[Any], Placed | Failed]
+
+
+@attrs.define(eq=False)
+class Scheduler:
+    """The attempts of one profile. `start` is where the next search begins; profiles of one daemon share it."""
+
+    profile: RunningProfile
+    cluster: Cluster
+    choose: Choose
+    start: "StartNode"
+    remember: bool = True
+    filters: Filters = attrs.field(init=False)
+    ranking: Ranking = attrs.field(init=False)
+    _pre_filters: list[Any] = attrs.field(init=False)
+    _post_filters: list[Any] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        memory = Memory(self.profile, self.cluster) if self.remember else None
+        self.filters = Filters(self.profile, self.cluster, memory)
+        self.ranking = Ranking(self.profile, self.cluster, memory)
+        self._pre_filters = self.profile.at("pre_filter")
+        self._post_filters = self.profile.at("post_filter")
+
+    def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
+        """Find a node, or say why there is none and what PostFilter did about it.
+
+        `nominated` says which pods are nominated to which nodes. `every_node` looks at all of them, as explaining does.
+        """
+        table = self.cluster.table
+        state = CycleState()
+        diagnosis = Diagnosis(table.node_count)
+        if table.node_count == 0:
+            return Failed(pod, unresolvable(NO_NODES), diagnosis, state)
+        narrowing, status, narrowed_by = self.pre_filter(state, pod)
+        diagnosis.unschedulable_plugins.update(narrowed_by)
+        if status is not None:
+            if not status.rejected:
+                return Failed(pod, status, diagnosis, state)
+            diagnosis.pre_filter = status
+            diagnosis.add_plugin(status)
+            return (yield from self._post_filter(state, pod, diagnosis, self._nobody(state, pod, status), nominated))
+        found = yield from self._find(state, pod, narrowing, narrowed_by, nominated, every_node)
+        diagnosis.verdicts = found.verdicts
+        if found.error is not None:
+            diagnosis.add_verdicts()
+            return Failed(pod, found.error, diagnosis, state)
+        if not len(found.rows):
+            diagnosis.add_verdicts()
+            return (yield from self._post_filter(state, pod, diagnosis, found.verdicts, nominated))
+        return (yield from self._select(state, pod, found, diagnosis))
+
+    # -- prefilter --------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Narrowing | None, Status | None, set[str]]:
+        """Run PreFilter. Returns the nodes it narrows to (None: all), the rejection or error, and who narrowed."""
+        narrowed: Narrowing | None = None
+        narrowed_by: set[str] = set()
+        rejected: Status | None = None
+        for plugin in self._pre_filters:
+            try:
+                said = plugin.pre_filter(state, pod, self.cluster)
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                said = error(f"{type(fault).__name__}: {fault}")
+            if said is None:
+                continue
+            if isinstance(said, Narrowing):
+                narrowed_by.add(plugin.name)
+                narrowed = said if narrowed is None else Narrowing(narrowed.node_names & said.node_names)
+                if not narrowed.node_names:
+                    return narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by
+            elif said.code == Code.SKIP:
+                state.skip_filter.add(plugin.name)
+            elif said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return None, said.by(plugin.name), set()
+            elif said.code == Code.UNSCHEDULABLE or said.code == Code.PENDING:
+                # The other plugins still prepare, because PostFilter may want to try nodes.
+                rejected = said.by(plugin.name)
+            elif said.code != Code.SUCCESS:
+                text = f'running PreFilter plugin "{plugin.name}": {said.message}'
+                return None, Status(Code.ERROR, (text,), plugin.name), set()
+        return narrowed, rejected, narrowed_by
+
+    def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
+        """Verdicts where PreFilter rejected the pod for every node alike."""
+        none = np.zeros(0, dtype=np.int64)
+        table = self.cluster.table
+        return Verdicts(table, self.profile.filters, state, pod, none, none.astype(np.int16), none, absent=status)
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def _find(
+        self,
+        state: CycleState,
+        pod: Pod,
+        narrowing: Narrowing | None,
+        narrowed_by: set[str],
+        nominated: Nominated,
+        every_node: bool,
+    ) -> Generator[Shards, list[Any], Found]:
+        table = self.cluster.table
+        extra = 0
+        wished = pod.nominated_node_name
+        if wished and wished in table.row_of and not every_node:
+            row = np.array([table.row_of[wished]], dtype=np.int64)
+            found = yield from self.filters.search(state, pod, row, 0, 1, nominated)
+            if len(found.rows):
+                return found
+            extra = 1
+        order = table.order
+        if narrowing is not None:
+            rows = sorted(table.row_of[name] for name in narrowing.node_names if name in table.row_of)
+            order = np.array(rows, dtype=np.int64)
+        wanted = len(order) if every_node else self._wanted(len(order))
+        start = self.start.index % len(order) if len(order) else 0
+        found = yield from self.filters.search(state, pod, order, start, wanted, nominated)
+        if narrowing is not None:
+            found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
+        if not every_node:
+            if extra and table.row_of[wished] in found.verdicts.rows:
+                extra = 0
+            self.start.index = (self.start.index + found.visited + extra) % table.node_count
+        return found
+
+    def _wanted(self, nodes: int) -> int:
+        if not self.profile.scores:
+            return 1
+        return nodes_to_find(nodes, self.profile.percentage)
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def _select(
+        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis
+    ) -> Generator[Shards, list[Any], Placed | Failed]:
+        rows = found.rows
+        names = self.cluster.table.names
+        if len(rows) == 1:
+            return Placed(pod, names[int(rows[0])], state, rows, found.visited, None, 1, found.verdicts)
+        failure = self.ranking.pre_score(state, pod, rows)
+        if failure is not None:
+            diagnosis.add_verdicts()
+            return Failed(pod, failure, diagnosis, state)
+        totals = yield from self.ranking.totals(state, pod, rows)
+        if isinstance(totals, Status):
+            diagnosis.add_verdicts()
+            return Failed(pod, totals, diagnosis, state)
+        best = rows[totals == totals.max()].tolist()
+        chosen = best[0] if len(best) == 1 else best[self.choose([names[row] for row in best])]
+        return Placed(pod, names[chosen], state, rows, found.visited, totals, len(best), found.verdicts)
+
+    # -- postfilter -------------------------------------------------------------------------------------------
+
+    def _post_filter(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis, verdicts: Verdicts, nominated: Nominated
+    ) -> Attempt:
+        result = None
+        if self._post_filters:
+            result = self.post_filter(state, pod, verdicts, nominated)
+            diagnosis.post_filter_message = result.status.message
+        status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
+        nominated_node = "" if result is None else result.nominated_node
+        return Failed(pod, status, diagnosis, state, result, nominated_node)
+        yield  # pragma: no cover - makes this a generator like its siblings
+
+    def post_filter(self, state: CycleState, pod: Pod, verdicts: Verdicts, nominated: Nominated) -> PostFilterResult:
+        """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
+
+        Source: runtime/framework.go, RunPostFilterPlugins.
+        """
+        messages: list[str] = []
+        result: PostFilterResult | None = None
+        rejected_by = ""
+        final = Code.UNSCHEDULABLE
+        post = PostFilterView(self, verdicts, nominated)
+        for plugin in self._post_filters:
+            try:
+                said = plugin.post_filter(state, pod, self.cluster, post)
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                said = PostFilterResult(error(f"{type(fault).__name__}: {fault}"))
+            code = said.status.code
+            if code == Code.SUCCESS:
+                return said
+            if code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return attrs.evolve(said, status=said.status.by(plugin.name))
+            if not said.status.rejected:
+                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name))
+            if said.nominated_node is not None:
+                result = said
+            messages.extend(said.status.reasons)
+            rejected_by = rejected_by or plugin.name
+        nominated_node = None if result is None else result.nominated_node
+        details = None if result is None else result.details
+        return PostFilterResult(Status(final, tuple(messages), rejected_by), nominated_node, (), details)
+
+
+@attrs.frozen(eq=False)
+class PostFilterView:
+    """What PostFilter plugins may use: the verdicts, who is nominated where, and filters to try changes with."""
+
+    scheduler: Scheduler
+    verdicts: Verdicts
+    nominated: Nominated
+
+    @property
+    def filters(self) -> Filters:
+        return self.scheduler.filters
+
+
+@attrs.define(eq=False)
+class StartNode:
+    """Where in the visiting order the next search begins."""
+
+    index: int = 0
+
+
+def _unsatisfied(plugins: set[str]) -> str:
+    if len(plugins) == 1:
+        return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
+
+
+def _narrowed(plugins: set[str]) -> str:
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
