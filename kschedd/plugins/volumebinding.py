@@ -1,0 +1,311 @@
+"""VolumeBinding: a node passes when it can use the volumes of the pod's claims, those bound and those still to be had.
+
+Reserve assumes what is to be bound or made, PreBind has it written (the claim into the volume, the chosen node into the
+claim) and waits until every claim is bound; Unreserve takes it back.
+Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go.
+Units: scores 0 to 100.
+Errors: a claim that is missing, lost, going, somebody else's or should have been bound already rejects the pod in
+PreFilter; what cannot be decided (no class, a selector that cannot be read) is an error of the node.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
+
+import attrs
+
+from kschedd.api.objects import Object, Raw, with_fields
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import ShapePoint, VolumeBindingArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Code, Status, error, unresolvable
+from kschedd.framework.writes import Plan, Update
+from kschedd.storage.assume import AssumeCache, VolumeCache
+from kschedd.storage.capacity_score import score, usage
+from kschedd.storage.claims import SELECTED_NODE, claims_used, missing, not_made_for, uses, volume_of
+from kschedd.storage.migration import MIGRATED_PLUGINS
+from kschedd.storage.podvolumes import (
+    Known,
+    NodeVolumes,
+    PodClaims,
+    Provision,
+    StaticBinding,
+    all_bound,
+    pod_claims,
+)
+from kschedd.storage.provisioning import limit
+from kschedd.storage.settling import Settling, Written
+from kschedd.storage.volumes import StorageError, bound_to
+
+_UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+_SUCCESS: Final = Status(Code.SUCCESS)
+CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
+
+
+@attrs.define(eq=False)
+class _Attempt:
+    """What one attempt to schedule a pod knows of its claims. What-ifs share it: other pods make no difference."""
+
+    claims: PodClaims
+    by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
+    some_static: bool = False
+    all_bound: bool = False
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of what Reserve assumed
+
+
+@attrs.frozen(eq=False)
+class VolumeBinding:
+    name: ClassVar = "VolumeBinding"
+    _cluster: Cluster
+    _claims: AssumeCache
+    _volumes: VolumeCache
+    _bind_timeout_s: int
+    _shape: tuple[ShapePoint, ...]  # empty: no score
+    _attributes_classes: bool
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        wanted = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
+        gates = handle.feature_gates
+        cluster = handle.cluster
+        versions = cluster.objects_version
+        return cls(
+            cluster,
+            AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM)),
+            VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.get(VOLUME, 0)),
+            wanted.bind_timeout_s,
+            wanted.shape if gates.get("StorageCapacityScoring", False) else (),
+            gates.get("VolumeAttributesClass", True),
+        )
+
+    # --- may it run there --------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        if not pod.shape.spec.volumes:
+            return SKIP
+        any_claim = False
+        for use in claims_used(pod):
+            any_claim = True
+            claim = self._claims.actual(use.key)
+            if claim is None:
+                if use.ephemeral:
+                    what = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+                    return unresolvable(f'{what} "{use.name}"')
+                return unresolvable(missing(CLAIM, use.name))
+            if claim.status.get("phase") == "Lost":
+                where = volume_of(claim)
+                return unresolvable(
+                    f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{where}"'
+                )
+            if claim.deleting:
+                return unresolvable(f'persistentvolumeclaim "{claim.name}" is being deleted')
+            if use.ephemeral and (why := not_made_for(pod, claim)):
+                return unresolvable(why)
+        if not any_claim:
+            return SKIP
+        of_kind = cluster.of_kind
+        known = Known(
+            self._claims,
+            self._volumes,
+            of_kind("StorageClass"),
+            of_kind("CSIDriver"),
+            of_kind("CSIStorageCapacity"),
+            self._attributes_classes,
+        )
+        try:
+            claims = pod_claims(pod, known)
+        except StorageError as fault:
+            return error(fault.why)
+        if claims.immediate:
+            return _UNBOUND_IMMEDIATE
+        state.data[self.name] = _Attempt(claims)
+        return None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        attempt: _Attempt | None = state.data.get(self.name)
+        if attempt is None:
+            return None
+        name = node.name
+        try:
+            found = attempt.claims.on(name, node.labels, self._cluster.of_kind("CSINode").get(name))
+        except StorageError as fault:
+            return error(fault.why)
+        if not isinstance(found, NodeVolumes):
+            return unresolvable(*found)
+        attempt.by_node[name] = found
+        if found.bindings:
+            attempt.some_static = True
+        return None
+
+    # --- how well ----------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Any) -> Status | None:
+        # A shape is there only with StorageCapacityScoring, and then every pod is scored, if only with 0.
+        return None if self._shape else SKIP
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        attempt: _Attempt | None = state.data.get(self.name)
+        volumes = None if attempt is None else attempt.by_node.get(node.name)
+        return 0 if volumes is None or not self._shape else score(self._shape, usage(volumes, of_pools=True))
+
+    # --- taking it ---------------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        attempt: _Attempt | None = state.data.get(self.name)
+        if attempt is None:
+            return None
+        volumes = attempt.by_node.get(node_name)
+        if volumes is None or all_bound(pod, self._claims):
+            attempt.all_bound = True
+            return None
+        bindings: list[StaticBinding] = []
+        provisions: list[Provision] = []
+        try:
+            for binding in volumes.bindings:
+                raw, changed = bound_to(binding.volume, binding.claim)
+                taken = Object.from_raw(raw)
+                self._remember(attempt, self._volumes, taken.key)
+                if changed:
+                    self._volumes.assume(taken)
+                bindings.append(StaticBinding(binding.claim, taken, changed))
+            for provision in volumes.provisions:
+                chosen = Object.from_raw(_with_node(provision.claim, node_name))
+                self._remember(attempt, self._claims, chosen.key)
+                self._claims.assume(chosen)
+                provisions.append(Provision(chosen, provision.capacity))
+        except StorageError as fault:
+            self._take_back(bindings, provisions)
+            return error(fault.why)
+        attempt.by_node[node_name] = NodeVolumes(tuple(bindings), tuple(provisions))
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        attempt: _Attempt | None = state.data.get(self.name)
+        volumes = None if attempt is None else attempt.by_node.get(node_name)
+        if volumes is not None:
+            self._take_back(volumes.bindings, volumes.provisions)
+
+    def _remember(self, attempt: _Attempt, cache: AssumeCache, key: str) -> None:
+        known = cache.actual(key)
+        if known is not None:
+            attempt.before[f"{cache.kind} {key}"] = known
+
+    def _take_back(self, bindings: Any, provisions: Any) -> None:
+        for binding in bindings:
+            self._volumes.restore(binding.volume.key)
+        for provision in provisions:
+            self._claims.restore(provision.claim.key)
+
+    # --- having it done ----------------------------------------------------------------------------------------
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        attempt: _Attempt | None = state.data.get(self.name)
+        if attempt is None or attempt.all_bound:
+            return SKIP
+        if node_name not in attempt.by_node:
+            return error(f'no pod volume found for node "{node_name}"')
+        return None
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan | Status | None:
+        attempt: _Attempt | None = state.data.get(self.name)
+        if attempt is None or attempt.all_bound:
+            return None
+        volumes = attempt.by_node.get(node_name)
+        if volumes is None:
+            return error(f'no pod volume found for node "{node_name}"')
+        before = attempt.before
+        settling = Settling(
+            tuple(
+                Written(b.volume.key, before[f"{VOLUME} {b.volume.key}"], b.claim.key, b.changed)
+                for b in volumes.bindings
+            ),
+            tuple(Written(p.claim.key, before[f"{CLAIM} {p.claim.key}"]) for p in volumes.provisions),
+        )
+
+        def settled(cluster: Cluster) -> Status | None:
+            try:
+                return _SUCCESS if _settled(settling, cluster, pod, node_name) else None
+            except StorageError as fault:
+                return error(f"binding volumes: {fault.why}")
+
+        return Plan(
+            writes=(
+                *(Update(binding.volume.raw) for binding in volumes.bindings),
+                *(Update(provision.claim.raw) for provision in volumes.provisions),
+            ),
+            settled=settled,
+            timeout_s=float(self._bind_timeout_s),
+            timed_out=error("binding volumes: context deadline exceeded"),
+        )
+
+    # --- what may help a rejected pod --------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        add, update = ActionType.ADD, ActionType.UPDATE
+        return (
+            on(EventResource.STORAGE_CLASS, add | update, _after_class_changed, by_shape=True),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed),
+            on(EventResource.PERSISTENT_VOLUME, add | update),
+            on(EventResource.NODE, add | ActionType.UPDATE_NODE_LABEL),
+            on(EventResource.CSI_NODE, add | update, _after_csi_node_changed, by_shape=True),
+            on(EventResource.CSI_DRIVER, update, _after_driver_changed, by_shape=True),
+            on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_shape=True),
+        )
+
+
+def _with_node(claim: Object, node_name: str) -> Raw:
+    """The claim as it asks for a volume that this node can use."""
+    return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
+
+
+def _settled(settling: Settling, cluster: Cluster, pod: Pod, node_name: str) -> bool:
+    row = cluster.table.row_of.get(node_name)
+    node = None if row is None else cluster.table.nodes[row]
+    if node is None:
+        raise StorageError(f'failed to get node "{node_name}": node "{node_name}" not found')
+    if cluster.pod(pod.uid) is None:
+        raise StorageError(f'pod does not exist any more: pod "{pod.name}" not found')
+    csi_node = cluster.of_kind("CSINode").get(node_name)
+    claims, volumes = cluster.of_kind(CLAIM), cluster.of_kind(VOLUME)
+    return settling.done(node_name, node.labels, csi_node, claims, volumes)
+
+
+def _after_class_changed(pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    if old is None or (old.raw.get("allowedTopologies") or []) != (new.raw.get("allowedTopologies") or []):
+        return QUEUE
+    return QUEUE_SKIP
+
+
+def _after_claim_changed(pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    return QUEUE if uses(pod, new) else QUEUE_SKIP
+
+
+def _after_csi_node_changed(pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    if old is None or old.annotations.get(MIGRATED_PLUGINS) != new.annotations.get(MIGRATED_PLUGINS):
+        return QUEUE
+    return QUEUE_SKIP
+
+
+def _after_driver_changed(pod: Pod, old: Object, new: Object) -> QueueingHint:
+    if not old.spec.get("storageCapacity") or new.spec.get("storageCapacity"):
+        return QUEUE_SKIP
+    inline: list[Mapping[str, Any] | None] = [volume.get("csi") for volume in pod.shape.spec.volumes]
+    return QUEUE if any(source and source.get("driver") == new.name for source in inline) else QUEUE_SKIP
+
+
+def _after_capacity_changed(pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    if old is None:
+        return QUEUE
+    before, after = limit(old), limit(new)
+    return QUEUE if after is not None and (before is None or after > before) else QUEUE_SKIP

@@ -1,0 +1,167 @@
+"""VolumeRestrictions: a node passes when no pod on it holds a disk of ours that only one pod can have there.
+
+That are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim with
+access mode ReadWriteOncePod can have one user in the whole cluster: while another pod has it no node passes, but
+preempting that pod helps.
+Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
+Errors: a claim that is not there rejects the pod in PreFilter.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar, Final, Self
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+from kschedd.storage.claims import READ_WRITE_ONCE_POD, claims_named, missing
+
+_DISK_CONFLICT: Final = unschedulable("node(s) had no available disk")
+_CLAIM_CONFLICT: Final = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
+
+
+def disks(pod: Pod) -> list[Raw]:
+    """The pod's volumes that can be in another pod's way."""
+    return [volume for volume in pod.shape.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
+
+
+def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
+    """Whether two pods with these volumes cannot be on one node."""
+    return any(_same_disk(one, other) for one in ours for other in others)
+
+
+def _same_disk(one: Raw, other: Raw) -> bool:
+    for kind in _DISKS:
+        a, b = one.get(kind), other.get(kind)
+        if a is None or b is None:
+            continue
+        only_read = bool(a.get("readOnly")) and bool(b.get("readOnly"))
+        if kind == "gcePersistentDisk" and a.get("pdName") == b.get("pdName") and not only_read:
+            return True
+        if kind == "awsElasticBlockStore" and a.get("volumeID") == b.get("volumeID"):
+            return True
+        if kind == "iscsi" and a.get("iqn") == b.get("iqn") and not only_read:
+            return True
+        if kind == "rbd" and _same_image(a, b) and not only_read:
+            return True
+    return False
+
+
+def _same_image(a: Raw, b: Raw) -> bool:
+    return (
+        not set(a.get("monitors") or ()).isdisjoint(b.get("monitors") or ())
+        and (a.get("pool") or "rbd") == (b.get("pool") or "rbd")
+        and a.get("image") == b.get("image")
+    )
+
+
+@attrs.define(eq=False)
+class _Wanted:
+    disks: list[Raw]
+    claims: frozenset[str]  # names of the pod's ReadWriteOncePod claims
+    users: int  # uses of these claims by pods that have a node
+
+    def clone(self) -> "_Wanted":
+        return _Wanted(self.disks, self.claims, self.users)
+
+    def uses(self, other: Pod) -> int:
+        # By name alone: upstream does not ask for the other pod's namespace here.
+        return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
+
+
+@attrs.frozen(eq=False)
+class VolumeRestrictions:
+    name: ClassVar = "VolumeRestrictions"
+
+    @classmethod
+    def from_args(cls, args: object, handle: Handle) -> Self:
+        return cls()
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        if not pod.shape.spec.volumes:
+            return SKIP
+        known = cluster.of_kind("PersistentVolumeClaim")
+        exclusive = set()
+        for name in claims_named(pod):
+            claim = known.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                return unresolvable(missing("PersistentVolumeClaim", name))
+            if READ_WRITE_ONCE_POD in (claim.spec.get("accessModes") or ()):
+                exclusive.add(name)
+        users = sum(_used(cluster, pod.namespace, name) for name in exclusive)
+        ours = disks(pod)
+        if not ours and not users:
+            return SKIP
+        state.data[self.name] = _Wanted(ours, frozenset(exclusive), users)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
+        wanted = state.data.get(self.name)
+        if wanted is not None:
+            wanted.users += wanted.uses(other)
+        return None
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> Status | None:
+        wanted = state.data.get(self.name)
+        if wanted is not None:
+            wanted.users -= wanted.uses(other)
+        return None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        wanted = state.data.get(self.name)
+        if wanted is None:
+            return None
+        if wanted.disks:
+            for other in node.pods:
+                theirs = other.shape.spec.volumes
+                if theirs and conflict(wanted.disks, theirs):
+                    return _DISK_CONFLICT
+        return _CLAIM_CONFLICT if wanted.users > 0 else None
+
+    # --- what may help a rejected pod ------------------------------------------------------------------------
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        return (
+            on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, by_shape=True),
+            on(EventResource.NODE, ActionType.ADD),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_shape=True),
+        )
+
+
+def _used(cluster: Cluster, namespace: str, name: str) -> bool:
+    """Whether a pod on a node names the claim; one made for an ephemeral volume of the pod itself does not count."""
+    rows = cluster.table.claims.get(f"{namespace}/{name}", ())
+    return any(
+        other.namespace == namespace and name in claims_named(other)
+        for row in rows
+        for other in cluster.table.pods[row]
+    )
+
+
+def _after_pod_deleted(pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
+    if old.namespace != pod.namespace:
+        return QUEUE_SKIP
+    if conflict(disks(pod), old.shape.spec.volumes):
+        return QUEUE
+    return QUEUE if not set(claims_named(pod)).isdisjoint(claims_named(old)) else QUEUE_SKIP
+
+
+def _after_claim_added(pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+    return QUEUE if new.namespace == pod.namespace and new.name in claims_named(pod) else QUEUE_SKIP

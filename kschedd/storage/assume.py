@@ -1,0 +1,119 @@
+"""Claims and volumes as the scheduler has decided they will be, before the API server says so.
+
+`get` gives what was assumed, or else what the cluster knows. An assumption ends when it is taken back, when the object
+goes, or when a newer version of it arrives: the cluster's word always wins. Volumes are also found by class.
+Owned by one VolumeBinding plugin; it reads the cluster and changes nothing in it.
+Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
+"""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.storage.volumes import StorageError, Volume
+
+Objects = Callable[[], Mapping[str, Object]]
+
+
+@attrs.define(eq=False)
+class _Assumption:
+    known: Object  # what the cluster had when it was made
+    assumed: Object
+
+
+@attrs.define(eq=False)
+class AssumeCache:
+    """The objects of one kind by key. `objects` gives the cluster's, as they are at the moment of asking."""
+
+    kind: str
+    objects: Objects
+    _assumptions: dict[str, _Assumption] = attrs.field(factory=dict)
+
+    def actual(self, key: str) -> Object | None:
+        """The cluster's own version."""
+        return self.objects().get(key)
+
+    def get(self, key: str) -> Object | None:
+        known = self.objects().get(key)
+        assumption = self._assumptions.get(key)
+        if assumption is None:
+            return known
+        if known is assumption.known:
+            return assumption.assumed
+        if known is not None and 0 < known.resource_version <= assumption.assumed.resource_version:
+            assumption.known = known  # delivered again; nothing new in it
+            return assumption.assumed
+        del self._assumptions[key]
+        return known
+
+    def assumed_keys(self) -> list[str]:
+        """The keys for which something else than the cluster's version may hold."""
+        return list(self._assumptions)
+
+    def assume(self, obj: Object) -> None:
+        """Let `obj` hold instead of the cluster's version. Raises StorageError if it is unknown or out of date."""
+        latest = self.get(obj.key)
+        known = self.objects().get(obj.key)
+        if latest is None or known is None:
+            raise StorageError(f'could not find v1.{self.kind} "{obj.key}"')
+        if obj.resource_version < latest.resource_version:
+            stored, ours = latest.resource_version, obj.resource_version
+            raise StorageError(f'v1.{self.kind} "{obj.key}" is out of sync (stored: {stored}, assume: {ours})')
+        self._assumptions[obj.key] = _Assumption(known, obj)
+
+    def restore(self, key: str) -> None:
+        """Take back what was assumed, if anything was."""
+        self._assumptions.pop(key, None)
+
+
+@attrs.define(eq=False)
+class VolumeCache(AssumeCache):
+    """PersistentVolumes, with what deciding reads of each taken out once a version."""
+
+    version: Callable[[], int] = lambda: -1  # changes whenever any volume does; -1: not known
+    _seen: int = -1
+    _read: dict[str, Volume] = attrs.field(factory=dict)
+    _by_class: dict[str, dict[str, Volume]] = attrs.field(factory=dict)
+    _assumed: dict[str, Volume] = attrs.field(factory=dict)
+
+    def volume(self, name: str) -> Volume | None:
+        obj = self.get(name)
+        return None if obj is None else self._volume(obj)
+
+    def of_class(self, storage_class: str) -> list[Volume]:
+        """All volumes of a class in the cluster's order, those assumed as they are assumed."""
+        self._refresh()
+        found = self._by_class.get(storage_class, {})
+        changed = {key: latest for key in self.assumed_keys() if key in found and (latest := self.volume(key))}
+        return [changed.get(name, volume) for name, volume in found.items()] if changed else list(found.values())
+
+    def _volume(self, obj: Object) -> Volume:
+        for memory in (self._read, self._assumed):
+            known = memory.get(obj.name)
+            if known is not None and known.obj is obj:
+                return known
+        self._assumed = {name: read for name, read in self._assumed.items() if name in self._assumptions}
+        read = self._assumed[obj.name] = Volume.of(obj)
+        return read
+
+    def _refresh(self) -> None:
+        version = self.version()
+        if version >= 0 and version == self._seen:
+            return
+        self._seen = version
+        current = self.objects()
+        read = self._read
+        for name, obj in current.items():
+            known = read.get(name)
+            if known is None or known.obj is not obj:
+                self._take_in(name, known, Volume.of(obj))
+        if len(read) > len(current):
+            for name in [name for name in read if name not in current]:
+                del self._by_class[read.pop(name).storage_class][name]
+
+    def _take_in(self, name: str, old: Volume | None, new: Volume) -> None:
+        if old is not None and old.storage_class != new.storage_class:
+            del self._by_class[old.storage_class][name]
+        self._read[name] = new
+        self._by_class.setdefault(new.storage_class, {})[name] = new

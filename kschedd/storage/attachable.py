@@ -1,0 +1,163 @@
+"""Which CSI volumes a pod makes its node attach: what a driver's limit on a node counts.
+
+A volume in-tree plugins know counts for the driver that took the plugin's place, on nodes that have a CSINode. A claim
+without a volume counts for its class' driver, as a volume of its own.
+Source: Kubernetes v1.34, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
+Errors: none raised; a Fault stands where upstream ends with an error.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.storage.claims import class_of, ephemeral_claim, missing, not_made_for, volume_of
+from kschedd.storage.migration import BY_PLUGIN, InTree, in_tree, migrated_plugins
+from kschedd.storage.volumes import StorageError
+
+
+@attrs.frozen
+class Attachable:
+    driver: str
+    handle: str
+    plugin: InTree | None = None  # the in-tree plugin that the node must have given up
+
+    def counts_on(self, csi_node: Object | None) -> bool:
+        return self.plugin is None or is_migrated(self.plugin, csi_node)
+
+
+@attrs.frozen
+class Fault:
+    """The error of one volume. `missing`: its claim is not there (yet)."""
+
+    why: str
+    missing: bool = False
+    plugin: InTree | None = None  # only an error where the node has given up this plugin
+
+    def counts_on(self, csi_node: Object | None) -> bool:
+        return self.plugin is None or is_migrated(self.plugin, csi_node)
+
+
+def is_migrated(plugin: InTree, csi_node: Object | None) -> bool:
+    """Whether volumes of the in-tree plugin count for its driver on this node."""
+    if csi_node is None or not plugin.migrated:
+        return False
+    return not plugin.by_annotation or plugin.plugin in migrated_plugins(csi_node)
+
+
+def has_attachable(pod: Pod) -> bool:
+    """Whether any volume of the pod may count."""
+    return any(
+        volume.get("persistentVolumeClaim") is not None
+        or volume.get("ephemeral") is not None
+        or in_tree(volume) is not None
+        for volume in pod.shape.spec.volumes
+    )
+
+
+@attrs.frozen(eq=False)
+class Storage:
+    """The objects it takes to say; each by key."""
+
+    claims: Mapping[str, Object]
+    volumes: Mapping[str, Object]
+    classes: Mapping[str, Object]
+
+    def attachables(self, pod: Pod, *, new: bool) -> list[Attachable | Fault]:
+        """In the order of the pod's volumes. What a pod already running (not `new`) has lost is passed over."""
+        found: list[Attachable | Fault] = []
+        for volume in pod.shape.spec.volumes:
+            source = volume.get("persistentVolumeClaim")
+            ephemeral = source is None and volume.get("ephemeral") is not None
+            if source is None and not ephemeral:
+                inline = _inline(volume)
+                if inline is not None:
+                    found.append(inline)
+                continue
+            name = ephemeral_claim(pod, volume.get("name") or "") if source is None else source.get("claimName") or ""
+            if not name:
+                found.append(Fault("PersistentVolumeClaim had no name"))
+                continue
+            key = f"{pod.namespace}/{name}"
+            claim = self.claims.get(key)
+            if claim is None:
+                if new:
+                    why = f"looking up PVC {key}: {missing('PersistentVolumeClaim', name)}"
+                    found.append(Fault(why, missing=True))
+            elif ephemeral and (why := not_made_for(pod, claim)):
+                found.append(Fault(why))
+            elif (counted := self._of_claim(claim)) is not None:
+                found.append(counted)
+        return found
+
+    def _of_claim(self, claim: Object) -> Attachable | None:
+        name = volume_of(claim)
+        volume = self.volumes.get(name) if name else None
+        if volume is None:
+            return self._of_class(claim)
+        source = volume.spec.get("csi")
+        if source is not None:
+            return _named(source.get("driver") or "", source.get("volumeHandle") or "", None)
+        plugin = in_tree(volume.spec)
+        if plugin is None or not plugin.migrated:
+            return None
+        try:
+            handle = plugin.handle(volume.spec[plugin.source], volume.labels)
+        except StorageError:
+            return None
+        return _named(plugin.driver, handle, plugin)
+
+    def _of_class(self, claim: Object) -> Attachable | None:
+        storage_class = self.classes.get(class_of(claim))
+        if storage_class is None:
+            return None
+        provisioner = storage_class.raw.get("provisioner") or ""
+        plugin = BY_PLUGIN.get(provisioner)
+        if plugin is not None and not plugin.migrated:
+            return None
+        # No driver's handle begins with a NUL, so a volume yet to be made is never taken for one that is there.
+        return _named(plugin.driver if plugin else provisioner, f"\0claim {claim.key}", plugin)
+
+
+def _named(driver: str, handle: str, plugin: InTree | None) -> Attachable | None:
+    return Attachable(driver, handle, plugin) if driver and handle else None
+
+
+def _inline(volume: Mapping[str, object]) -> Attachable | Fault | None:
+    plugin = in_tree(volume)
+    if plugin is None or not plugin.migrated:
+        return None
+    source = volume[plugin.source]
+    assert isinstance(source, Mapping), "an in-tree source is a mapping"
+    try:
+        return Attachable(plugin.driver, plugin.handle(source, None), plugin)
+    except StorageError as fault:
+        return Fault(f"converting volume({volume.get('name') or ''}) from inline to csi: {fault}", plugin=plugin)
+
+
+def limits(csi_node: Object) -> dict[str, int]:
+    """Driver -> how many volumes the node can attach; a driver without a limit is left out."""
+    found = {}
+    for driver in csi_node.spec.get("drivers") or ():
+        count = (driver.get("allocatable") or {}).get("count")
+        if count is not None:
+            found[driver.get("name") or ""] = int(count)
+    return found
+
+
+def attachments_by_node(
+    attachments: Mapping[str, Object], volumes: Mapping[str, Object]
+) -> dict[str, set[tuple[str, str]]]:
+    """Node -> (attacher, volume handle) of the VolumeAttachments of CSI volumes."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for attachment in attachments.values():
+        spec = attachment.spec
+        attacher = spec.get("attacher") or ""
+        name = (spec.get("source") or {}).get("persistentVolumeName")
+        volume = volumes.get(name) if name is not None else None
+        source = volume.spec.get("csi") if volume is not None else None
+        if attacher and source is not None:
+            handle = source.get("volumeHandle") or ""
+            found.setdefault(spec.get("nodeName") or "", set()).add((attacher, handle))
+    return found

@@ -1,0 +1,70 @@
+"""How good a node is by the room its volumes would leave: a broken line over the utilisation of each storage class.
+
+Source: Kubernetes v1.34, volumebinding/scorer.go and volume_binding.go (Score), plugins/helper/shape_score.go.
+Units: bytes; utilisation in percent; scores 0 to 100, a configured corner's score being a tenth of that.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from kschedd.api.quantity import value
+from kschedd.storage.claims import class_of, requested_bytes
+from kschedd.storage.podvolumes import NodeVolumes
+
+_FULL: Final = 100
+_PER_POINT: Final = 10  # a corner's score is 0 to 10
+
+
+class Corner(Protocol):
+    @property
+    def utilization(self) -> int: ...
+    @property
+    def score(self) -> int: ...
+
+
+def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
+    """Storage class -> (requested, capacity): of the volumes to be bound, or if there are none and `of_pools`, of the
+    pools from which volumes are to be made."""
+    found: dict[str, tuple[int, int]] = {}
+    if volumes.bindings or not of_pools:
+        for binding in volumes.bindings:
+            name = binding.volume.spec.get("storageClassName") or ""
+            asked, there = found.get(name, (0, 0))
+            size = value((binding.volume.spec.get("capacity") or {}).get("storage") or 0)
+            found[name] = (asked + (requested_bytes(binding.claim) or 0), there + size)
+        return found
+    for provision in volumes.provisions:
+        if provision.capacity is None:
+            continue
+        name = class_of(provision.claim)
+        asked, _ = found.get(name, (0, 0))
+        # Several claims come from one pool, so its capacity is not added up.
+        size = value(provision.capacity.obj.raw.get("capacity") or 0)
+        found[name] = (asked + (requested_bytes(provision.claim) or 0), size)
+    return found
+
+
+def score(shape: Sequence[Corner], classes: dict[str, tuple[int, int]]) -> int:
+    """The mean over the classes, rounded to the nearest; 0 without any."""
+    if not classes:
+        return 0
+    total = sum(_on_line(shape, _utilization(asked, there)) for asked, there in classes.values())
+    return (2 * total + len(classes)) // (2 * len(classes))
+
+
+def _utilization(asked: int, there: int) -> int:
+    return _FULL if there == 0 or asked > there else asked * _FULL // there
+
+
+def _on_line(shape: Sequence[Corner], utilization: int) -> int:
+    left = shape[0]
+    for right in shape:
+        if utilization <= right.utilization:
+            if right is left:
+                return left.score * _PER_POINT
+            rise = (right.score - left.score) * _PER_POINT * (utilization - left.utilization)
+            run = right.utilization - left.utilization
+            # Towards zero, as integers are divided upstream.
+            return left.score * _PER_POINT + (rise // run if rise >= 0 else -(-rise // run))
+        left = right
+    return left.score * _PER_POINT

@@ -1,0 +1,210 @@
+"""The claims of one pod, and what a node makes of them: which it can use, be bound to, have made there.
+
+`pod_claims` sorts the claims once for all nodes; `PodClaims.on` judges one node. A bound claim must have a volume the
+node can use. One that waits for its first consumer is bound to an existing volume, smallest claim first, or a volume is
+made for it; one whose volume is already being made for a node fits there only.
+Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
+Errors: StorageError where upstream ends with an error.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import NodeSelector
+from kschedd.storage.assume import AssumeCache, VolumeCache
+from kschedd.storage.claims import (
+    SELECTED_NODE,
+    claims_used,
+    class_of,
+    fully_bound,
+    not_made_for,
+    requested,
+    volume_of,
+)
+from kschedd.storage.matching import Candidates, candidates
+from kschedd.storage.migration import InTree, in_tree, migrated_plugins, translated_affinity
+from kschedd.storage.provisioning import Capacity, Provisioning, Room, provisioning, waits_for_consumer
+from kschedd.storage.volumes import StorageError, Volume, node_affinity, usable_from
+
+NO_MATCH = "node(s) didn't find available persistent volumes to bind"
+WRONG_NODE = "node(s) didn't match PersistentVolume's node affinity"
+NO_SPACE = "node(s) did not have enough free storage"
+NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+
+@attrs.frozen(eq=False)
+class StaticBinding:
+    """A claim and the existing volume it is to be bound to."""
+
+    claim: Object
+    volume: Object
+    changed: bool = True  # whether binding it changes the volume; once assumed
+
+
+@attrs.frozen(eq=False)
+class Provision:
+    """A claim for which a volume is to be made, and the capacity that says there is room."""
+
+    claim: Object
+    capacity: Capacity | None = None
+
+
+@attrs.frozen(eq=False)
+class NodeVolumes:
+    """What has to be done for the pod's claims if it gets this node."""
+
+    bindings: tuple[StaticBinding, ...] = ()
+    provisions: tuple[Provision, ...] = ()
+
+
+@attrs.define(eq=False)
+class _Used:
+    """The volume of a bound claim, as the in-tree plugin and as the CSI driver state where it can be used."""
+
+    volume: Volume
+    plugin: InTree | None
+    _translated: NodeSelector | StorageError | None = None
+    _is_translated: bool = False
+
+    def usable_from(self, labels: Mapping[str, str], migrated: frozenset[str]) -> bool:
+        if self.plugin is None or not self.plugin.migrated or self.plugin.plugin not in migrated:
+            return self.volume.usable_from(labels)
+        if not self._is_translated:
+            try:
+                self._translated = node_affinity(translated_affinity(self.volume.obj, self.plugin))
+            except StorageError as fault:
+                self._translated = fault
+            self._is_translated = True
+        if isinstance(self._translated, StorageError):
+            raise self._translated
+        return usable_from(self._translated, labels)
+
+
+@attrs.frozen(eq=False)
+class _Unbound:
+    """A claim that waits for its first consumer. `volumes` None: a volume is already being made for it."""
+
+    claim: Object
+    volumes: Candidates | StorageError | None
+    making: Provisioning
+
+
+@attrs.frozen(eq=False)
+class PodClaims:
+    bound: tuple[_Used | None, ...]  # None: the volume is gone
+    selected: tuple[tuple[_Unbound, str], ...]  # with the node for which the volume is being made
+    to_match: tuple[_Unbound, ...]  # smallest request first
+    immediate: bool  # some claim should have been bound before any pod uses it
+
+    def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
+        """What the node has to have done, or the reasons why it is out of the question. Raises StorageError."""
+        used = self._use_bound(labels, csi_node)
+        reasons = [WRONG_NODE] if used == WRONG_NODE else []
+        done = NodeVolumes()
+        if self.selected or self.to_match:
+            found = self._bind(node, labels)
+            if isinstance(found, NodeVolumes):
+                done = found
+            else:
+                reasons.append(found)
+        if used == NO_VOLUME:
+            reasons.append(NO_VOLUME)
+        return reasons or done
+
+    def _use_bound(self, labels: Mapping[str, str], csi_node: Object | None) -> str:
+        migrated = None
+        for used in self.bound:
+            if used is None:
+                return NO_VOLUME
+            if migrated is None:
+                migrated = migrated_plugins(csi_node)
+            if not used.usable_from(labels, migrated):
+                return WRONG_NODE
+        return ""
+
+    def _bind(self, node: str, labels: Mapping[str, str]) -> NodeVolumes | str:
+        if any(chosen != node for _, chosen in self.selected):
+            return NO_MATCH
+        to_make = [unbound.making for unbound, _ in self.selected]
+        bindings: list[StaticBinding] = []
+        taken: set[str] = set()
+        for unbound in self.to_match:
+            if isinstance(unbound.volumes, StorageError):
+                raise unbound.volumes
+            assert unbound.volumes is not None, "a claim to match has candidates"
+            volume = unbound.volumes.on(labels, taken)
+            if volume is None:
+                to_make.append(unbound.making)
+            else:
+                taken.add(volume.name)
+                bindings.append(StaticBinding(unbound.claim, volume.obj))
+        provisions = []
+        for making in to_make:
+            room, capacity = making.on(labels)
+            if room is Room.NOT_HERE:
+                return NO_MATCH
+            if room is Room.NO_SPACE:
+                return NO_SPACE
+            provisions.append(Provision(making.claim, capacity))
+        return NodeVolumes(tuple(bindings), tuple(provisions))
+
+
+@attrs.frozen(eq=False)
+class Known:
+    """The objects it takes to sort a pod's claims."""
+
+    claims: AssumeCache
+    volumes: VolumeCache
+    classes: Mapping[str, Object]
+    drivers: Mapping[str, Object]
+    capacities: Mapping[str, Object]
+    attributes_classes: bool = True
+
+
+def pod_claims(pod: Pod, known: Known) -> PodClaims:
+    """Raises StorageError."""
+    bound: list[_Used | None] = []
+    selected: list[tuple[_Unbound, str]] = []
+    to_match: list[_Unbound] = []
+    immediate = False
+    for use in claims_used(pod):
+        claim = known.claims.get(use.key)
+        if claim is None:
+            why = f'could not find v1.PersistentVolumeClaim "{use.key}"'
+            raise StorageError(f'error getting PVC "{use.key}": {why}')
+        if use.ephemeral and (why := not_made_for(pod, claim)):
+            raise StorageError(why)
+        if fully_bound(claim):
+            volume = known.volumes.volume(volume_of(claim))
+            bound.append(None if volume is None else _Used(volume, in_tree(volume.obj.spec)))
+        elif not waits_for_consumer(claim, known.classes) or volume_of(claim):
+            immediate = True
+        else:
+            making = provisioning(claim, known.classes, known.drivers, known.capacities)
+            node = claim.annotations.get(SELECTED_NODE)
+            if node is not None:
+                selected.append((_Unbound(claim, None, making), node))
+            else:
+                to_match.append(_Unbound(claim, _candidates(claim, known), making))
+    to_match.sort(key=lambda unbound: requested(unbound.claim))
+    return PodClaims(tuple(bound), tuple(selected), tuple(to_match), immediate)
+
+
+def _candidates(claim: Object, known: Known) -> Candidates | StorageError:
+    volumes = known.volumes.of_class(class_of(claim))
+    try:
+        return candidates(claim, volumes, attributes_classes=known.attributes_classes)
+    except StorageError as fault:
+        return fault
+
+
+def all_bound(pod: Pod, claims: AssumeCache) -> bool:
+    """Whether there is nothing left to do for the pod's claims."""
+    for use in claims_used(pod):
+        claim = claims.get(use.key)
+        if claim is None or (use.ephemeral and not_made_for(pod, claim)) or not fully_bound(claim):
+            return False
+    return True

@@ -1,0 +1,105 @@
+"""Whether everything that was asked for a pod's claims has come true: each bound, to a volume its node can use.
+
+Asked again and again while the volume controller and the provisioners work. It looks at what the cluster has, never at
+what is assumed, and not before the cluster has our own writes.
+Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings).
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.storage.claims import SELECTED_NODE, fully_bound, volume_of
+from kschedd.storage.migration import in_tree, migrated_plugins, translated_affinity
+from kschedd.storage.volumes import StorageError, node_affinity, usable_from
+
+Kinds = Mapping[str, Object]
+
+
+@attrs.frozen(eq=False)
+class Written:
+    """An object we wrote: by key, and as the cluster had it before."""
+
+    key: str
+    before: Object
+    claim: str = ""  # of a volume: the key of the claim it was given
+    changed: bool = True  # False: our write was no change, so no newer version will come
+
+    def seen(self, now: Object) -> bool:
+        """Whether `now` may be what we made of it."""
+        if not self.changed or now is self.before:
+            return not self.changed
+        return now.resource_version != self.before.resource_version or not now.resource_version
+
+
+@attrs.frozen(eq=False)
+class Settling:
+    volumes: tuple[Written, ...]
+    claims: tuple[Written, ...]  # those a volume is to be made for
+
+    def done(
+        self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
+    ) -> bool:
+        """True: all are bound. False: not yet. Raises StorageError if it will not come to that."""
+        for written in self.volumes:
+            if not _volume_done(written, node, labels, csi_node, claims, volumes):
+                return False
+        for written in self.claims:
+            claim = claims.get(written.key)
+            if claim is None:
+                why = f'could not find v1.PersistentVolumeClaim "{written.key}"'
+                raise StorageError(f"failed to check provisioning pvc: {why}")
+            if not written.seen(claim):
+                return False
+            if not claim.annotations:
+                raise StorageError(f'selectedNode annotation reset for PVC "{claim.name}"')
+            if claim.annotations.get(SELECTED_NODE) != node:
+                # A provisioner that fails takes the annotation away, so that another node may be tried.
+                raise StorageError(f'provisioning failed for PVC "{claim.name}"')
+            if name := volume_of(claim):
+                volume = volumes.get(name)
+                if volume is None:
+                    return False  # the claim's change came first
+                _check_node(volume, node, labels, csi_node)
+            if not fully_bound(claim):
+                return False
+        return True
+
+
+def _volume_done(
+    written: Written, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
+) -> bool:
+    volume = volumes.get(written.key)
+    if volume is None:
+        raise StorageError(f'failed to check binding: could not find v1.PersistentVolume "{written.key}"')
+    claim = claims.get(written.claim)
+    if claim is None:
+        raise StorageError(f'failed to check binding: could not find v1.PersistentVolumeClaim "{written.claim}"')
+    if not written.seen(volume):
+        return False
+    try:
+        _check_node(volume, node, labels, csi_node)
+    except _Untranslatable as fault:
+        raise StorageError(f"failed to translate pv to csi: {fault}") from fault
+    if not (volume.spec.get("claimRef") or {}).get("uid"):
+        raise StorageError(f'ClaimRef got reset for pv "{volume.name}"')
+    return fully_bound(claim)
+
+
+@attrs.define(eq=False)
+class _Untranslatable(StorageError):
+    """The driver's view of an in-tree volume cannot be worked out."""
+
+
+def _check_node(volume: Object, node: str, labels: Mapping[str, str], csi_node: Object | None) -> None:
+    raw = volume.spec.get("nodeAffinity")
+    plugin = in_tree(volume.spec)
+    if plugin is not None and plugin.migrated and plugin.plugin in migrated_plugins(csi_node):
+        try:
+            raw = translated_affinity(volume, plugin)
+        except StorageError as fault:
+            raise _Untranslatable(fault.why) from fault
+    if not usable_from(node_affinity(raw), labels):
+        why = "no matching NodeSelectorTerms"
+        raise StorageError(f'pv "{volume.name}" node affinity doesn\'t match node "{node}": {why}')
