@@ -1,134 +1,77 @@
 """Counts of pods by node and by topology domain, kept up to date as pods come and go.
 
-PodTopologySpread and InterPodAffinity both ask "how many pods of this kind run in that domain". Counting afresh walks over
-every pod; here each kind that somebody once asked for is a counter, and a pod that comes or goes touches just the counters
-of the kinds it belongs to. Two sorts of kind:
+PodTopologySpread and InterPodAffinity both ask "how many pods of this kind run in that domain". Counting afresh walks
+over every pod; here each kind that somebody once asked for is a counter, and a pod that comes or goes touches just the
+counters of the kinds it belongs to. Two sorts of kind:
 
-* `Matching`: pods that match every one of some terms (namespaces and selector): what an incoming pod's own terms speak of.
-* `Carrying`: pods that carry a given term themselves: what decides whether the pods already there mind the newcomer.
+* `Kind`: pods that match every one of some terms (namespaces and selector): what an incoming pod's own terms speak of.
+* `CarriedTerm`: pods that carry a given term themselves: what decides whether the pods already there mind the newcomer.
 
 Pods are held in groups (same namespace, same labels, terminating or not), because a selector sees nothing else of them:
-a new counter is filled from the groups and never walks over pods.
+a new counter is filled from the groups that share a label with it and never walks over pods. Groups, kinds and carried
+terms find each other through anchors, so that many applications side by side do not slow each other down.
 
-Invariant: every counter equals a count made from scratch (tests/cache holds it to that after any sequence of changes).
-Shapes: a `Domains.counts` has one int64 for each value number of its label column.
+Invariant: every counter equals a count made from scratch, after any sequence of changes.
+Owned by the cluster; plugins read it.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeVar
 
 import attrs
-import numpy as np
 
 from kschedd.api.pods import Pod, PodShape
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.table import Bools, Ints, NodeTable
+from kschedd.cache.anchors import Anchor, anchor_of, anchors_for
+from kschedd.cache.table import Bools, NodeTable
+from kschedd.cache.tally import Counter, RowSet
 
 Carried = Literal["required-anti", "required", "preferred"]
 Labels = Mapping[str, str]
-GroupKey = tuple[str, frozenset[tuple[str, str]]]
+_A = TypeVar("_A")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodShape.group_key, terminating
 
 # Counters that nobody asked for lately are dropped beyond this many, so that long-gone shapes cost nothing.
 _MATCHING_LIMIT = 1024
-_DOMAINS_LIMIT = 256
+_MINDING_LIMIT = 4096
 
 
-@attrs.define(eq=False)
-class Domains:
-    """Counts by the values of one topology key, over the rows that `included` has (None: every row)."""
-
-    table: NodeTable
-    key: str
-    included: Bools | None
-    counts: Ints
-    version: int  # of the table's labels when the counts were last made from the rows
-
-    def add(self, row: int, amount: int) -> None:
-        if self.version != self.table.labels_version:
-            return  # to be made anew anyway before anyone reads it
-        number = self.table.label(self.key).ids[row]
-        if number >= 0 and (self.included is None or self.included[row]):
-            if number >= len(self.counts):
-                self.counts = np.concatenate((self.counts, np.zeros(number + 16 - len(self.counts), dtype=np.int64)))
-            self.counts[number] += amount
-
-
-def domain_counts(table: NodeTable, key: str, by_row: Ints, included: Bools | None) -> Ints:
-    """`by_row` summed by the value each row has for `key`; rows without the key, or not included, do not count."""
-    column = table.label(key)
-    chosen = column.ids >= 0
-    if included is not None:
-        chosen = chosen & included
-    weights = by_row[chosen]
-    counts = np.bincount(column.ids[chosen], weights=weights, minlength=len(column.values))
-    return counts.astype(np.int64)
-
-
-@attrs.define(eq=False)
-class Counter:
-    """One kind of pods: an amount for each row that has any, and its sums by topology domain."""
-
-    by_row: dict[int, int] = attrs.field(factory=dict)
-    domains: OrderedDict[tuple[str, int], Domains] = attrs.field(factory=OrderedDict)
-
-    def add(self, row: int, amount: int) -> None:
-        total = self.by_row.get(row, 0) + amount
-        if total:
-            self.by_row[row] = total
-        else:
-            del self.by_row[row]
-        for domains in self.domains.values():
-            domains.add(row, amount)
-
-    def rows(self, table: NodeTable) -> Ints:
-        """The amounts as a column."""
-        column = np.zeros(table.capacity, dtype=np.int64)
-        if self.by_row:
-            size = len(self.by_row)
-            rows = np.fromiter(self.by_row.keys(), dtype=np.int64, count=size)
-            column[rows] = np.fromiter(self.by_row.values(), dtype=np.int64, count=size)
-        return column
-
-    def by_domain(self, table: NodeTable, key: str, included: Bools | None = None, number: int = 0) -> Ints:
-        """Sums by value number of `key`; `number` names the set `included` (0: every row), to tell sets apart."""
-        column = table.label(key)
-        domains = self.domains.get((key, number))
-        if domains is None or domains.version != table.labels_version:
-            counts = domain_counts(table, key, self.rows(table), included)
-            domains = Domains(table, key, included, counts, table.labels_version)
-            self.domains[key, number] = domains
-            while len(self.domains) > _DOMAINS_LIMIT:
-                self.domains.popitem(last=False)
-        if len(domains.counts) < len(column.values):
-            domains.counts = np.concatenate(
-                (domains.counts, np.zeros(len(column.values) - len(domains.counts), dtype=np.int64))
-            )
-        return domains.counts
-
-
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Kind:
-    """Pods that match every one of `terms` (topology keys are not looked at); `live`: terminating ones are left out."""
+    """Pods that match every one of `terms`; `live`: terminating ones are left out. Made by `kind_of`, `spread_kind`."""
 
     terms: tuple[PodAffinityTerm, ...]
     live: bool
 
-    def includes(self, group: "Group", namespaces: Mapping[str, Labels]) -> bool:
-        if self.live and group.terminating:
-            return False
-        labels = namespaces.get(group.namespace)
+    def includes(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
+        """Whether such a pod is of this kind. `namespaces` has the labels of those that exist."""
         for term in self.terms:
-            if group.namespace not in term.namespaces and (
-                labels is None or term.namespace_selector is None or not term.namespace_selector.matches(labels)
-            ):
+            if namespace not in term.namespaces and not _selected(term.namespace_selector, namespace, namespaces):
                 return False
-            if not term.selector.matches(group.labels):
+            if not term.selector.matches(labels):
                 return False
         return True
+
+
+def _selected(selector: LabelSelector | None, namespace: str, namespaces: Mapping[str, Labels]) -> bool:
+    if selector is None:
+        return False
+    if selector.empty:
+        return True  # every namespace, known or not
+    labels = namespaces.get(namespace)
+    return labels is not None and selector.matches(labels)
+
+
+def kind_of(terms: Iterable[PodAffinityTerm]) -> Kind:
+    """Pods that match all these terms, wherever they run: the topology keys are left out."""
+    bare = {attrs.evolve(term, topology_key=""): None for term in terms}
+    return Kind(tuple(bare), live=False)
 
 
 def spread_kind(namespace: str, selector: LabelSelector) -> Kind:
@@ -146,16 +89,24 @@ class Group:
     by_row: dict[int, int] = attrs.field(factory=dict)
     counters: list[Counter] = attrs.field(factory=list)
 
+    def join(self, counter: Counter) -> None:
+        """Tell this counter too from now on; those that were dropped since are forgotten."""
+        self.counters = [known for known in self.counters if not known.dropped]
+        self.counters.append(counter)
+
 
 @attrs.define(eq=False)
 class CarriedTerm:
-    """A term some pods carry: how many of them by row, and their weights summed (preferred terms; else the same)."""
+    """A term some pods carry: how many carry it, by row, and their weights summed if it is a preferred one."""
 
     kind: Carried
     term: PodAffinityTerm
-    count: Counter = attrs.field(factory=Counter)
-    weight: Counter = attrs.field(factory=Counter)
+    count: Counter
+    weight: Counter
     carriers: int = 0
+
+
+_Minding = dict[Carried, list[CarriedTerm]]
 
 
 @attrs.define(eq=False)
@@ -165,121 +116,177 @@ class PodCounts:
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
     carried: dict[tuple[Carried, PodAffinityTerm], CarriedTerm] = attrs.field(factory=dict)
-    carried_version: int = 0  # grows when a term gets its first carrier or loses its last
-    _groups: dict[tuple[GroupKey, bool], Group] = attrs.field(factory=dict)
+    carried_version: int = 0  # grows when a term gets its first carrier or loses its last, and with namespaces
+    _carried_at: dict[Anchor, dict[tuple[Carried, PodAffinityTerm], CarriedTerm]] = attrs.field(factory=dict)
+    _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
+    _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
+    # By a label key that some kind is anchored at, then by namespace and value.
+    _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[Kind, Counter] = attrs.field(factory=OrderedDict)
-    _minding: dict[tuple[int, str], tuple[int, list[CarriedTerm]]] = attrs.field(factory=dict)
-    _sets: dict[bytes, int] = attrs.field(factory=dict)
+    _matching_at: dict[Anchor, dict[Kind, Counter]] = attrs.field(factory=dict)
+    _minding: dict[int, tuple[int, _Minding]] = attrs.field(factory=dict)
+    _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
         """`amount` is 1 when the pod comes to the row, -1 when it leaves."""
         shape = pod.shape
-        group = self._group(shape, bool(pod.deletion_timestamp))
+        key = (shape.group_key, bool(pod.deletion_timestamp))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._found(key, shape)
         total = group.by_row.get(row, 0) + amount
         if total:
             group.by_row[row] = total
         else:
             del group.by_row[row]
             if not group.by_row:
-                del self._groups[shape.group_key, group.terminating]
+                self._disband(key, group)
         for counter in group.counters:
-            counter.add(row, amount)
+            if not counter.dropped:
+                counter.add(row, amount)
         if shape.spec.has_pod_affinity:
             self._carry(row, shape, amount)
 
     def matching(self, kind: Kind) -> Counter:
         """The counter of pods of this kind: kept from an earlier question, or filled from the groups."""
         counter = self._matching.get(kind)
-        if counter is None:
-            counter = self._matching[kind] = Counter()
-            for group in self._groups.values():
-                if kind.includes(group, self.namespaces):
-                    group.counters.append(counter)
-                    for row, count in group.by_row.items():
-                        counter.by_row[row] = counter.by_row.get(row, 0) + count
-            if len(self._matching) > _MATCHING_LIMIT:
-                _, oldest = self._matching.popitem(last=False)
-                for group in self._groups.values():
-                    if oldest in group.counters:
-                        group.counters.remove(oldest)
-        else:
+        if counter is not None:
             self._matching.move_to_end(kind)
+            return counter
+        counter = self._matching[kind] = Counter(self.table)
+        self._matching_at.setdefault(anchor_of(kind.terms[0]), {})[kind] = counter
+        for group in self._groups_of(kind):
+            group.join(counter)
+            for row, amount in group.by_row.items():
+                counter.by_row[row] = counter.by_row.get(row, 0) + amount
+        if len(self._matching) > _MATCHING_LIMIT:
+            self._drop(next(iter(self._matching)))
         return counter
 
     def minding(self, kind: Carried, shape: PodShape) -> list[CarriedTerm]:
         """The terms of this kind, carried by pods already there, that speak of a pod of this shape."""
-        key = (shape.number, kind)
-        known = self._minding.get(key)
+        known = self._minding.get(shape.number)
         if known is None or known[0] != self.carried_version:
-            labels = self.namespaces.get(shape.namespace, {})
-            found = [
-                carried
-                for (of, term), carried in self.carried.items()
-                if of == kind and term.matches(shape.namespace, shape.labels, labels)
-            ]
-            if len(self._minding) > 4 * _MATCHING_LIMIT:
+            found: _Minding = {"required-anti": [], "required": [], "preferred": []}
+            namespace_labels = self.namespaces.get(shape.namespace, {})
+            for anchor in anchors_for(shape.namespace, shape.labels) if self.carried else ():
+                for carried in self._carried_at.get(anchor, {}).values():
+                    if carried.term.matches(shape.namespace, shape.labels, namespace_labels):
+                        found[carried.kind].append(carried)
+            if len(self._minding) >= _MINDING_LIMIT:
                 self._minding.clear()
-            known = self._minding[key] = (self.carried_version, found)
-        return known[1]
+            known = self._minding[shape.number] = (self.carried_version, found)
+        return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
         """A namespace has these labels now (None: it is gone). Counters whose terms may select it are made anew."""
-        if self.namespaces.get(name) == labels and (labels is not None) == (name in self.namespaces):
+        if self.namespaces.get(name) == labels:
             return
         if labels is None:
             del self.namespaces[name]
         else:
             self.namespaces[name] = labels
         self.carried_version += 1
-        stale = [k for k in self._matching if any(term.namespace_selector is not None for term in k.terms)]
-        dropped = {id(self._matching.pop(kind)) for kind in stale}
-        if dropped:
-            for group in self._groups.values():
-                group.counters = [counter for counter in group.counters if id(counter) not in dropped]
+        for kind in [k for k in self._matching if any(t.namespace_selector is not None for t in k.terms)]:
+            self._drop(kind)
 
-    def set_number(self, included: Bools) -> int:
-        """A number for this set of rows, the same for equal sets, never 0; for `Counter.by_domain`."""
+    def row_set(self, included: Bools) -> RowSet:
+        """The set of these rows, the same for equal ones; for `Counter.by_domain`; the mask must not change."""
         key = included.tobytes()
-        number = self._sets.get(key)
-        if number is None:
-            if len(self._sets) > _MATCHING_LIMIT:
+        known = self._sets.get(key)
+        if known is None:
+            if len(self._sets) >= _MATCHING_LIMIT:
                 self._sets.clear()
-            number = self._sets[key] = next(_set_numbers)
-        return number
+            known = self._sets[key] = RowSet(next(_set_numbers), included)
+        return known
 
-    def _group(self, shape: PodShape, terminating: bool) -> Group:
-        key = (shape.group_key, terminating)
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Group(shape.namespace, shape.labels, terminating)
-            for kind, counter in self._matching.items():
-                if kind.includes(group, self.namespaces):
+    # -- groups -----------------------------------------------------------------------------------------------
+
+    def _found(self, key: GroupKey, shape: PodShape) -> Group:
+        group = Group(shape.namespace, shape.labels, key[1])
+        self._groups[key] = group
+        self._groups_in.setdefault(shape.namespace, {})[key] = group
+        for label, index in self._groups_at.items():
+            if label in group.labels:
+                index.setdefault((group.namespace, group.labels[label]), {})[key] = group
+        for anchor in anchors_for(group.namespace, group.labels):
+            for kind, counter in self._matching_at.get(anchor, {}).items():
+                if self._includes(kind, group):
                     group.counters.append(counter)
         return group
 
+    def _disband(self, key: GroupKey, group: Group) -> None:
+        del self._groups[key]
+        _take_out(self._groups_in, group.namespace, key)
+        for label, index in self._groups_at.items():
+            if label in group.labels:
+                _take_out(index, (group.namespace, group.labels[label]), key)
+
+    def _includes(self, kind: Kind, group: Group) -> bool:
+        if kind.live and group.terminating:
+            return False
+        return kind.includes(group.namespace, group.labels, self.namespaces)
+
+    def _groups_of(self, kind: Kind) -> list[Group]:
+        namespace, label, value = anchor_of(kind.terms[0])
+        among = [namespace] if namespace is not None else list(self._groups_in)
+        candidates: list[Group] = []
+        if label:
+            index = self._groups_at.get(label)
+            if index is None:
+                index = self._groups_at[label] = self._indexed(label)
+            for name in among:
+                candidates += index.get((name, value), {}).values()
+        else:
+            for name in among:
+                candidates += self._groups_in.get(name, {}).values()
+        return [group for group in candidates if self._includes(kind, group)]
+
+    def _indexed(self, label: str) -> dict[tuple[str, str], dict[GroupKey, Group]]:
+        index: dict[tuple[str, str], dict[GroupKey, Group]] = {}
+        for key, group in self._groups.items():
+            if label in group.labels:
+                index.setdefault((group.namespace, group.labels[label]), {})[key] = group
+        return index
+
+    def _drop(self, kind: Kind) -> None:
+        self._matching.pop(kind).dropped = True
+        _take_out(self._matching_at, anchor_of(kind.terms[0]), kind)
+
+    # -- terms that pods carry ----------------------------------------------------------------------------------
+
     def _carry(self, row: int, shape: PodShape, amount: int) -> None:
         for term in shape.required_anti_affinity:
-            self._carry_term("required-anti", term, row, amount, 1)
+            self._carry_term("required-anti", term, row, amount, 0)
         for term in shape.required_affinity:
-            self._carry_term("required", term, row, amount, 1)
+            self._carry_term("required", term, row, amount, 0)
         for weighted in shape.preferred_affinity:
             self._carry_term("preferred", weighted.term, row, amount, weighted.weight)
         for weighted in shape.preferred_anti_affinity:
             self._carry_term("preferred", weighted.term, row, amount, -weighted.weight)
 
     def _carry_term(self, kind: Carried, term: PodAffinityTerm, row: int, amount: int, weight: int) -> None:
-        carried = self.carried.get((kind, term))
+        key = (kind, term)
+        carried = self.carried.get(key)
         if carried is None:
-            carried = self.carried[kind, term] = CarriedTerm(kind, term)
+            carried = self.carried[key] = CarriedTerm(kind, term, Counter(self.table), Counter(self.table))
+            self._carried_at.setdefault(anchor_of(term), {})[key] = carried
             self.carried_version += 1
         carried.carriers += amount
         carried.count.add(row, amount)
-        if kind == "preferred":
+        if weight:
             carried.weight.add(row, amount * weight)
         if not carried.carriers:
-            del self.carried[kind, term]
+            del self.carried[key]
+            _take_out(self._carried_at, anchor_of(term), key)
             self.carried_version += 1
 
 
-_set_numbers = count(1)
+def _take_out(index: dict[_A, dict[_K, _V]], place: _A, key: _K) -> None:
+    entries = index[place]
+    del entries[key]
+    if not entries:
+        del index[place]
 
+
+_set_numbers = count(1)

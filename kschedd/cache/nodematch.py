@@ -103,7 +103,8 @@ def _looked_up(accepted: Bools, column: LabelColumn, rows: Rows | None) -> Bools
 
 def _equal(column: LabelColumn, value: str, rows: Rows | None) -> Bools:
     number = column.numbers.get(value, -2)  # -2: no node has this value
-    return _ids(column, rows) == number
+    equal: Bools = _ids(column, rows) == number
+    return equal
 
 
 def _among(column: LabelColumn, values: tuple[str, ...], rows: Rows | None) -> Bools:
@@ -122,7 +123,8 @@ def _field_rows(table: NodeTable, field: FieldRequirement, rows: Rows | None) ->
         return _constant(table, rows, field.matches(""))
     row = table.row_of.get(field.value, -1)
     chosen = np.arange(table.capacity) if rows is None else rows
-    return chosen == row if field.operator == IN else chosen != row
+    named: Bools = chosen == row
+    return named if field.operator == IN else ~named
 
 
 def _numbers(column: LabelColumn) -> tuple[Ints, Bools]:

@@ -1,0 +1,109 @@
+"""One number for each node that has any, and its sums by topology domain, kept up to date by small changes.
+
+A `Counter` is told of every change (`add`) and answers as columns: by row, or by the values of a label key. What was
+once asked for is kept and changed in place from then on, until labels change; then it is made anew when next asked for.
+
+Owned by `PodCounts`, or by whoever made it. What it answers with is to be read only, and only within the cycle.
+Shapes: by row, an int64 for each row of the table; by domain, one for each value number of the label column and one
+more that stays 0: number -1 of a row without the key finds it.
+"""
+
+import attrs
+import numpy as np
+
+from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
+
+_DOMAINS_LIMIT = 64
+
+
+@attrs.frozen(eq=False)
+class RowSet:
+    """Some rows; equal sets made at one time share a number, and no two sets ever do."""
+
+    number: int
+    mask: Bools
+
+
+@attrs.define(eq=False)
+class Domains:
+    """Sums by the values of one topology key over some rows."""
+
+    column: LabelColumn
+    included: Bools | None  # None: every row
+    counts: Ints
+    total: int
+
+    def add(self, row: int, amount: int) -> None:
+        number = self.column.ids[row]
+        if number >= 0 and (self.included is None or self.included[row]):
+            self.counts[number] += amount
+            self.total += amount
+
+
+@attrs.define(eq=False)
+class Counter:
+    table: NodeTable
+    by_row: dict[int, int] = attrs.field(factory=dict)
+    dropped: bool = False  # whether its owner no longer keeps it up to date
+    _labels_version: int = -1  # of the table when what is in `_domains` was made
+    _domains: dict[tuple[str, int], Domains] = attrs.field(factory=dict)
+    _column: Ints | None = None
+
+    def add(self, row: int, amount: int) -> None:
+        total = self.by_row.get(row, 0) + amount
+        if total:
+            self.by_row[row] = total
+        else:
+            self.by_row.pop(row, None)
+        if self._domains:
+            if self._labels_version == self.table.labels_version:
+                for domains in self._domains.values():
+                    domains.add(row, amount)
+            else:
+                self._domains.clear()
+        if self._column is not None:
+            if row < len(self._column):
+                self._column[row] += amount
+            else:
+                self._column = None
+
+    def rows(self) -> Ints:
+        """The amounts as a column."""
+        column = self._column
+        if column is None or len(column) < self.table.capacity:
+            column = self._column = np.zeros(self.table.capacity, dtype=np.int64)
+            rows, amounts = self._arrays()
+            column[rows] = amounts
+        return column
+
+    def by_domain(self, key: str, among: RowSet | None = None) -> Domains:
+        """Sums by value number of `key` over the rows of `among` (None: every row)."""
+        table = self.table
+        if self._labels_version != table.labels_version:
+            self._domains.clear()
+            self._labels_version = table.labels_version
+        place = (key, 0 if among is None else among.number)
+        domains = self._domains.get(place)
+        if domains is None:
+            if len(self._domains) >= _DOMAINS_LIMIT:
+                self._domains.clear()
+            column = table.label(key)
+            counts = self._summed(column, among)
+            mask = None if among is None else among.mask
+            domains = self._domains[place] = Domains(column, mask, counts, int(counts.sum()))
+        return domains
+
+    def _summed(self, column: LabelColumn, among: RowSet | None) -> Ints:
+        rows, amounts = self._arrays()
+        numbers = column.ids[rows]
+        chosen = numbers >= 0
+        if among is not None:
+            chosen &= among.mask[rows]
+        counts = np.zeros(len(column.values) + 1, dtype=np.int64)
+        np.add.at(counts, numbers[chosen], amounts[chosen])
+        return counts
+
+    def _arrays(self) -> tuple[Ints, Ints]:
+        size = len(self.by_row)
+        rows = np.fromiter(self.by_row.keys(), dtype=np.int64, count=size)
+        return rows, np.fromiter(self.by_row.values(), dtype=np.int64, count=size)
