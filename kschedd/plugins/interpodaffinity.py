@@ -1,0 +1,336 @@
+"""InterPodAffinity: pods want to be near other pods or away from them, and pods already there may mind who comes.
+
+A required affinity term wants its topology domain to run a pod that all the pod's terms speak of (the very first such
+pod is let in anywhere if it speaks of itself); a required anti-affinity term wants one that runs none; and the
+required anti-affinity terms of pods already there bar the domains they run in. Preferred terms, of the pod and of pods
+already there, add their weights, as do required affinity terms of pods already there that speak of the newcomer.
+
+How many pods match a term, or carry one, in which domain is asked of the cluster's counts, so a decision costs a few
+steps over the rows asked for and a term, and nothing a pod.
+
+Source: Kubernetes v1.34, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
+Shapes: counts have an int64 for each value number of the key's column, and a last one, 0, for rows without the key.
+Errors: none; a pod whose selectors cannot be read fits nowhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod, PodShape
+from kschedd.api.selectors import SelectorError
+from kschedd.api.terms import PodAffinityTerm
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.counts import Kind, kind_of
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.tally import Domains
+from kschedd.config.args import InterPodAffinityArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+
+NOT_NEAR, TOO_NEAR, MINDED = 1, 2, 3
+_STATUS = {
+    NOT_NEAR: unresolvable("node(s) didn't match pod affinity rules"),
+    TOO_NEAR: unschedulable("node(s) didn't match pod anti-affinity rules"),
+    MINDED: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+}
+_FILTER, _SCORE = "InterPodAffinity", "InterPodAffinity/score"
+_REMEMBERED = 4096
+
+
+@attrs.frozen(eq=False)
+class _Terms:
+    """A shape's own terms as questions to the counts."""
+
+    near: Kind | None  # pods that all required affinity terms speak of
+    near_keys: tuple[str, ...]
+    away: tuple[tuple[Kind, str], ...]  # of each required anti-affinity term: pods it speaks of, topology key
+    preferred: tuple[tuple[Kind, str, int], ...]  # and weight, negative for anti-affinity
+
+
+@attrs.define(eq=False)
+class _Tally:
+    """Pods by domain of one key as this attempt sees them. `counts` is the cache's own until it has to differ."""
+
+    key: str
+    counts: Ints
+    total: int
+    changed: bool = False
+
+    def add(self, table: NodeTable, row: int, amount: int) -> None:
+        number = table.label(self.key).ids[row]
+        if number < 0:
+            return
+        if not self.changed:
+            self.counts = self.counts.copy()
+            self.changed = True
+        self.counts[number] += amount
+        self.total += amount
+
+    def clone(self) -> "_Tally":
+        return _Tally(self.key, self.counts, self.total)
+
+
+@attrs.define(eq=False)
+class _Filtering:
+    table: NodeTable
+    terms: _Terms
+    speaks_of_itself: bool
+    near: list[_Tally]  # in the order of near_keys
+    away: list[_Tally]  # in the order of the terms
+    minded: dict[str, _Tally]  # by topology key
+
+    def clone(self) -> "_Filtering":
+        return attrs.evolve(
+            self,
+            near=[tally.clone() for tally in self.near],
+            away=[tally.clone() for tally in self.away],
+            minded={key: tally.clone() for key, tally in self.minded.items()},
+        )
+
+
+@attrs.define(eq=False)
+class InterPodAffinity:
+    name: ClassVar = "InterPodAffinity"
+    reads: ClassVar = None
+
+    _args: InterPodAffinityArgs
+    _cluster: Cluster
+    _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by number of the shape
+
+    @classmethod
+    def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
+        return cls(args, handle.cluster)
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        try:
+            terms = self._own(pod.shape)
+        except SelectorError as wrong:
+            return unresolvable(f"parsing pod: {wrong}")
+        counts = cluster.counts
+        minded: dict[str, _Tally] = {}
+        for carried in counts.minding("required-anti", pod.shape):
+            key = carried.term.topology_key
+            domains = carried.count.by_domain(key)
+            if not domains.total:
+                continue
+            known = minded.get(key)
+            if known is None:
+                minded[key] = _Tally(key, domains.counts, domains.total)
+            else:
+                minded[key] = _Tally(key, known.counts + domains.counts, known.total + domains.total)
+        if terms.near is None and not terms.away and not minded:
+            return SKIP
+        near: list[_Tally] = []
+        itself = False
+        if terms.near is not None:
+            counter = counts.matching(terms.near)
+            near = [_tally(key, counter.by_domain(key)) for key in terms.near_keys]
+            itself = terms.near.includes(pod.namespace, pod.labels, counts.namespaces)
+        away = [_tally(key, counts.matching(kind).by_domain(key)) for kind, key in terms.away]
+        state.data[_FILTER] = _Filtering(cluster.table, terms, itself, near, away, minded)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, -1)
+
+    def _adjust(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, amount: int) -> None:
+        filtering: _Filtering | None = state.data.get(_FILTER)
+        if filtering is None:
+            return
+        table, terms = filtering.table, filtering.terms
+        row = table.row_of[node.name]
+        namespaces = self._cluster.counts.namespaces
+        if terms.near is not None and terms.near.includes(other.namespace, other.labels, namespaces):
+            for tally in filtering.near:
+                tally.add(table, row, amount)
+        for (kind, _), tally in zip(terms.away, filtering.away, strict=True):
+            if kind.includes(other.namespace, other.labels, namespaces):
+                tally.add(table, row, amount)
+        if not other.pod_spec.has_pod_affinity:
+            return
+        namespace_labels = namespaces.get(pod.namespace, {})
+        for term in other.shape.required_anti_affinity:
+            if term.matches(pod.namespace, pod.labels, namespace_labels):
+                key = term.topology_key
+                minded = filtering.minded.get(key)
+                if minded is None:
+                    nobody = np.zeros(len(table.label(key).values) + 1, dtype=np.int64)
+                    minded = filtering.minded[key] = _Tally(key, nobody, 0, changed=True)
+                minded.add(table, row, amount)
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        filtering: _Filtering = state.data[_FILTER]
+        codes = np.zeros(len(rows), dtype=np.int64)
+        # Upstream asks in the order near, away, minded; so the later are written first.
+        for tally in filtering.minded.values():
+            if tally.total:
+                codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = MINDED
+        for tally in filtering.away:
+            if tally.total:
+                codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = TOO_NEAR
+        # With no such pod in any domain, one that its own terms speak of may be the first: then the keys are enough.
+        first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.near)
+        for tally in filtering.near:
+            ids = table.label(tally.key).ids[rows]
+            codes[ids < 0 if first else tally.counts[ids] <= 0] = NOT_NEAR
+        return codes
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return _STATUS[code]
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows) -> Status | None:
+        """Skips if no term of anybody's says anything of any node that exists."""
+        terms = self._own(pod.shape)
+        if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
+            return SKIP
+        counts, shape = cluster.counts, pod.shape
+        found: list[tuple[str, Ints, int]] = []  # key, sums by domain, what one is worth
+        for kind, key, weight in terms.preferred:
+            domains = counts.matching(kind).by_domain(key)
+            if domains.total:
+                found.append((key, domains.counts, weight))
+        if self._args.hard_pod_affinity_weight > 0:
+            for carried in counts.minding("required", shape):
+                key = carried.term.topology_key
+                domains = carried.count.by_domain(key)
+                if domains.total:
+                    found.append((key, domains.counts, self._args.hard_pod_affinity_weight))
+        for carried in counts.minding("preferred", shape):
+            key = carried.term.topology_key
+            if carried.count.by_domain(key).total:
+                found.append((key, carried.weight.by_domain(key).counts, 1))
+        if not found:
+            return SKIP
+        state.data[_SCORE] = found
+        return None
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        found: list[tuple[str, Ints, int]] = state.data[_SCORE]
+        scores = np.zeros(len(rows), dtype=np.int64)
+        for key, of_key in _by_key(found).items():
+            ids = table.label(key).ids[rows]
+            if len(of_key[0][0]) <= len(rows):
+                worth = of_key[0][0] * of_key[0][1]
+                for counts, weight in of_key[1:]:
+                    worth += counts * weight
+                scores += worth[ids]
+            else:
+                for counts, weight in of_key:
+                    scores += counts[ids] * weight
+        return scores
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        least, most = int(scores.min()), int(scores.max())
+        if most == least:
+            return np.zeros(len(scores), dtype=np.int64)
+        return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+
+    def _own(self, shape: PodShape) -> _Terms:
+        terms = self._terms.get(shape.number)
+        if terms is None:
+            near, away = shape.required_affinity, shape.required_anti_affinity
+            preferred = [(weighted.term, weighted.weight) for weighted in shape.preferred_affinity]
+            preferred += [(weighted.term, -weighted.weight) for weighted in shape.preferred_anti_affinity]
+            terms = _Terms(
+                kind_of(near) if near else None,
+                tuple(dict.fromkeys(term.topology_key for term in near)),
+                tuple((kind_of((term,)), term.topology_key) for term in away),
+                tuple((kind_of((term,)), term.topology_key, weight) for term, weight in preferred),
+            )
+            if len(self._terms) >= _REMEMBERED:
+                self._terms.clear()
+            self._terms[shape.number] = terms
+        return terms
+
+    # -- what may help a pod it rejected ----------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        action = ActionType
+        pods = action.ADD | action.UPDATE_POD_LABEL | action.DELETE
+        nodes = action.ADD | action.UPDATE_NODE_LABEL
+        return (
+            on(EventResource.POD, pods, _after_pod_change, by_shape=True),
+            on(EventResource.NODE, nodes, _after_node_change, by_shape=True),
+        )
+
+
+def _tally(key: str, domains: Domains) -> _Tally:
+    return _Tally(key, domains.counts, domains.total)
+
+
+def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints, int]]]:
+    of_key: dict[str, list[tuple[Ints, int]]] = {}
+    for key, counts, weight in found:
+        of_key.setdefault(key, []).append((counts, weight))
+    return of_key
+
+
+def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+    """Whether all terms do; no terms do not. As upstream, a hint knows no namespace's labels."""
+    return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
+
+
+def _after_pod_change(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+    if any(version is not None and not version.node_name for version in (old, new)):
+        return QUEUE_SKIP
+    try:
+        near, away = pod.shape.required_affinity, pod.shape.required_anti_affinity
+    except SelectorError:
+        return QUEUE
+    if new is None:
+        assert old is not None, "an event has an old or a new pod"
+        return QUEUE if _speak_of(away, old) else QUEUE_SKIP
+    if old is None:
+        return QUEUE if _speak_of(near, new) else QUEUE_SKIP
+    came_near = not _speak_of(near, old) and _speak_of(near, new)
+    went_away = _speak_of(away, old) and not _speak_of(away, new)
+    return QUEUE if came_near or went_away else QUEUE_SKIP
+
+
+def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> QueueingHint:
+    try:
+        near, away = pod.shape.required_affinity, pod.shape.required_anti_affinity
+    except SelectorError:
+        return QUEUE
+    assert new is not None, "a node that goes is no registered event"
+    if old is None:
+        # A node without the key suits any anti-affinity, so a new one always may.
+        helps = bool(away) or any(term.topology_key in new.labels for term in near)
+        return QUEUE if helps else QUEUE_SKIP
+    for terms, left_helps in ((near, False), (away, True)):
+        for key in {term.topology_key for term in terms}:
+            before, after = old.labels.get(key), new.labels.get(key)
+            if before == after:
+                continue
+            if before is None:
+                helps = not left_helps  # a node that now has a domain
+            elif after is None:
+                helps = left_helps  # a node that now has none
+            else:
+                helps = True
+            if helps:
+                return QUEUE
+    return QUEUE_SKIP

@@ -1,0 +1,277 @@
+"""PodTopologySpread: pods that a constraint counts are spread evenly over the values of its topology key.
+
+A hard constraint bars a node whose domain would be more than maxSkew ahead of the emptiest one; a soft one prefers the
+domains with fewer pods. Only nodes that have all the keys, and that the pod's node affinity and tolerations allow (as
+the constraint says), make up the domains.
+
+What depends on labels alone (which rows count, which domains there are) is remembered until labels change; how many
+pods there are is asked of the cluster's counts. So a decision costs a few steps over the domains and those rows.
+
+Source: Kubernetes v1.34, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
+Shapes: counts have an int64 for each value number of the key's column, and a last one for rows without the key.
+Errors: none.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedd.api.nodes import HOSTNAME_LABEL, Node
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.config.args import PodTopologySpreadArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+from kschedd.plugins.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
+
+NO_LABEL, TOO_SKEWED = 1, 2
+_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
+_STATUS = {
+    NO_LABEL: unresolvable(_NOT_MATCHED + " (missing required label)"),
+    TOO_SKEWED: unschedulable(_NOT_MATCHED),
+}
+_FILTER, _SCORE = "PodTopologySpread", "PodTopologySpread/score"
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@attrs.define(eq=False)
+class _Tally:
+    """How many pods each domain has as this attempt sees it. `counts` is the cache's own until it has to differ."""
+
+    ready: ReadyConstraint
+    counts: Ints
+    changed: bool = False
+    _verdicts: Ints | None = None
+
+    @property
+    def verdicts(self) -> Ints:
+        """The code of a node in each domain."""
+        if self._verdicts is None:
+            ready = self.ready
+            constraint = ready.constraint
+            if ready.domains < constraint.min_domains:
+                least = 0
+            else:
+                counted = self.counts[:-1] if ready.values is None else self.counts[ready.values]
+                least = int(counted.min())
+            most = constraint.max_skew + least - ready.selects_itself
+            verdicts = (self.counts > most) * np.int64(TOO_SKEWED)
+            verdicts[-1] = NO_LABEL
+            self._verdicts = verdicts
+        return self._verdicts
+
+    def add(self, number: int, amount: int) -> None:
+        if not self.changed:
+            self.counts = self.counts.copy()
+            self.changed = True
+        self.counts[number] += amount
+        self._verdicts = None
+
+    def clone(self) -> "_Tally":
+        return _Tally(self.ready, self.counts, False, self._verdicts)
+
+
+@attrs.frozen(eq=False)
+class _Filtering:
+    table: NodeTable
+    tallies: tuple[_Tally, ...]
+
+    def clone(self) -> "_Filtering":
+        return _Filtering(self.table, tuple(tally.clone() for tally in self.tallies))
+
+
+@attrs.frozen(eq=False)
+class _Scoring:
+    rows: Rows
+    raw: Ints
+    ignored: Bools | None  # nodes without all of the keys; None: there are none
+
+
+@attrs.define(eq=False)
+class PodTopologySpread:
+    name: ClassVar = "PodTopologySpread"
+    reads: ClassVar = None
+
+    _constraints: SpreadConstraints
+
+    @classmethod
+    def from_args(cls, args: PodTopologySpreadArgs, handle: Handle) -> Self:
+        return cls(SpreadConstraints(args, handle.cluster))
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        readies = self._constraints.of(pod, HARD)
+        if not readies:
+            return SKIP
+        state.data[_FILTER] = _Filtering(
+            cluster.table, tuple(_Tally(ready, self._constraints.counts(ready)) for ready in readies)
+        )
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, -1)
+
+    def _adjust(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, amount: int) -> None:
+        filtering: _Filtering | None = state.data.get(_FILTER)
+        if filtering is None or other.namespace != pod.namespace:
+            return
+        table = filtering.table
+        row = table.row_of[node.name]
+        for tally in filtering.tallies:
+            if table.label(tally.ready.constraint.topology_key).ids[row] < 0:
+                return
+        # Unlike in the counts, a terminating pod is as good as any here: so it is upstream.
+        for tally in filtering.tallies:
+            ready = tally.ready
+            if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
+                tally.add(int(table.label(ready.constraint.topology_key).ids[row]), amount)
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        filtering: _Filtering = state.data[_FILTER]
+        codes: Ints | None = None
+        for tally in filtering.tallies:
+            more: Ints = tally.verdicts[table.label(tally.ready.constraint.topology_key).ids[rows]]
+            codes = more if codes is None else np.where(codes == 0, more, codes)
+        assert codes is not None, "a pod without hard constraints is expected to skip the filter"
+        return codes
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return _STATUS[code]
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows) -> Status | None:
+        readies = self._constraints.of(pod, SOFT)
+        if not readies:
+            return SKIP
+        table = cluster.table
+        numbers = [table.label(ready.constraint.topology_key).ids[rows] for ready in readies]
+        lacking: Bools | None = None  # rows that lack one of the keys
+        for ids in numbers:
+            if ids.min() < 0:
+                lacking = ids < 0 if lacking is None else lacking | (ids < 0)
+        ignored = lacking if self._constraints.all_keys_needed(pod) else None
+        scored = len(rows) if ignored is None else len(rows) - int(np.count_nonzero(ignored))
+        total: Floats | None = None
+        points: Floats
+        for ready, ids in zip(readies, numbers, strict=True):
+            constraint = ready.constraint
+            if constraint.topology_key == HOSTNAME_LABEL:
+                weight = math.log(scored + 2)
+                points = self._constraints.rows_counted(ready)[rows] * weight + float(constraint.max_skew - 1)
+                if lacking is not None:
+                    points[ids < 0] = 0.0
+            else:
+                counts = self._constraints.counts(ready)
+                seen = np.zeros(len(counts), dtype=np.bool_)
+                seen[ids if ignored is None else ids[~ignored]] = True
+                if lacking is not None and ignored is None:
+                    counts = self._constraints.with_unlabelled(ready, counts, seen)
+                weight = math.log(int(np.count_nonzero(seen)) + 2)
+                by_domain = counts * weight + float(constraint.max_skew - 1)
+                by_domain[-1] = 0.0
+                points = by_domain[ids]
+            total = points if total is None else total + points
+        assert total is not None, "a pod without soft constraints is expected to skip the score"
+        raw = _rounded(total)
+        if ignored is not None:
+            raw[ignored] = 0
+        state.data[_SCORE] = _Scoring(rows, raw, ignored)
+        return None
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        scoring: _Scoring = state.data[_SCORE]
+        if rows is scoring.rows:
+            return scoring.raw
+        by_row = np.zeros(table.capacity, dtype=np.int64)
+        by_row[scoring.rows] = scoring.raw
+        raw: Ints = by_row[rows]
+        return raw
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        ignored = state.data[_SCORE].ignored
+        counted = scores if ignored is None else scores[~ignored]
+        most = int(counted.max()) if len(counted) else 0
+        if most == 0:
+            normalized = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+        else:
+            normalized = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
+        if ignored is not None:
+            normalized[ignored] = 0
+        return normalized
+
+    # -- what may help a pod it rejected ----------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        action = ActionType
+        pods = action.ADD | action.UPDATE_POD_LABEL | action.UPDATE_POD_TOLERATION | action.DELETE
+        nodes = action.ADD | action.DELETE | action.UPDATE_NODE_LABEL | action.UPDATE_NODE_TAINT
+        by_shape = not self._constraints.defaults_are_hard  # default constraints depend on the pod's controller too
+        return (
+            on(EventResource.POD, pods, self._after_pod_change, by_shape=by_shape),
+            on(EventResource.NODE, nodes, self._after_node_change, by_shape=by_shape),
+        )
+
+    def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+        for version in (old, new):
+            if version is not None and not _involved(version, pod):
+                return QUEUE_SKIP
+        constraints = self._constraints.hard(pod)
+        if old is not None and new is not None:
+            if new.uid == pod.uid and new.pod_spec.tolerations != old.pod_spec.tolerations:
+                if any(constraint.honor_taints for constraint in constraints):
+                    return QUEUE
+            changed = any(c.selector.matches(old.labels) != c.selector.matches(new.labels) for c in constraints)
+            return QUEUE if changed else QUEUE_SKIP
+        there = new if new is not None else old
+        assert there is not None, "an event has an old or a new pod"
+        return QUEUE if any(c.selector.matches(there.labels) for c in constraints) else QUEUE_SKIP
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node | None) -> QueueingHint:
+        keys = [constraint.topology_key for constraint in self._constraints.hard(pod)]
+        had = old is not None and all(key in old.labels for key in keys)
+        has = new is not None and all(key in new.labels for key in keys)
+        if old is None or new is None:
+            return QUEUE if had or has else QUEUE_SKIP
+        if had != has:
+            return QUEUE
+        moved = any(old.labels.get(key, "") != new.labels.get(key, "") for key in keys)
+        return QUEUE if has and (moved or _raw_taints(old) != _raw_taints(new)) else QUEUE_SKIP
+
+
+def _involved(other: Pod, pod: Pod) -> bool:
+    return other.uid == pod.uid or (other.node_name != "" and other.namespace == pod.namespace)
+
+
+def _raw_taints(node: Node) -> Sequence[Any]:
+    """With the times they were added, which upstream compares too."""
+    taints: Sequence[Any] = node.spec.get("taints") or ()
+    return taints
+
+
+def _rounded(points: Floats) -> Ints:
+    """To the nearest integer, halves up; points are never negative."""
+    whole = np.floor(points)
+    return (whole + (points - whole >= 0.5)).astype(np.int64)

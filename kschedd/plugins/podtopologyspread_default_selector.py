@@ -1,0 +1,97 @@
+"""The selector of a pod that states no spread constraints of its own: what its Services and its controller select.
+
+PodTopologySpread asks for it where default constraints are configured. What was worked out is kept until an object of
+one of the four kinds changes.
+Source: Kubernetes v1.34, plugins/helper/spread.go (DefaultSelector).
+Errors: none; a controller that is gone, or whose selector cannot be read, adds nothing.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedd.api.objects import OwnerReference
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import EVERYTHING, LabelSelector, SelectorError, from_map, parse_label_selector
+from kschedd.cache.cluster import Cluster
+
+_CONTROLLERS = {
+    ("v1", "ReplicationController"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+}
+_REMEMBERED = 4096
+
+_Versions = tuple[int, int, int, int]
+_Owner = tuple[str, str] | None  # kind and name
+
+
+@attrs.define(eq=False)
+class DefaultSelectors:
+    """The default selectors of one cluster's pods."""
+
+    _cluster: Cluster
+    _versions: _Versions = (0, 0, 0, 0)
+    _services: dict[str, list[tuple[LabelSelector, Mapping[str, str]]]] = attrs.field(factory=dict)
+    _known: dict[tuple[int, _Owner], LabelSelector] = attrs.field(factory=dict)
+
+    def of(self, pod: Pod) -> LabelSelector:
+        """What the pod's Services and its controller select; it restricts nothing if there are none."""
+        self._refresh()
+        owner = _owner(pod)
+        if owner is None and pod.namespace not in self._services:
+            return EVERYTHING
+        key = (pod.shape.number, owner)
+        selector = self._known.get(key)
+        if selector is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            selector = self._known[key] = self._worked_out(pod, owner)
+        return selector
+
+    def _refresh(self) -> None:
+        versions = self._cluster.objects_version
+        now = (
+            versions.get("Service", 0),
+            versions.get("ReplicationController", 0),
+            versions.get("ReplicaSet", 0),
+            versions.get("StatefulSet", 0),
+        )
+        if now == self._versions:
+            return
+        self._known.clear()
+        if now[0] != self._versions[0]:
+            self._services.clear()
+            for service in self._cluster.of_kind("Service").values():
+                labels = service.spec.get("selector")
+                if labels:  # without one it selects nothing
+                    self._services.setdefault(service.namespace, []).append((from_map(labels), labels))
+        self._versions = now
+
+    def _worked_out(self, pod: Pod, owner: _Owner) -> LabelSelector:
+        merged: dict[str, str] = {}
+        for selects, labels in self._services.get(pod.namespace, ()):
+            if selects.matches(pod.labels):
+                merged.update(labels)
+        controller = None
+        if owner is not None:
+            controller = self._cluster.get(owner[0], f"{pod.namespace}/{owner[1]}")
+        if controller is None:
+            return from_map(merged)
+        selects_raw = controller.spec.get("selector")
+        if controller.kind == "ReplicationController":
+            return from_map({**merged, **(selects_raw or {})})
+        try:
+            selector = parse_label_selector(selects_raw)
+        except SelectorError:
+            return from_map(merged)
+        return from_map(merged).adding(selector.requirements)
+
+
+def _owner(pod: Pod) -> _Owner:
+    if not pod.metadata.get("ownerReferences"):
+        return None
+    owner: OwnerReference | None = pod.owner
+    if owner is None or (owner.api_version, owner.kind) not in _CONTROLLERS:
+        return None
+    return owner.kind, owner.name
