@@ -36,9 +36,7 @@ _WORDS: Final[dict[str, bool | None]] = {
     **dict.fromkeys(_FALSE, False),
     **dict.fromkeys(_NULL, None),
 }
-_INTEGER: Final = re.compile(
-    r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII
-)
+_INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMERIC: Final = frozenset("+-.0123456789")
@@ -124,9 +122,7 @@ def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
             builder = _Builder(loader)
             value = builder.build()
             loader.get_event()  # the end of the document
-            faults = tuple(
-                Fault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults
-            )
+            faults = tuple(Fault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults)
             if faults or value is not None:
                 yield Document(text, first_line, None if faults else value, faults)
     except yaml.YAMLError as error:
@@ -174,9 +170,7 @@ class _Builder:
                 if len(frames) >= DEEPEST:
                     raise _Faulty(event.start_mark.line, (), None, f"nested more than {DEEPEST} levels deep")
                 if event.tag is not None and event.tag not in (f"{_TAG}map", f"{_TAG}seq"):
-                    raise _Faulty(
-                        event.start_mark.line, _path(frames), event.tag, "this tag is not supported"
-                    )
+                    raise _Faulty(event.start_mark.line, _path(frames), event.tag, "this tag is not supported")
                 mapping = kind is yaml.MappingStartEvent
                 frames.append([{} if mapping else [], _ABSENT, event.anchor, 1, set() if mapping else None])
                 continue
@@ -224,9 +218,7 @@ class _Builder:
             return
         for merged in value if type(value) is list else [value]:
             if type(merged) is not dict:
-                raise _Faulty(
-                    event.start_mark.line, _path(frames), None, "<< takes a mapping or a list of them"
-                )
+                raise _Faulty(event.start_mark.line, _path(frames), None, "<< takes a mapping or a list of them")
             for name, item in merged.items():
                 container.setdefault(name, item)
 
@@ -329,9 +321,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                 at, why = first_line + error.lineno - 1, f"not JSON: {error.msg} at column {error.colno}"
             elif isinstance(error, ValueError):
                 why = f"not JSON: {error}"
-            resume = re.compile(r"^[{\[]", re.MULTILINE).search(
-                text, max(position + 1, getattr(error, "pos", 0))
-            )
+            resume = re.compile(r"^[{\[]", re.MULTILINE).search(text, max(position + 1, getattr(error, "pos", 0)))
             end = resume.start() if resume else len(text)
             yield Document(text[position:end], line, faults=(Fault(at, (), None, why),))
             position = end

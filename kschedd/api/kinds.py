@@ -115,9 +115,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 
 BY_NAME: Final[Mapping[str, Kind]] = {kind.name: kind for kind in KINDS}
-_WORDS: Final[Mapping[str, Kind]] = {
-    word: kind for kind in KINDS for word in (kind.singular, kind.plural, *kind.short)
-}
+_WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (kind.singular, kind.plural, *kind.short)}
 
 
 def lookup(word: str) -> Kind:
@@ -153,9 +151,7 @@ def kind_of(raw: Mapping[str, Any]) -> Kind:
     metadata = raw.get("metadata")
     namespaced = isinstance(metadata, Mapping) and bool(metadata.get("namespace"))
     group = group_of(api_version)
-    return _generic(
-        f"{name}.{group}" if kind is not None and group else name, api_version, namespaced=namespaced
-    )
+    return _generic(f"{name}.{group}" if kind is not None and group else name, api_version, namespaced=namespaced)
 
 
 def _generic(name: str, api_version: str, *, namespaced: bool) -> Kind:

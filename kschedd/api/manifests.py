@@ -107,9 +107,7 @@ def _read_path(path: Path) -> Iterator[Reading]:
     try:
         files = sorted(_files(path)) if path.is_dir() else [path]
         if not files:
-            yield Reading(
-                errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),)
-            )
+            yield Reading(errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),))
     except OSError as wrong:
         yield Reading(errors=(_unreadable(path, wrong),))
         return

@@ -30,9 +30,7 @@ Style = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 _NANO: Final = 10**9
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _LONGEST: Final = 256
-_TEXT: Final = re.compile(
-    r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII
-)
+_TEXT: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
 _DECIMAL_EXPONENT: Final = {
     "n": -9,
     "u": -6,

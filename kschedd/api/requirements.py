@@ -128,7 +128,5 @@ def requirement_problems(key: str, operator: str, values: Sequence[str], path: s
                 problems.append(f"{dot}values[{index}]: Invalid value: {quoted(value)}: {why}")
     for index, value in enumerate(values):
         if wrong := label_value(value):
-            problems.append(
-                f"{dot}values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}"
-            )
+            problems.append(f"{dot}values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
     return problems

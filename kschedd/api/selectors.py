@@ -99,16 +99,12 @@ class LabelSelector:
         return "<none>" if self.nothing else ",".join(map(str, self.requirements))
 
 
-_selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] = (
-    weakref.WeakValueDictionary()
-)
+_selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] = weakref.WeakValueDictionary()
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
     """The one selector with these requirements, whatever their order and repetition."""
-    unique = {
-        r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements
-    }
+    unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
     if selector is None:
@@ -298,6 +294,4 @@ def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSel
 
 
 def _unsupported(path: str, operator: str, allowed: Sequence[str]) -> str:
-    return (
-        f"{path}: Unsupported value: {quoted(operator)}: supported values: {', '.join(map(quoted, allowed))}"
-    )
+    return f"{path}: Unsupported value: {quoted(operator)}: supported values: {', '.join(map(quoted, allowed))}"

@@ -52,9 +52,7 @@ def test_plain_scalars(written: str, meant: object) -> None:
 
 
 def test_quoted_scalars_are_text() -> None:
-    assert values("a: 'on'\nb: \"1\"\nc: !!str 1\nd: |\n  yes\n") == [
-        {"a": "on", "b": "1", "c": "1", "d": "yes\n"}
-    ]
+    assert values("a: 'on'\nb: \"1\"\nc: !!str 1\nd: |\n  yes\n") == [{"a": "on", "b": "1", "c": "1", "d": "yes\n"}]
 
 
 def test_keys_are_text() -> None:
@@ -161,14 +159,12 @@ def test_what_was_written_is_read(value: dict[str, Any]) -> None:
     assert values(json.dumps(value, indent=1)) == [value]
 
 
-TEXT = st.text(
-    st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f"), max_size=8
-).filter(lambda text: all(not "\x80" <= c <= "\x9f" or c == "\x85" for c in text))
-
-
-@given(
-    st.dictionaries(TEXT, TEXT | st.integers(-1000, 1000) | st.booleans() | st.none(), min_size=1, max_size=4)
+TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f"), max_size=8).filter(
+    lambda text: all(not "\x80" <= c <= "\x9f" or c == "\x85" for c in text)
 )
+
+
+@given(st.dictionaries(TEXT, TEXT | st.integers(-1000, 1000) | st.booleans() | st.none(), min_size=1, max_size=4))
 def test_yaml_that_was_written_is_read(value: dict[str, Any]) -> None:
     # The writer follows YAML 1.1 except for y and n, which kubectl reads as booleans: keep to quoted text.
     text = yaml.safe_dump(value, default_style='"', allow_unicode=True)

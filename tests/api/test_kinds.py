@@ -50,9 +50,7 @@ def test_an_unknown_kind_is_a_kind_too(word: str, plural: str) -> None:
 
 def test_a_kind_of_another_group_is_not_ours() -> None:
     ours = kind_of({"apiVersion": "v1", "kind": "Service"})
-    theirs = kind_of(
-        {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"namespace": "a"}}
-    )
+    theirs = kind_of({"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"namespace": "a"}})
     assert ours.known
     assert not theirs.known
     assert theirs.name == "Service.serving.knative.dev"

@@ -50,9 +50,7 @@ def test_operators(condition: dict[str, Any], labels: dict[str, str], matches: b
 
 def test_equal_selectors_are_one_object() -> None:
     first = parse_label_selector({"matchLabels": {"a": "1", "b": "2"}})
-    second = parse_label_selector(
-        {"matchExpressions": [expression("b", "In", "2"), expression("a", "In", "1")]}
-    )
+    second = parse_label_selector({"matchExpressions": [expression("b", "In", "2"), expression("a", "In", "1")]})
     assert first is second
     assert from_map({"b": "2", "a": "1"}) is first
     assert hash(copy.copy(first)) == hash(first)
@@ -136,9 +134,7 @@ def test_a_broken_term_speaks_up_only_if_no_other_matches() -> None:
         )
     )
     assert selector.matches({"ok": ""}, "n")
-    with pytest.raises(
-        SelectorError, match=r"nodeSelectorTerms\[0\].matchExpressions\[0\].values\[0\]: .*integer"
-    ):
+    with pytest.raises(SelectorError, match=r"nodeSelectorTerms\[0\].matchExpressions\[0\].values\[0\]: .*integer"):
         selector.matches({}, "n")
 
 
@@ -161,9 +157,7 @@ def test_faults_of_a_term(term: dict[str, Any], words: str) -> None:
 def test_fields_other_than_the_name_read_as_empty() -> None:
     assert not parse_node_selector_term({"matchFields": [expression("spec.x", "In", "a")]}).matches({}, "n")
     assert parse_node_selector_term({"matchFields": [expression("spec.x", "NotIn", "a")]}).matches({}, "n")
-    assert parse_node_selector_term({"matchFields": [expression("metadata.name", "NotIn", "n")]}).matches(
-        {}, ""
-    )
+    assert parse_node_selector_term({"matchFields": [expression("metadata.name", "NotIn", "n")]}).matches({}, "")
 
 
 def test_preferred_terms_fail_as_upstream_does() -> None:
@@ -206,12 +200,8 @@ def plain(condition: dict[str, Any], labels: dict[str, str]) -> bool:
 
 
 @given(st.dictionaries(KEYS, VALUES), st.lists(EXPRESSIONS, max_size=4), st.dictionaries(KEYS, VALUES))
-def test_equal_to_the_plain_rule(
-    wanted: dict[str, str], conditions: list[Any], labels: dict[str, str]
-) -> None:
+def test_equal_to_the_plain_rule(wanted: dict[str, str], conditions: list[Any], labels: dict[str, str]) -> None:
     selector = parse_label_selector({"matchLabels": wanted, "matchExpressions": conditions})
-    expected = all(labels.get(k) == v for k, v in wanted.items()) and all(
-        plain(c, labels) for c in conditions
-    )
+    expected = all(labels.get(k) == v for k, v in wanted.items()) and all(plain(c, labels) for c in conditions)
     assert selector.matches(labels) is expected
     assert all(r.matches(labels) for r in selector.requirements) is expected

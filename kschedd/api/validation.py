@@ -1,0 +1,231 @@
+"""Validation: everything wrong with an object, as the API server would say it.
+
+Source: Kubernetes v1.34, pkg/apis/*/validation.  `validate` takes an object with its defaults (`defaults`) and
+reports every fault of every field that anything here reads; types come first, and only what has the right types
+is looked at further.  `accept` does both in one go.  Changes to objects that exist are judged by the store.
+Unknown kinds need a name and nothing else.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.defaults import default_meta, default_pod_spec, default_shaped
+from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
+from kschedd.api.kinds import Kind, kind_of, unknown_kind
+from kschedd.api.quantity import nanos
+from kschedd.api.shapes import check_meta_shape, check_pod_spec_shape, check_shape, without_nulls
+from kschedd.api.validation_devices import (
+    validate_claim as validate_resource_claim,
+)
+from kschedd.api.validation_devices import (
+    validate_claim_template,
+    validate_device_class,
+    validate_slice,
+)
+from kschedd.api.validation_meta import validate_labels, validate_meta
+from kschedd.api.validation_names import dns_label
+from kschedd.api.validation_pod import validate_pod_spec, validate_pod_status
+from kschedd.api.validation_resources import validate_amount, validate_resource_list
+from kschedd.api.validation_selectors import validate_taints, validate_tolerations
+from kschedd.api.validation_volumes import (
+    validate_attachment,
+    validate_claim,
+    validate_csi_driver,
+    validate_csi_node,
+    validate_storage_capacity,
+    validate_storage_class,
+    validate_volume,
+)
+from kschedd.api.validation_workloads import (
+    validate_daemon_set,
+    validate_deployment,
+    validate_disruption_budget,
+    validate_job,
+    validate_replica_set,
+    validate_replication_controller,
+    validate_service,
+    validate_stateful_set,
+)
+
+__all__ = ["Accepted", "accept", "accept_meta", "accept_pod_spec", "validate", "validate_meta", "validate_pod_spec"]
+
+Raw = dict[str, Any]
+Faults = list[FieldError]
+
+HIGHEST_USER_PRIORITY: Final = 1_000_000_000
+_SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@attrs.frozen
+class Accepted:
+    """An object as it would be stored, or why it would not be; `warnings` go with either."""
+
+    raw: Raw
+    faults: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def accept(raw: Raw) -> Accepted:
+    """The object with its defaults, and everything that is wrong with it."""
+    kind = kind_of(raw)
+    slim = without_nulls(raw) if kind.known else raw
+    warnings = () if kind.known else (unknown_kind(kind),)
+    if faults := check_shape(slim):
+        return Accepted(raw, tuple(faults), warnings)
+    done = default_shaped(slim)
+    return Accepted(done, tuple(_validate_shaped(done, kind)), warnings)
+
+
+def validate(raw: Raw) -> Faults:
+    """Everything wrong with an object that has its defaults."""
+    return check_shape(raw) or _validate_shaped(raw, kind_of(raw))
+
+
+def accept_pod_spec(spec: object) -> tuple[Raw, Faults]:
+    """A pod's spec with its defaults, and its faults; what holds for one pod of that spec holds for all.
+
+    Left to do with the pod's labels at hand: `merge_label_keys`.
+    """
+    slim = without_nulls(spec)
+    if faults := check_pod_spec_shape(slim):
+        return (slim if isinstance(slim, dict) else {}), faults
+    done = default_pod_spec(slim)
+    return done, validate_pod_spec(done)
+
+
+def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
+    """An object's metadata with a namespace if it needs one, and its faults."""
+    slim = without_nulls(meta)
+    if faults := check_meta_shape(slim):
+        return (slim if isinstance(slim, dict) else {}), faults
+    done = default_meta(slim, namespaced=kind.namespaced)
+    return done, validate_meta(done, kind)
+
+
+def _validate_shaped(raw: Raw, kind: Kind) -> Faults:
+    faults: Faults = []
+    api_version = raw.get("apiVersion")
+    if kind.known and api_version not in kind.api_versions:
+        faults.append(unsupported("apiVersion", api_version, kind.api_versions))
+    faults += validate_meta(raw.get("metadata") or {}, kind)
+    if kind.known and (check := _BY_KIND.get(kind.name)):
+        check(raw, faults)
+    return faults
+
+
+def _pod(pod: Raw, faults: Faults) -> None:
+    spec = pod.get("spec")
+    if spec is None:
+        faults.append(required("spec.containers"))
+        return
+    faults += validate_pod_spec(spec)
+    if status := pod.get("status"):
+        faults += validate_pod_status(status)
+
+
+def _node(node: Raw, faults: Faults) -> None:
+    if taints := (node.get("spec") or {}).get("taints"):
+        validate_taints(taints, "spec.taints", faults)
+    status = node.get("status") or {}
+    for field in ("capacity", "allocatable"):
+        if resources := status.get(field):
+            validate_resource_list(resources, f"status.{field}", faults)
+    for index, image in enumerate(status.get("images") or ()):
+        size = image.get("sizeBytes") or 0
+        if size < 0:
+            faults.append(invalid(f"status.images[{index}].sizeBytes", size, "must be greater than or equal to 0"))
+
+
+def _priority_class(item: Raw, faults: Faults) -> None:
+    name = (item.get("metadata") or {}).get("name") or ""
+    value = item.get("value") or 0
+    if name.startswith("system-"):
+        if name not in _SYSTEM_PRIORITIES or value != _SYSTEM_PRIORITIES[name]:
+            why = "priority class names with 'system-' prefix are reserved for system use only"
+            faults.append(forbidden("metadata.name", why))
+    elif value > HIGHEST_USER_PRIORITY:
+        why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+        faults.append(forbidden("value", why))
+    policy = item.get("preemptionPolicy")
+    if policy not in ("Never", "PreemptLowerPriority"):
+        faults.append(unsupported("preemptionPolicy", policy, ("Never", "PreemptLowerPriority")))
+
+
+def _runtime_class(item: Raw, faults: Faults) -> None:
+    handler = item.get("handler") or ""
+    faults += [invalid("handler", handler, why) for why in dns_label(handler)]
+    fixed = (item.get("overhead") or {}).get("podFixed") or {}
+    validate_resource_list(fixed, "overhead.podFixed", faults)
+    scheduling = item.get("scheduling") or {}
+    validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", faults)
+    validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations", faults)
+
+
+_QUOTA_SCOPES: Final = (
+    "BestEffort",
+    "CrossNamespacePodAffinity",
+    "NotBestEffort",
+    "NotTerminating",
+    "PriorityClass",
+    "Terminating",
+    "VolumeAttributesClass",
+)
+
+
+def _resource_quota(quota: Raw, faults: Faults) -> None:
+    spec = quota.get("spec") or {}
+    for name, quantity in (spec.get("hard") or {}).items():
+        here = child("spec.hard", name)
+        if nanos(quantity) < 0:
+            validate_amount(name, quantity, here, faults)
+    for index, scope in enumerate(spec.get("scopes") or ()):
+        if scope not in _QUOTA_SCOPES:
+            faults.append(unsupported(f"spec.scopes[{index}]", scope, _QUOTA_SCOPES))
+    for index, term in enumerate((spec.get("scopeSelector") or {}).get("matchExpressions") or ()):
+        here = f"spec.scopeSelector.matchExpressions[{index}]"
+        if term.get("scopeName") not in _QUOTA_SCOPES:
+            faults.append(unsupported(f"{here}.scopeName", term.get("scopeName"), _QUOTA_SCOPES))
+        operators = ("In", "NotIn", "Exists", "DoesNotExist")
+        if term.get("operator") not in operators:
+            faults.append(unsupported(f"{here}.operator", term.get("operator"), operators))
+
+
+def _lease(lease: Raw, faults: Faults) -> None:
+    spec = lease.get("spec") or {}
+    duration = spec.get("leaseDurationSeconds")
+    if duration is not None and duration <= 0:
+        faults.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+    transitions = spec.get("leaseTransitions")
+    if transitions is not None and transitions < 0:
+        faults.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+
+
+_BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
+    "Pod": _pod,
+    "Node": _node,
+    "Service": validate_service,
+    "ReplicationController": validate_replication_controller,
+    "ReplicaSet": validate_replica_set,
+    "Deployment": validate_deployment,
+    "StatefulSet": validate_stateful_set,
+    "DaemonSet": validate_daemon_set,
+    "Job": validate_job,
+    "PodDisruptionBudget": validate_disruption_budget,
+    "PriorityClass": _priority_class,
+    "RuntimeClass": _runtime_class,
+    "ResourceQuota": _resource_quota,
+    "PersistentVolume": validate_volume,
+    "PersistentVolumeClaim": validate_claim,
+    "StorageClass": validate_storage_class,
+    "CSINode": validate_csi_node,
+    "CSIDriver": validate_csi_driver,
+    "CSIStorageCapacity": validate_storage_capacity,
+    "VolumeAttachment": validate_attachment,
+    "Lease": _lease,
+    "ResourceSlice": validate_slice,
+    "ResourceClaim": validate_resource_claim,
+    "ResourceClaimTemplate": validate_claim_template,
+    "DeviceClass": validate_device_class,
+}

@@ -1,0 +1,87 @@
+"""Validation of metadata: names, namespaces, labels, annotations, owners, finalizers.
+
+Source: Kubernetes v1.34, apimachinery/pkg/api/validation/objectmeta.go.
+Works on metadata of the right shape.
+"""
+
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, child, forbidden, invalid, required
+from kschedd.api.kinds import Kind
+from kschedd.api.validation_names import Faults, dns1035_label, dns_label, dns_subdomain, label_value, qualified_name
+
+_MOST_ANNOTATED: Final = 256 * 1024
+_LABEL_NAMED: Final = frozenset(("Namespace",))
+_DNS1035_NAMED: Final = frozenset(("Service",))
+
+
+def name_faults(kind: str, name: str) -> Faults:
+    """What is wrong with `name` for an object of `kind`."""
+    if kind in _LABEL_NAMED:
+        return dns_label(name)
+    if kind in _DNS1035_NAMED:
+        return dns1035_label(name)
+    return dns_subdomain(name)
+
+
+def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> list[FieldError]:
+    """Faults of an object's metadata."""
+    faults: list[FieldError] = []
+    name = meta.get("name")
+    if kind.known:
+        if generate := meta.get("generateName"):
+            # A random suffix follows, so the last character may be a dash or a dot.
+            stem = generate[:-1] + "a" if generate[-1] in "-." else generate
+            faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
+        if name:
+            for why in name_faults(kind.name, name):
+                faults.append(invalid(f"{path}.name", name, why))
+    if not name and not meta.get("generateName"):
+        faults.append(required(f"{path}.name", "name or generateName is required"))
+    namespace = meta.get("namespace")
+    if kind.namespaced:
+        if not namespace:
+            faults.append(required(f"{path}.namespace"))
+        elif wrong := dns_label(namespace):
+            faults += [invalid(f"{path}.namespace", namespace, why) for why in wrong]
+    elif namespace:
+        faults.append(forbidden(f"{path}.namespace", "not allowed on this type"))
+    if labels := meta.get("labels"):
+        validate_labels(labels, f"{path}.labels", faults)
+    if annotations := meta.get("annotations"):
+        size = 0
+        for key, value in annotations.items():
+            size += len(key) + len(value)
+            if wrong := qualified_name(key.lower()):
+                faults += [invalid(f"{path}.annotations", key, why) for why in wrong]
+        if size > _MOST_ANNOTATED:
+            faults.append(
+                FieldError(f"{path}.annotations", None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes")
+            )
+    if owners := meta.get("ownerReferences"):
+        _validate_owners(owners, f"{path}.ownerReferences", faults)
+    for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        faults += [invalid(f"{path}.finalizers[{index}]", finalizer, why) for why in qualified_name(finalizer)]
+    if (meta.get("generation") or 0) < 0:
+        faults.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
+    return faults
+
+
+def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
+    """Add what is wrong with the keys and values of labels or of a nodeSelector."""
+    for key, value in labels.items():
+        if wrong := qualified_name(key):
+            faults += [invalid(child(path, key), key, why) for why in wrong]
+        if wrong := label_value(value):
+            faults += [invalid(child(path, key), value, why) for why in wrong]
+
+
+def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:
+    controllers = 0
+    for index, owner in enumerate(owners):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                faults.append(required(f"{path}[{index}].{field}", "must not be empty"))
+        controllers += bool(owner.get("controller"))
+    if controllers > 1:
+        faults.append(FieldError(path, None, "Invalid value: only one reference can have controller set to true"))

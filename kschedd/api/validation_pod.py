@@ -1,0 +1,284 @@
+"""Validation of pods: what an API server would say of a new pod's spec.
+
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and what it calls).
+Works on specs of the right shape that have their defaults.  The spec is judged by itself, without the pod's
+metadata, so that the outcome holds for every pod of that spec.  Not judged: what only a kubelet cares for
+(probes, lifecycle hooks, security contexts, mounts' details, sources of environment variables).
+"""
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, not_found, required, unsupported
+from kschedd.api.pod_defaults import aggregate
+from kschedd.api.validation_meta import validate_labels
+from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
+from kschedd.api.validation_resources import (
+    NOT_NEGATIVE,
+    container_resource_faults,
+    validate_amount,
+    validate_pod_requirements,
+    validate_requirements,
+)
+from kschedd.api.validation_selectors import validate_affinity, validate_spread, validate_tolerations
+from kschedd.api.validation_volumes import validate_volumes
+
+Raw = dict[str, Any]
+Faults = list[FieldError]
+
+RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+_TERMINATION_POLICIES: Final = ("File", "FallbackToLogsOnError")
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+_PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
+_LONGEST_DEADLINE: Final = 2**31 - 1
+PORT_RANGE: Final = between(1, 65535)
+
+
+def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
+    """Everything wrong with a pod's spec, or with that of a template."""
+    faults: Faults = []
+    volumes: frozenset[str] = frozenset()
+    if listed := spec.get("volumes"):
+        volumes = validate_volumes(listed, f"{path}.volumes", faults)
+    claims: frozenset[str] = frozenset()
+    if claimed := spec.get("resourceClaims"):
+        claims = _validate_pod_claims(claimed, f"{path}.resourceClaims", faults)
+    _validate_containers(spec, path, volumes, claims, faults)
+    _validate_policies(spec, path, faults)
+    _validate_names(spec, path, faults)
+    if labels := spec.get("nodeSelector"):
+        validate_labels(labels, f"{path}.nodeSelector", faults)
+    if affinity := spec.get("affinity"):
+        validate_affinity(affinity, f"{path}.affinity", faults)
+    if tolerations := spec.get("tolerations"):
+        validate_tolerations(tolerations, f"{path}.tolerations", faults)
+    if constraints := spec.get("topologySpreadConstraints"):
+        validate_spread(constraints, f"{path}.topologySpreadConstraints", faults)
+    if gates := spec.get("schedulingGates"):
+        _validate_gates(gates, f"{path}.schedulingGates", faults)
+        if spec.get("nodeName"):
+            why = "cannot be set until all schedulingGates have been cleared"
+            faults.append(forbidden(f"{path}.nodeName", why))
+    for name, quantity in (spec.get("overhead") or {}).items():
+        here = child(f"{path}.overhead", name)
+        faults += [invalid(here, name, why) for why in container_resource_faults(name)]
+        validate_amount(name, quantity, here, faults)
+    if resources := spec.get("resources"):
+        validate_pod_requirements(resources, aggregate(spec, "requests"), f"{path}.resources", faults)
+    return faults
+
+
+def _validate_policies(spec: Raw, path: str, faults: Faults) -> None:
+    """Fields that take one of a few values, and those that are times."""
+    restart = spec.get("restartPolicy")
+    if not restart:
+        faults.append(required(f"{path}.restartPolicy"))
+    elif restart not in RESTART_POLICIES:
+        faults.append(unsupported(f"{path}.restartPolicy", restart, RESTART_POLICIES))
+    dns = spec.get("dnsPolicy")
+    if not dns:
+        faults.append(required(f"{path}.dnsPolicy"))
+    elif dns not in _DNS_POLICIES:
+        faults.append(unsupported(f"{path}.dnsPolicy", dns, _DNS_POLICIES))
+    preemption = spec.get("preemptionPolicy")
+    if preemption is not None and preemption not in _PREEMPTION_POLICIES:
+        faults.append(unsupported(f"{path}.preemptionPolicy", preemption, _PREEMPTION_POLICIES))
+    grace = spec.get("terminationGracePeriodSeconds")
+    if grace is None:
+        faults.append(required(f"{path}.terminationGracePeriodSeconds"))
+    elif grace < 0:
+        faults.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, NOT_NEGATIVE))
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _LONGEST_DEADLINE:
+        faults.append(invalid(f"{path}.activeDeadlineSeconds", deadline, between(1, _LONGEST_DEADLINE)))
+
+
+_SUBDOMAIN_FIELDS: Final = ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName")
+_LABEL_FIELDS: Final = ("hostname", "subdomain")
+
+
+def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
+    for field in _SUBDOMAIN_FIELDS:
+        if name := spec.get(field):
+            faults += [invalid(f"{path}.{field}", name, why) for why in dns_subdomain(name)]
+    for field in _LABEL_FIELDS:
+        if name := spec.get(field):
+            faults += [invalid(f"{path}.{field}", name, why) for why in dns_label(name)]
+
+
+def _validate_gates(gates: Sequence[Raw], path: str, faults: Faults) -> None:
+    seen = set()
+    for index, gate in enumerate(gates):
+        name = gate.get("name", "")
+        faults += [invalid(f"{path}[{index}]", name, why) for why in qualified_name(name)]
+        if name in seen:
+            faults.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)
+
+
+def _validate_pod_claims(claims: Sequence[Raw], path: str, faults: Faults) -> frozenset[str]:
+    """Check the claims and return their names."""
+    names: set[str] = set()
+    for index, claim in enumerate(claims):
+        here = f"{path}[{index}]"
+        name = claim.get("name") or ""
+        if not name:
+            faults.append(required(f"{here}.name"))
+        elif name in names:
+            faults.append(duplicate(f"{here}.name", name))
+        else:
+            faults += [invalid(f"{here}.name", name, why) for why in dns_label(name)]
+        names.add(name)
+        sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field)]
+        both = "`resourceClaimName`, `resourceClaimTemplateName`"
+        if not sources:
+            faults.append(FieldError(here, claim, f"Invalid value: must specify one of: {both}"))
+        elif len(sources) > 1:
+            faults.append(FieldError(here, claim, f"Invalid value: at most one of {both} may be specified"))
+        for field in sources:
+            faults += [invalid(f"{here}.{field}", claim[field], why) for why in dns_subdomain(claim[field])]
+    return frozenset(names)
+
+
+def _validate_containers(spec: Raw, path: str, volumes: frozenset[str], claims: frozenset[str], faults: Faults) -> None:
+    host_network = bool(spec.get("hostNetwork"))
+    names: set[str] = set()
+    host_ports: set[tuple[str, str, int]] = set()
+    containers = spec.get("containers")
+    if not containers:
+        faults.append(required(f"{path}.containers"))
+    for index, container in enumerate(containers or ()):
+        here = f"{path}.containers[{index}]"
+        _validate_container(container, here, names, volumes, claims, faults)
+        if container.get("restartPolicy") is not None:
+            faults.append(forbidden(f"{here}.restartPolicy", "may not be set for non-init containers"))
+        if ports := container.get("ports"):
+            _validate_ports(ports, f"{here}.ports", host_network, host_ports, faults)
+    host_ports_of_init: set[tuple[str, str, int]] = set()
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        here = f"{path}.initContainers[{index}]"
+        _validate_container(container, here, names, volumes, claims, faults)
+        restart = container.get("restartPolicy")
+        if restart is not None and restart != "Always":
+            faults.append(unsupported(f"{here}.restartPolicy", restart, ("Always",)))
+        if ports := container.get("ports"):
+            # Init containers run one after the other; only those that stay on hold their ports against others.
+            together = host_ports_of_init if restart == "Always" else set()
+            _validate_ports(ports, f"{here}.ports", host_network, together, faults)
+
+
+def _validate_container(
+    container: Raw, path: str, names: set[str], volumes: frozenset[str], claims: frozenset[str], faults: Faults
+) -> None:
+    name = container.get("name") or ""
+    if not name:
+        faults.append(required(f"{path}.name"))
+    elif wrong := dns_label(name):
+        faults += [invalid(f"{path}.name", name, why) for why in wrong]
+    if name in names:
+        faults.append(duplicate(f"{path}.name", name))
+    names.add(name)
+    image = container.get("image") or ""
+    if not image:
+        faults.append(required(f"{path}.image"))
+    elif image != image.strip():
+        faults.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
+    pull = container.get("imagePullPolicy")
+    if pull and pull not in _PULL_POLICIES:
+        faults.append(unsupported(f"{path}.imagePullPolicy", pull, _PULL_POLICIES))
+    ending = container.get("terminationMessagePolicy")
+    if ending and ending not in _TERMINATION_POLICIES:
+        faults.append(unsupported(f"{path}.terminationMessagePolicy", ending, _TERMINATION_POLICIES))
+    if resources := container.get("resources"):
+        validate_requirements(resources, f"{path}.resources", faults, claims)
+    if mounts := container.get("volumeMounts"):
+        _validate_mounts(mounts, f"{path}.volumeMounts", "mountPath", volumes, faults)
+    if devices := container.get("volumeDevices"):
+        _validate_mounts(devices, f"{path}.volumeDevices", "devicePath", volumes, faults)
+    for index, variable in enumerate(container.get("env") or ()):
+        if not variable.get("name"):
+            faults.append(required(f"{path}.env[{index}].name"))
+
+
+def _validate_mounts(mounts: Sequence[Raw], path: str, where: str, volumes: frozenset[str], faults: Faults) -> None:
+    seen = set()
+    for index, mount in enumerate(mounts):
+        name = mount.get("name") or ""
+        if not name:
+            faults.append(required(f"{path}[{index}].name"))
+        elif name not in volumes:
+            faults.append(not_found(f"{path}[{index}].name", name))
+        place = mount.get(where) or ""
+        if not place:
+            faults.append(required(f"{path}[{index}].{where}"))
+        elif place in seen:
+            faults.append(invalid(f"{path}[{index}].{where}", place, "must be unique"))
+        seen.add(place)
+
+
+@lru_cache(1 << 10)
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _validate_ports(
+    ports: Sequence[Raw], path: str, host_network: bool, taken: set[tuple[str, str, int]], faults: Faults
+) -> None:
+    names = set()
+    for index, port in enumerate(ports):
+        here = f"{path}[{index}]"
+        if name := port.get("name"):
+            faults += [invalid(f"{here}.name", name, why) for why in port_name(name)]
+            if name in names:
+                faults.append(duplicate(f"{here}.name", name))
+            names.add(name)
+        number = port.get("containerPort") or 0
+        if not number:
+            faults.append(required(f"{here}.containerPort"))
+        elif not 1 <= number <= 65535:
+            faults.append(invalid(f"{here}.containerPort", number, PORT_RANGE))
+        protocol = port.get("protocol") or ""
+        if not protocol:
+            faults.append(required(f"{here}.protocol"))
+        elif protocol not in _PROTOCOLS:
+            faults.append(unsupported(f"{here}.protocol", protocol, _PROTOCOLS))
+        address = port.get("hostIP") or ""
+        if address and not _is_address(address):
+            faults.append(
+                invalid(f"{here}.hostIP", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+            )
+        on_host = port.get("hostPort") or 0
+        if not on_host:
+            continue
+        if not 1 <= on_host <= 65535:
+            faults.append(invalid(f"{here}.hostPort", on_host, PORT_RANGE))
+        elif host_network and on_host != number:
+            faults.append(invalid(f"{here}.hostPort", on_host, "must match `containerPort` when `hostNetwork` is true"))
+        key = (protocol, address, on_host)
+        if key in taken:
+            faults.append(duplicate(f"{here}.hostPort", f"{protocol}/{address}/{on_host}"))
+        taken.add(key)
+
+
+def validate_pod_status(status: Mapping[str, Any], path: str = "status") -> Faults:
+    """What a pod's status may not say."""
+    faults: Faults = []
+    if nominated := status.get("nominatedNodeName"):
+        faults += [invalid(f"{path}.nominatedNodeName", nominated, why) for why in dns_subdomain(nominated)]
+    phase = status.get("phase")
+    if phase and phase not in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
+        allowed = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+        faults.append(unsupported(f"{path}.phase", phase, allowed))
+    for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
+        if name := claim.get("resourceClaimName"):
+            here = f"{path}.resourceClaimStatuses[{index}].resourceClaimName"
+            faults += [invalid(here, name, why) for why in dns_subdomain(name)]
+    return faults
