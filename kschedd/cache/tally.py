@@ -26,18 +26,48 @@ class RowSet:
 
 @attrs.define(eq=False)
 class Domains:
-    """Sums by the values of one topology key over some rows."""
+    """Sums by the values of one topology key over some rows.
+
+    The least of them is followed as they change: it is looked for again only when the last domain that had it grew.
+    """
 
     column: LabelColumn
     included: Bools | None  # None: every row
     counts: Ints
     total: int
+    _least: int | None = None
+    _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
         number = self.column.ids[row]
-        if number >= 0 and (self.included is None or self.included[row]):
-            self.counts[number] += amount
-            self.total += amount
+        if number < 0 or (self.included is not None and not self.included[row]):
+            return
+        counts = self.counts
+        if self._least is None:
+            counts[number] += amount
+        else:
+            before = int(counts[number])
+            counts[number] = before + amount
+            self._follow(before, before + amount, self._least)
+        self.total += amount
+
+    def least(self, values: Ints | None) -> int:
+        """The least sum among these values (None: all of the column), which must be those that the rows have."""
+        if self._least is None:
+            sums = self.counts[:-1] if values is None else self.counts[values]
+            self._least = int(sums.min())
+            self._having_least = int(np.count_nonzero(sums == self._least))
+        return self._least
+
+    def _follow(self, before: int, after: int, least: int) -> None:
+        if after < least:
+            self._least, self._having_least = after, 1
+        elif after == least:
+            self._having_least += 1
+        elif before == least:
+            self._having_least -= 1
+            if not self._having_least:
+                self._least = None
 
 
 @attrs.define(eq=False)

@@ -58,35 +58,38 @@ class _Tally:
 
     ready: ReadyConstraint
     counts: Ints
+    least: int  # of all domains, 0 if there are too few of them
     changed: bool = False
-    _verdicts: Ints | None = None
 
-    @property
-    def verdicts(self) -> Ints:
-        """The code of a node in each domain."""
-        if self._verdicts is None:
-            ready = self.ready
-            constraint = ready.constraint
-            if ready.domains < constraint.min_domains:
-                least = 0
-            else:
-                counted = self.counts[:-1] if ready.values is None else self.counts[ready.values]
-                least = int(counted.min())
-            most = constraint.max_skew + least - ready.selects_itself
-            verdicts = (self.counts > most) * np.int64(TOO_SKEWED)
-            verdicts[-1] = NO_LABEL
-            self._verdicts = verdicts
-        return self._verdicts
+    @classmethod
+    def of(cls, ready: ReadyConstraint, constraints: SpreadConstraints) -> Self:
+        domains = constraints.domains(ready)
+        enough = ready.domains >= ready.constraint.min_domains
+        return cls(ready, domains.counts, domains.least(ready.values) if enough else 0)
+
+    def codes(self, ids: npt.NDArray[np.int32]) -> Ints:
+        """The code of a node in each of these domains, which are value numbers."""
+        most = self.ready.constraint.max_skew + self.least - self.ready.selects_itself
+        if len(self.counts) > len(ids):
+            codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
+            codes[ids < 0] = NO_LABEL
+            return codes
+        by_domain = (self.counts > most) * np.int64(TOO_SKEWED)
+        by_domain[-1] = NO_LABEL
+        codes = by_domain[ids]
+        return codes
 
     def add(self, number: int, amount: int) -> None:
         if not self.changed:
             self.counts = self.counts.copy()
             self.changed = True
         self.counts[number] += amount
-        self._verdicts = None
+        if self.ready.domains >= self.ready.constraint.min_domains:
+            sums = self.counts[:-1] if self.ready.values is None else self.counts[self.ready.values]
+            self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
-        return _Tally(self.ready, self.counts, False, self._verdicts)
+        return _Tally(self.ready, self.counts, self.least)
 
 
 @attrs.frozen(eq=False)
@@ -122,9 +125,7 @@ class PodTopologySpread:
         readies = self._constraints.of(pod, HARD)
         if not readies:
             return SKIP
-        state.data[_FILTER] = _Filtering(
-            cluster.table, tuple(_Tally(ready, self._constraints.counts(ready)) for ready in readies)
-        )
+        state.data[_FILTER] = _Filtering(cluster.table, tuple(_Tally.of(ready, self._constraints) for ready in readies))
         return None
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
@@ -152,7 +153,7 @@ class PodTopologySpread:
         filtering: _Filtering = state.data[_FILTER]
         codes: Ints | None = None
         for tally in filtering.tallies:
-            more: Ints = tally.verdicts[table.label(tally.ready.constraint.topology_key).ids[rows]]
+            more = tally.codes(table.label(tally.ready.constraint.topology_key).ids[rows])
             codes = more if codes is None else np.where(codes == 0, more, codes)
         assert codes is not None, "a pod without hard constraints is expected to skip the filter"
         return codes
@@ -184,7 +185,7 @@ class PodTopologySpread:
                 if lacking is not None:
                     points[ids < 0] = 0.0
             else:
-                counts = self._constraints.counts(ready)
+                counts = self._constraints.domains(ready).counts
                 seen = np.zeros(len(counts), dtype=np.bool_)
                 seen[ids if ignored is None else ids[~ignored]] = True
                 if lacking is not None and ignored is None:

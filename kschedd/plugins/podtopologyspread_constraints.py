@@ -21,7 +21,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.counts import Kind, spread_kind
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import Bools, Ints
-from kschedd.cache.tally import RowSet
+from kschedd.cache.tally import Domains, RowSet
 from kschedd.config.args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 
@@ -111,13 +111,16 @@ class SpreadConstraints:
         """Whether a node without one of the keys is out; with System defaults it still counts by its hostname."""
         return bool(pod.shape.spread_constraints) or self._args.defaulting_type != "System"
 
-    def counts(self, ready: ReadyConstraint) -> Ints:
+    def domains(self, ready: ReadyConstraint) -> Domains:
+        """The pods it counts, by domain."""
         key = ready.constraint.topology_key
         if ready.kind is None:
-            return np.zeros(len(self._cluster.table.label(key).values) + 1, dtype=np.int64)
-        return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among).counts
+            column = self._cluster.table.label(key)
+            return Domains(column, None, np.zeros(len(column.values) + 1, dtype=np.int64), 0)
+        return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
 
     def rows_counted(self, ready: ReadyConstraint) -> Ints:
+        """The pods it counts, by row, wherever that is."""
         if ready.kind is None:
             return np.zeros(self._cluster.table.capacity, dtype=np.int64)
         return self._cluster.counts.matching(ready.kind).rows()
