@@ -142,3 +142,23 @@ def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
     assert asked == ["p0", "p1"]
     assert index.decide(EVENTS[1], None, None, None) == []
     assert len(asked) == 2
+
+
+def test_what_a_hint_says_of_the_events_own_pod_is_not_said_of_others_of_its_shape() -> None:
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.POD, A.ALL, red, by_shape=True)]}}))
+    for number in range(3):
+        entry = waiting(number, "blue", "default-scheduler", 0)
+        entry.unschedulable_plugins = frozenset({"Fit"})
+        index.add(entry)
+    own = waiting(0, "blue", "default-scheduler", 0).pod
+    assert [entry.key for entry, _ in index.decide(EVENTS[3], own, own, None)] == ["d/p0"]
+
+
+def test_two_hints_that_speak_for_one_shape_are_remembered_apart() -> None:
+    registered = [on(R.NODE, A.ADD, hint, by_shape=hint is not by_pod) for hint in (blue, by_pod, red)]
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": registered}}))
+    for number in (5, 6):
+        entry = waiting(number, "red", "default-scheduler", 0)
+        entry.unschedulable_plugins = frozenset({"Fit"})
+        index.add(entry)
+    assert len(index.decide(EVENTS[0], None, None, None)) == 2
