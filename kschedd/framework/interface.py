@@ -92,4 +92,5 @@ class PostFilterResult:
     status: Status
     nominated_node: str | None = None
     victims: tuple[Any, ...] = ()  # Pods to evict, worst first
+    writes: tuple[Any, ...] = ()  # what is to be written for it, in order
     details: Any = None  # what `explain` and `verify` show of it

@@ -1,0 +1,88 @@
+"""Pods that Permit plugins keep waiting: reserved on their node, not yet bound.
+
+A pod goes on as soon as every plugin that asked it to wait has allowed it; a rejection by one, or the first timeout, ends it.
+Pure: timeouts are seen by whoever keeps the time (`deadline`, `expire`), and answers are read with `verdict`.
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go.
+Units: seconds of the caller's clock.
+"""
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Status, unschedulable
+
+MOST_WAIT_S = 15 * 60.0
+
+
+@attrs.define(eq=False)
+class WaitingPod:
+    pod: Pod
+    node_name: str
+    pending: dict[str, float]  # plugin -> when its patience ends
+    waits: dict[str, float]  # plugin -> for how long it asked
+    rejection: Status | None = None
+
+    @property
+    def decided(self) -> bool:
+        return self.rejection is not None or not self.pending
+
+    @property
+    def deadline(self) -> float:
+        """When the first plugin's patience ends."""
+        return min(self.pending.values())
+
+    def allow(self, plugin: str) -> None:
+        self.pending.pop(plugin, None)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        if not self.decided:
+            self.rejection = unschedulable(reason).by(plugin)
+
+    def expire(self, now: float) -> None:
+        """Reject the pod if a plugin's patience has ended."""
+        for plugin, deadline in sorted(self.pending.items(), key=lambda item: item[1]):
+            if deadline <= now:
+                wait = duration(self.waits[plugin])
+                self.reject(plugin, f"rejected due to timeout after waiting {wait} at plugin {plugin}")
+                return
+
+
+def duration(seconds: float) -> str:
+    """A time span as Go prints it: `1m30s`, `500ms`."""
+    if seconds == 0:
+        return "0s"
+    if seconds < 1:
+        return f"{_plain(seconds * 1000)}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    text = f"{int(hours)}h" if hours else ""
+    if text or minutes:
+        text += f"{int(minutes)}m"
+    return f"{text}{_plain(left)}s"
+
+
+def _plain(number: float) -> str:
+    return f"{round(number, 9):.9f}".rstrip("0").rstrip(".")
+
+
+@attrs.define(eq=False)
+class WaitingPods:
+    """All of them, by uid; `on_decided` hears of each one that was allowed or rejected."""
+
+    pods: dict[str, WaitingPod] = attrs.field(factory=dict)
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Let one plugin's objection go; False if no such pod waits."""
+        waiting = self.pods.get(uid)
+        if waiting is None:
+            return False
+        waiting.allow(plugin)
+        return True
+
+    def reject(self, uid: str, plugin: str, reason: str) -> bool:
+        waiting = self.pods.get(uid)
+        if waiting is None:
+            return False
+        waiting.reject(plugin, reason)
+        return True
