@@ -1,0 +1,68 @@
+"""The ephemeral volume controller: makes the claim of each generic ephemeral volume of a pod.
+
+The claim belongs to the pod, so the garbage collector takes it along. A claim of that name which is another's stays as
+it is; then the pod waits, and VolumeBinding says why.
+Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
+from kschedd.storage.claims import ephemeral_claim
+from kschedd.store.errors import ApiError
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.writes import Create, Write
+
+
+class EphemeralVolumes:
+    name: Final = "ephemeral-volumes"
+    kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
+    wake_at: Final[float | None] = None
+
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        pods: dict[tuple[str, str], None] = {}
+        for event in events:
+            obj = event.new
+            if isinstance(obj, Pod):
+                if event.old is None and obj.pod_spec.volumes:
+                    pods[obj.namespace, obj.name] = None
+            elif event.type == DELETED:
+                owner = obj.owner
+                if owner is not None and owner.kind == "Pod":
+                    pods[obj.namespace, owner.name] = None
+        writes: list[Write] = []
+        for namespace, name in pods:
+            pod = view.find("Pod", namespace, name)
+            if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp:
+                writes += _missing_claims(pod, view)
+        return writes
+
+    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        return []
+
+
+def _missing_claims(pod: Pod, view: View) -> list[Write]:
+    writes: list[Write] = []
+    for volume in pod.pod_spec.volumes:
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is None:
+            continue
+        name = ephemeral_claim(pod, volume["name"])
+        if view.find("PersistentVolumeClaim", pod.namespace, name) is None:
+            writes.append(Create(_claim(pod, name, template)))
+    return writes
+
+
+def _claim(pod: Pod, name: str, template: dict[str, Any]) -> dict[str, Any]:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": pod.namespace,
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+    for field in ("labels", "annotations"):
+        if found := (template.get("metadata") or {}).get(field):
+            meta[field] = found
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}

@@ -1,0 +1,178 @@
+"""The provisioner of the embedded cluster: makes a volume for a claim some time after it was asked to.
+
+It answers for every driver. A volume for a claim whose pod has a node can be used where that node is: in the node's
+value of each topology key the driver reports on its CSINode, or the class allows, or else of its zone. How long it
+takes, and whether it comes to pass, a StorageClass says by annotation (`kschedd.io/provision-seconds`: a number, or
+`never`; `kschedd.io/provision-fails`: `true`). When it fails, the node chosen for the claim is taken back, so that the
+scheduler may choose another.
+
+Owns the times at which volumes are due.
+Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOperation) and external-provisioner
+(topology.go), as of Kubernetes v1.34.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.controllers.claim_events import claim_event
+from kschedd.controllers.controller import View
+from kschedd.controllers.timers import Timers
+from kschedd.storage.claims import (
+    FILESYSTEM,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+    WAIT_FOR_FIRST_CONSUMER,
+    class_of,
+    volume_of,
+)
+from kschedd.storage.migration import BETA_ZONE, BY_PLUGIN, ZONE
+from kschedd.storage.provisioning import NO_PROVISIONER, allowed_topologies
+from kschedd.storage.volumes import reference
+from kschedd.store.errors import AlreadyExists, ApiError
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.writes import Create, Write, patch_of
+
+PROVISION_SECONDS: Final = "kschedd.io/provision-seconds"
+PROVISION_FAILS: Final = "kschedd.io/provision-fails"
+CLAIM, CLASS = "PersistentVolumeClaim", "StorageClass"
+
+
+def delay_of(storage_class: Object, default_s: float) -> float:
+    """How long a volume of the class takes, in seconds; infinite for never."""
+    text = storage_class.annotations.get(PROVISION_SECONDS)
+    if text == "never":
+        return math.inf
+    try:
+        wanted = default_s if text is None else float(text)
+    except ValueError:
+        return default_s
+    return wanted if 0 <= wanted < math.inf else default_s
+
+
+class Provisioner:
+    name: Final = "provisioner"
+    kinds: Final = frozenset((CLAIM,))
+
+    def __init__(self, delay_s: float = 1.0) -> None:
+        """`delay_s` is for classes that do not say."""
+        self._delay_s = delay_s
+        self._due: Timers[tuple[str, str, str]] = Timers()  # (namespace, name, uid) of a claim
+
+    @property
+    def wake_at(self) -> float | None:
+        return self._due.next
+
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        for event in events:
+            claim = event.new
+            key = (claim.namespace, claim.name, claim.uid)
+            if event.type == DELETED or not self._asked(claim, view):
+                self._due.clear(key)
+            elif key not in self._due:
+                storage_class = view.find(CLASS, "", class_of(claim))
+                delay_s = math.inf if storage_class is None else delay_of(storage_class, self._delay_s)
+                if delay_s < math.inf:
+                    self._due.set(key, now + delay_s)
+        writes: list[Write] = []
+        for namespace, name, uid in self._due.due(now):
+            found = view.find(CLAIM, namespace, name)
+            if found is not None and found.uid == uid and self._asked(found, view):
+                writes += self._provision(found, view, now)
+        return writes
+
+    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        volume = isinstance(write, Create) and write.raw["kind"] == "PersistentVolume"
+        if isinstance(write, Create) and volume and not isinstance(error, AlreadyExists):
+            ref = write.raw["spec"]["claimRef"]
+            self._due.set((ref["namespace"], ref["name"], ref["uid"]), now + max(self._delay_s, 1.0))
+        return []
+
+    def _asked(self, claim: Object, view: View) -> bool:
+        """Whether the claim is to get a volume made now."""
+        if volume_of(claim) or claim.deleting or not claim.annotations.get(STORAGE_PROVISIONER):
+            return False
+        storage_class = view.find(CLASS, "", class_of(claim))
+        if storage_class is None or storage_class.raw.get("provisioner") in (None, "", NO_PROVISIONER):
+            return False
+        waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
+        return not waits or SELECTED_NODE in claim.annotations
+
+    def _provision(self, claim: Object, view: View, now: float) -> list[Write]:
+        storage_class = view.find(CLASS, "", class_of(claim))
+        assert storage_class is not None, "a claim is only asked for with its class"
+        driver = _driver(storage_class)
+        chosen = claim.annotations.get(SELECTED_NODE)
+        node = view.find("Node", "", chosen) if chosen is not None else None
+        fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
+        if fails or (chosen is not None and node is None):
+            why = f'failed to provision volume with StorageClass "{storage_class.name}": '
+            gone = f'failed to get target node: node "{chosen}" not found'
+            why += "the class says that provisioning fails" if fails else gone
+            told = claim_event(claim, "ProvisioningFailed", why, driver, now, warning=True)
+            if chosen is None:
+                self._due.set((claim.namespace, claim.name, claim.uid), now + max(self._delay_s, 1.0))
+                return [told]
+            return [told, patch_of(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}})]
+        csi_node = view.find("CSINode", "", chosen) if chosen is not None else None
+        made = new_volume(claim, storage_class, node, csi_node)
+        message = f"Successfully provisioned volume {made['metadata']['name']}"
+        return [Create(made), claim_event(claim, "ProvisioningSucceeded", message, driver, now)]
+
+
+def _driver(storage_class: Object) -> str:
+    provisioner: str = storage_class.raw["provisioner"]
+    plugin = BY_PLUGIN.get(provisioner)
+    return provisioner if plugin is None else plugin.driver
+
+
+def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_node: Object | None) -> dict[str, Any]:
+    """The PersistentVolume made for the claim; `node` is the one it has to be usable from, if any."""
+    driver = _driver(storage_class)
+    spec: dict[str, Any] = {
+        "capacity": {"storage": ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage", "0")},
+        "accessModes": list(claim.spec.get("accessModes") or ()),
+        "persistentVolumeReclaimPolicy": storage_class.raw.get("reclaimPolicy") or "Delete",
+        "storageClassName": storage_class.name,
+        "volumeMode": claim.spec.get("volumeMode") or FILESYSTEM,
+        "claimRef": reference(claim),
+        "csi": {"driver": driver, "volumeHandle": f"pvc-{claim.uid}"},
+    }
+    for field, wanted in (
+        ("volumeAttributesClassName", claim.spec.get("volumeAttributesClassName")),
+        ("mountOptions", storage_class.raw.get("mountOptions")),
+        ("nodeAffinity", _affinity(_topology(storage_class, node, csi_node, driver))),
+    ):
+        if wanted:
+            spec[field] = wanted
+    annotations = {PROVISIONED_BY: driver}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pvc-{claim.uid}", "annotations": annotations},
+        "spec": spec,
+    }
+
+
+def _topology(storage_class: Object, node: Object | None, csi_node: Object | None, driver: str) -> dict[str, str]:
+    """Where the volume will be, as label -> value."""
+    terms = allowed_topologies(storage_class.raw.get("allowedTopologies")) or ()
+    if node is None:
+        # Nobody has said where: the first place the class allows.
+        return {demand.key: demand.values[0] for term in terms[:1] for demand in term.requirements}
+    reported = [d for d in (csi_node.spec.get("drivers") or () if csi_node else ()) if d.get("name") == driver]
+    keys = [key for d in reported for key in d.get("topologyKeys") or ()]
+    if not keys:
+        keys = [demand.key for term in terms if term.matches(node.labels) for demand in term.requirements]
+    if not keys:
+        keys = [key for key in (ZONE, BETA_ZONE) if key in node.labels][:1]
+    return {key: node.labels[key] for key in dict.fromkeys(keys) if key in node.labels}
+
+
+def _affinity(topology: dict[str, str]) -> Raw | None:
+    if not topology:
+        return None
+    demands = [{"key": key, "operator": "In", "values": [label]} for key, label in topology.items()]
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": demands}]}}
