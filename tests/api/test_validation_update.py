@@ -1,0 +1,100 @@
+"""What is fixed at birth stays fixed, and what may change may change."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.validation import accept
+from kschedd.api.validation_update import validate_update
+from tests.api.objects import Raw, named, pod, workload
+
+
+def said(old: Raw, new: Raw) -> list[str]:
+    return [str(fault) for fault in validate_update(accept(old).raw, accept(new).raw)]
+
+
+def claim(phase: str = "Pending", storage: str = "1Gi", **spec: Any) -> Raw:
+    return named(
+        "PersistentVolumeClaim",
+        spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, **spec},
+        status={"phase": phase},
+    )
+
+
+def volume(**spec: Any) -> Raw:
+    csi = {"driver": "d", "volumeHandle": "h"}
+    return named("PersistentVolume", spec={"capacity": {"storage": "1Gi"}, "csi": csi, **spec})
+
+
+def job(parallelism: int = 1, image: str = "a", **spec: Any) -> Raw:
+    template = {"spec": {"containers": [{"name": "c", "image": image}], "restartPolicy": "Never"}}
+    return named("Job", "batch/v1", spec={"parallelism": parallelism, "template": template, **spec})
+
+
+def slice_(**spec: Any) -> Raw:
+    pool = {"name": "p", "resourceSliceCount": 1}
+    return named("ResourceSlice", "resource.k8s.io/v1", spec={"driver": "d", "pool": pool, "nodeName": "n", **spec})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            workload("Deployment"),
+            workload("Deployment", selector={"matchLabels": {"app": "b"}}),
+            "spec.selector: Invalid value: a mapping: field is immutable",
+        ),
+        (
+            workload("StatefulSet", serviceName="a"),
+            workload("StatefulSet", serviceName="b"),
+            "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', ",
+        ),
+        (
+            named("PriorityClass", "scheduling.k8s.io/v1", value=1),
+            named("PriorityClass", "scheduling.k8s.io/v1", value=2),
+            "value: Forbidden: may not be changed in an update.",
+        ),
+        (
+            claim(storageClassName="a"),
+            claim(storageClassName="b"),
+            "spec: Forbidden: spec is immutable after creation except resources.requests",
+        ),
+        (claim(), claim(storage="2Gi"), "spec: Forbidden: spec is immutable after creation"),
+        (claim(volumeName="v"), claim(volumeName="w"), "spec: Forbidden: spec is immutable after creation"),
+        (
+            claim("Bound", "2Gi", volumeName="v"),
+            claim("Bound", "1Gi", volumeName="v"),
+            "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity",
+        ),
+        (volume(), volume(csi={"driver": "d", "volumeHandle": "i"}), "spec.persistentvolumesource: Forbidden"),
+        (volume(volumeMode="Block"), volume(), 'spec.volumeMode: Invalid value: "Filesystem": field is immutable'),
+        (job(), job(image="b"), "spec.template: Invalid value"),
+        (job(completions=1), job(completions=2), "spec.completions: Invalid value: 2: field is immutable"),
+        (slice_(), slice_(nodeName="m"), 'spec.nodeName: Invalid value: "m": field is immutable'),
+    ],
+)
+def test_fixed(old: Raw, new: Raw, fault: str) -> None:
+    (found,) = said(old, new)
+    assert found.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (workload("Deployment"), workload("Deployment", replicas=3)),
+        (workload("StatefulSet"), workload("StatefulSet", replicas=3)),
+        (claim(), claim("Bound", volumeName="v")),
+        (claim(), claim(storageClassName="standard")),
+        (claim("Bound", "1Gi", volumeName="v"), claim("Bound", "2Gi", volumeName="v")),
+        (volume(), volume(claimRef={"name": "c", "namespace": "d"})),
+        (volume(), volume(nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": []}]}})),
+        (job(), job(parallelism=3)),
+        (job(suspend=True), job(suspend=True, image="b")),
+        (slice_(), slice_(devices=[{"name": "gpu"}])),
+        (pod(), pod(nodeName="n")),
+        (named("Widget", "example.com/v1", spec=1), named("Widget", "example.com/v1", spec=2)),
+    ],
+    ids=lambda raw: str(raw["kind"]),
+)
+def test_free(old: Raw, new: Raw) -> None:
+    assert said(old, new) == []
