@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.api.qos import qos_of_spec
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.errors import KscheddError
 from kschedd.store.errors import Forbidden
-from kschedd.store.qos import BEST_EFFORT, qos_class
 
 Raw = Mapping[str, Any]
 
@@ -128,7 +128,7 @@ def memory_pressure_toleration(pod: str, spec: Raw, classes: Classes) -> Raw:
 
     Upstream does this within PodTolerationRestriction, a plugin that clusters turn on.
     """
-    if qos_class(spec) == BEST_EFFORT:
+    if qos_of_spec(spec) == "BestEffort":
         return spec
     added = {"key": MEMORY_PRESSURE, "operator": "Exists", "effect": NO_SCHEDULE}
     tolerations = spec.get("tolerations") or []

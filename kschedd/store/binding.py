@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from kschedd.api.fields import required
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.store.errors import Conflict, Invalid
@@ -30,7 +31,7 @@ def _scheduled(at: str) -> Raw:
 def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
     """Raise what the API server answers when this pod cannot be given this node."""
     if not node_name:
-        raise Invalid("Binding", pod.name, ("target.name: Required value",))
+        raise Invalid("Binding", pod.name, (required("target.name"),))
     if uid and uid != pod.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
         raise Conflict("Pod", pod.name, why)

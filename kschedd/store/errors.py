@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import attrs
 
+from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME, lookup
 from kschedd.errors import KscheddError
 
@@ -76,12 +77,12 @@ class Invalid(ApiError):
 
     kind: str
     name: str
-    faults: tuple[str, ...]
+    faults: tuple[FieldError, ...]
 
     rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
-        unique = tuple(dict.fromkeys(self.faults))
+        unique = tuple(dict.fromkeys(map(str, self.faults)))
         why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
         return f'{_kind_with_group(self.kind)} "{self.name}" is invalid: {why}'
 

@@ -10,7 +10,10 @@ PodKey = tuple[str, str]  # namespace, name
 
 
 def _owners(obj: Object | None) -> tuple[str, ...]:
-    references = obj.metadata.get("ownerReferences") if obj is not None else None
+    if obj is None:
+        return ()
+    meta = obj.raw.get("metadata")
+    references = meta.get("ownerReferences") if meta else None
     return tuple(ref.get("uid") or "" for ref in references) if references else ()
 
 

@@ -15,15 +15,19 @@ from typing import Any, Final
 import attrs
 import msgpack
 
+from kschedd.api.fields import FieldError, invalid
+from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, _version
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_shape, intern_spec
+from kschedd.api.qos import qos_of_spec
+from kschedd.api.validation import accept, accept_meta, accept_pod_spec
+from kschedd.api.validation_names import dns_subdomain
 from kschedd.store.admission import Admission, Classes
 from kschedd.store.errors import Invalid
-from kschedd.store.qos import qos_class
-from kschedd.store.rules import faults_of, name_faults, with_defaults
 
 _NOTHING: Mapping[str, Any] = {}
 _REMEMBERED: Final = 1 << 14
+_LONG: Final = 1 << 16  # annotations of this size are looked at each time
 _pack = msgpack.Packer(autoreset=True).pack
 
 GATED: Final = {
@@ -49,7 +53,7 @@ def packed(kind: str, name: str, raw: Any) -> bytes:
         data: bytes = _pack(raw)
     except (OverflowError, ValueError, TypeError) as error:
         why = "a number is beyond 64 bits" if isinstance(error, OverflowError) else str(error)
-        raise Invalid(kind, name, (f"the object cannot be stored: {why}",)) from None
+        raise Invalid(kind, name, (FieldError("", None, f"the object cannot be stored: {why}"),)) from None
     return data
 
 
@@ -63,79 +67,63 @@ class PodIntake:
         """A class has changed: what was admitted before may be admitted differently now."""
         self._remembered.clear()
 
-    def admit(self, raw: Raw, meta: Raw, name: str) -> Admitted:
-        """What a new pod with this manifest gets; `meta` has its final name and namespace."""
-        if wrong := name_faults(name):
-            raise Invalid("Pod", name, wrong)
+    def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> Admitted:
+        """What a new pod with this manifest gets. `meta` is its metadata with its final name and namespace.
+
+        Raises Invalid and Forbidden.
+        """
+        if wrong := dns_subdomain(name):
+            raise Invalid("Pod", name, tuple(invalid("metadata.name", name, why) for why in wrong))
         spec = raw.get("spec")
         labels = meta.get("labels") or _NOTHING
-        annotations = meta.get("annotations")
-        key = packed("Pod", name, (spec, labels, list(annotations) if annotations else None))
+        annotations = meta.get("annotations") or _NOTHING
+        if annotations and not _plain(annotations):
+            return self._admit(spec, meta, name)
+        rest = (meta.get("ownerReferences"), meta.get("finalizers"))
+        key = packed("Pod", name, (spec, labels, list(annotations), *rest))
         found = self._remembered.get(key)
         if found is None:
-            found = self._admit(raw, meta, name)
+            found = self._admit(spec, meta, name)
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
             self._remembered[key] = found
         return found
 
-    def _admit(self, raw: Raw, meta: Raw, name: str) -> Admitted:
-        whole = with_defaults({**raw, "metadata": meta})
-        if faults := faults_of(whole):
-            raise Invalid("Pod", name, faults)
+    def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
+        whole = accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        for field in ("annotations", "labels"):
+            if field in meta:
+                meta[field] = whole["metadata"][field]
         spec = self._admission.create_pod(name, whole["spec"], self._classes)
-        labels = meta.get("labels") or _NOTHING
-        interned = intern_spec(merged_label_keys(spec, labels))
-        status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        interned = intern_spec(spec)
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(spec)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
-        return Admitted(interned, labels, status)
+        return Admitted(interned, whole["metadata"].get("labels") or _NOTHING, status)
 
-    def admit_update(self, raw: Raw, name: str) -> Raw:
+    def admit_update(self, raw: Raw, name: str) -> dict[str, Any]:
         """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned."""
-        whole = with_defaults(raw)
-        if faults := faults_of(whole):
-            raise Invalid("Pod", name, faults)
-        return {**whole, "spec": self._admission.update_pod(name, whole["spec"], self._classes)}
+        # matchLabelKeys were merged with the labels the pod was born with; labels it has now must not be.
+        spec, faults = accept_pod_spec(raw.get("spec"))
+        meta, more = accept_meta(raw.get("metadata"), BY_NAME["Pod"])
+        if faults := [*more, *faults]:
+            raise Invalid("Pod", name, tuple(faults))
+        return {**raw, "metadata": meta, "spec": self._admission.update_pod(name, spec, self._classes)}
 
 
-def merged_label_keys(spec: Raw, labels: Mapping[str, str]) -> Raw:
-    """matchLabelKeys and mismatchLabelKeys turned into requirements with the pod's own label values, once, at birth."""
-    changed = dict(spec)
-    if constraints := spec.get("topologySpreadConstraints"):
-        changed["topologySpreadConstraints"] = [_with_own_values(c, labels) for c in constraints]
-    affinity = spec.get("affinity")
-    if affinity:
-        changed["affinity"] = dict(affinity)
-        for side in ("podAffinity", "podAntiAffinity"):
-            if affinity.get(side):
-                changed["affinity"][side] = _merged_affinity(affinity[side], labels)
-    return changed if changed != spec else spec
+def _plain(annotations: Any) -> bool:
+    """Whether all there is to check about annotations are their names."""
+    if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
+        return False
+    return sum(map(len, annotations.values())) < _LONG
 
 
-def _merged_affinity(side: Raw, labels: Mapping[str, str]) -> Raw:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    merged = dict(side)
-    if side.get(required):
-        merged[required] = [_with_own_values(term, labels) for term in side[required]]
-    if side.get(preferred):
-        merged[preferred] = [
-            {**term, "podAffinityTerm": _with_own_values(term["podAffinityTerm"], labels)} for term in side[preferred]
-        ]
-    return merged
-
-
-def _with_own_values(term: Raw, labels: Mapping[str, str]) -> Raw:
-    selector = term.get("labelSelector")
-    if selector is None:  # it matches nothing, whatever is added
-        return term
-    more = [(key, "In") for key in term.get("matchLabelKeys") or () if key in labels]
-    more += [(key, "NotIn") for key in term.get("mismatchLabelKeys") or () if key in labels]
-    added = [{"key": key, "operator": operator, "values": [labels[key]]} for key, operator in more]
-    present = selector.get("matchExpressions") or []
-    added = [requirement for requirement in added if requirement not in present]
-    return {**term, "labelSelector": {**selector, "matchExpressions": [*present, *added]}} if added else term
+def accepted(kind: str, name: str, raw: Raw) -> dict[str, Any]:
+    """The manifest with its defaults; raises Invalid with every fault it has."""
+    done = accept(dict(raw))
+    if done.faults:
+        raise Invalid(kind, name, done.faults)
+    return done.raw
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:
@@ -183,3 +171,14 @@ def pod_again(raw: Raw, old: Pod) -> Pod:
     shape = intern_shape(old.namespace, meta.get("labels") or _NOTHING, spec)
     raw = {**raw, "spec": {**spec.raw, "nodeName": node_name} if node_name else spec.raw}
     return typed_pod(raw, shape, node_name)
+
+
+def sharing(pod: Pod) -> Pod:
+    """A pod that was read from somewhere, its spec and labels held once with all equal ones."""
+    spec: Raw = pod.pod_spec.raw
+    if pod.node_name:
+        spec = {**spec, "nodeName": pod.node_name}
+    meta = pod.raw["metadata"]
+    if "labels" in meta:
+        meta = {**meta, "labels": pod.labels}
+    return typed_pod({**pod.raw, "metadata": meta, "spec": spec}, pod.shape, pod.node_name)

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from kschedd.api.fields import invalid, required
 from kschedd.api.kinds import BY_NAME, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
@@ -30,9 +31,8 @@ from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.deletion import Propagation, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from kschedd.store.indexes import Indexes
-from kschedd.store.intake import PodIntake, new_pod, packed, pod_again
+from kschedd.store.intake import PodIntake, accepted, new_pod, packed, pod_again
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
-from kschedd.store.rules import faults_of, with_defaults
 from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
@@ -201,8 +201,8 @@ class Store:
         """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
         old = self.get(kind, namespace, name)
         updates.check_preconditions(old, patch.get("metadata") or _NOTHING)
-        if subresource == "status" and set(patch) == {"status"}:
-            wanted: Raw = {"status": patches.merge_patch(old.status, patch["status"])}
+        if subresource == "status":
+            wanted: Raw = {"status": patches.merge_patch(old.status, patch.get("status") or _NOTHING)}
         else:
             wanted = patches.merge_patch(old.raw, patch)
         return self._replace(old, wanted, subresource, with_status, dry_run)
@@ -285,12 +285,13 @@ class Store:
                 answers.append(refusal)
         return answers
 
-    def replay(self, event_type: EventType, obj: Object) -> None:
-        """Take over an event that was committed before, as the journal has it; its version must be the next."""
-        old = self.find(obj.kind, obj.namespace, obj.name)
-        self._place(old, None if event_type == DELETED else obj)
-        self._log.append(WatchEvent(event_type, old, obj, obj.resource_version))
-        self._random = random.Random(f"{self._seed}/{obj.resource_version}")
+    def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
+        """Take over writes that were committed before, as the journal has them; their versions follow on from ours."""
+        try:
+            for event_type, obj in events:
+                self._commit(event_type, self.find(obj.kind, obj.namespace, obj.name), obj)
+        finally:
+            self._random = random.Random(f"{self._seed}/{self.version}")
 
     # --- how a write is made -----------------------------------------------------------------------------------
 
@@ -298,13 +299,13 @@ class Store:
         """The kind, and the metadata with name and namespace as they will be stored."""
         kind = raw.get("kind")
         if not isinstance(kind, str) or not kind:
-            raise Invalid("Object", "", ("kind: Required value",))
+            raise Invalid("Object", "", (required("kind"),))
         given = raw.get("metadata")
         known = BY_NAME.get(kind) if kind == "Pod" and raw.get("apiVersion", "v1") == "v1" else kind_of(raw)
         assert known is not None
         if not isinstance(given, Mapping):
-            raise Invalid(known.name, "", ("metadata: Required value",))
-        meta = dict(given)
+            raise Invalid(known.name, "", (required("metadata"),))
+        meta = {field: value for field, value in given.items() if value is not None}
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"
         else:
@@ -312,10 +313,10 @@ class Store:
         if not meta.get("name"):
             base = meta.get("generateName")
             if not base or not isinstance(base, str):
-                raise Invalid(known.name, "", ("metadata.name: Required value: name or generateName is required",))
+                raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
             meta["name"] = self._generated_name(known.name, meta.get("namespace") or "", base)
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
-            raise Invalid(known.name, "", ("metadata: Invalid value: name and namespace must be text",))
+            raise Invalid(known.name, "", (invalid("metadata", meta, "name and namespace must be text"),))
         return known.name, meta
 
     def _generated_name(self, kind: str, namespace: str, base: str) -> str:
@@ -359,22 +360,18 @@ class Store:
         self._born(kind, meta, restore)
         status: Raw = admitted.status
         if restore and raw.get("status"):
-            status = {**status, **raw["status"]}
+            status = {**status, **accepted(kind, name, {**raw, "metadata": meta})["status"]}
         packed(kind, name, (meta, status))
         return new_pod(raw, meta, admitted, node_name, status)
 
     def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
-        whole = with_defaults({**raw, "metadata": meta})
-        if faults := faults_of(whole):
-            raise Invalid(kind, name, faults)
+        whole = accepted(kind, name, {**raw, "metadata": meta})
         self._admission.check(whole, name, self)
         stored = dict(whole)
         meta = dict(stored["metadata"])
         self._born(kind, meta, restore)
         stored["metadata"] = meta
-        if kind == "Namespace":
-            _furnish_namespace(stored, meta, name)
-        elif kind in ("Deployment", "ReplicaSet") and not restore:
+        if kind in ("Deployment", "ReplicaSet") and not restore:
             stored["status"] = {}
         packed(kind, name, stored)
         return self._typed(kind, stored)
@@ -400,13 +397,11 @@ class Store:
         """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = dict(self._intake.admit_update(wanted, old.name))
+            checked = self._intake.admit_update(wanted, old.name)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
         else:
-            checked = dict(with_defaults(wanted))
-            if faults := faults_of(checked):
-                raise Invalid(old.kind, old.name, faults)
+            checked = accepted(old.kind, old.name, wanted)
             self._admission.check(checked, old.name, self)
         updates.check_immutable(old, checked, subresource)
         if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
@@ -466,13 +461,6 @@ class Store:
             return self._by_kind[kind][namespace]
         except KeyError:
             return self._by_kind.setdefault(kind, {}).setdefault(namespace, {})
-
-
-def _furnish_namespace(stored: dict[str, Any], meta: dict[str, Any], name: str) -> None:
-    """What every namespace is born with. Source: pkg/registry/core/namespace/strategy.go."""
-    meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": name}
-    stored["spec"] = {**(stored.get("spec") or {}), "finalizers": ["kubernetes"]}
-    stored["status"] = {"phase": "Active", **(stored.get("status") or {})}
 
 
 def _kept_fields(old: Raw, new: Any) -> Any:

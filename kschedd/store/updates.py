@@ -8,6 +8,7 @@ Source: Kubernetes v1.34, the strategies in pkg/registry and ValidatePodUpdate i
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.store.errors import Conflict, Invalid
 
@@ -51,11 +52,11 @@ _IDENTITY: Final = (
 )
 
 _POD_MUTABLE: Final = (
-    "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+    "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
     "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_RESIZE_MUTABLE: Final = "spec: Forbidden: only cpu and memory resources are mutable"
+_RESIZE_MUTABLE: Final = "only cpu and memory resources are mutable"
 
 
 def check_preconditions(old: Object, meta: Raw) -> None:
@@ -97,7 +98,7 @@ def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: b
         if added:
             shown = ", ".join(f'"{f}"' for f in added)
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
-            raise Invalid(old.kind, old.name, (f"metadata.finalizers: Forbidden: {why}",))
+            raise Invalid(old.kind, old.name, (forbidden("metadata.finalizers", why),))
     return changed
 
 
@@ -113,7 +114,7 @@ def check_immutable(old: Object, new: Raw, subresource: Subresource) -> None:
         faults = _pod_faults(old.raw["spec"], new["spec"], subresource)
     else:
         faults = tuple(
-            f"{path}: Invalid value: field is immutable"
+            invalid(path, _at(new, path), "field is immutable")
             for path in _IMMUTABLE.get(old.kind, ())
             if _at(old.raw, path) != _at(new, path)
         )
@@ -132,7 +133,7 @@ def _without(containers: Any, field: str) -> list[Any]:
     return [{name: value for name, value in c.items() if name != field} for c in containers or ()]
 
 
-def _pod_faults(old: Raw, new: Raw, subresource: Subresource) -> tuple[str, ...]:
+def _pod_faults(old: Raw, new: Raw, subresource: Subresource) -> tuple[FieldError, ...]:
     """Source: ValidatePodUpdate and ValidatePodResize. What is left after the allowed changes must be equal."""
     if old == new:
         return ()
@@ -143,8 +144,8 @@ def _pod_faults(old: Raw, new: Raw, subresource: Subresource) -> tuple[str, ...]
                 _without(old[field], "resources"), "resizePolicy"
             ):
                 rest[field] = old[field]
-        return () if rest == old else (_RESIZE_MUTABLE,)
-    faults = []
+        return () if rest == old else (forbidden("spec", _RESIZE_MUTABLE),)
+    faults: list[FieldError] = []
     for field in ("containers", "initContainers"):
         if field in old and _without(new.get(field), "image") == _without(old[field], "image"):
             rest[field] = old[field]
@@ -152,34 +153,32 @@ def _pod_faults(old: Raw, new: Raw, subresource: Subresource) -> tuple[str, ...]
     if deadline != before:
         if before is not None and (deadline is None or deadline > before):
             why = f"must be less than or equal to previous value {before}"
-            faults.append(f"spec.activeDeadlineSeconds: Invalid value: {deadline}: {why}")
+            faults.append(invalid("spec.activeDeadlineSeconds", deadline, why))
         _put(rest, old, "activeDeadlineSeconds")
     tolerations = new.get("tolerations") or []
     if not all(_kept(toleration, tolerations) for toleration in old.get("tolerations") or ()):
-        faults.append(
-            "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
-        )
+        why = "existing toleration can not be modified except its tolerationSeconds"
+        faults.append(forbidden("spec.tolerations", why))
     _put(rest, old, "tolerations")
     if (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1:
         _put(rest, old, "terminationGracePeriodSeconds")
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     if any(gate not in gated for gate in gates):
         names = ", ".join(gate.get("name", "") for gate in gates if gate not in gated)
-        faults.append(
-            f"spec.schedulingGates: Forbidden: only deletion is allowed, but found new scheduling gate '{names}'"
-        )
+        why = f"only deletion is allowed, but found new scheduling gate '{names}'"
+        faults.append(forbidden("spec.schedulingGates", why))
     _put(rest, old, "schedulingGates")
     if gated:
         selector, before_selector = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
         if any(selector.get(key) != value for key, value in before_selector.items()):
             why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            faults.append(f"spec.nodeSelector: Invalid value: {why}")
+            faults.append(invalid("spec.nodeSelector", selector, why))
         _put(rest, old, "nodeSelector")
         if new.get("affinity") != old.get("affinity"):
             if _narrowed(old.get("affinity") or {}, new.get("affinity") or {}):
                 _put(rest, old, "affinity")
     if rest != old and not faults:
-        faults.append(_POD_MUTABLE)
+        faults.append(forbidden("spec", _POD_MUTABLE))
     return tuple(faults)
 
 

@@ -1,0 +1,143 @@
+"""Garbage collection: what belongs to nobody any more goes, and what waits for its dependents goes after them.
+
+Three rules: an object whose last owner was deleted is deleted; an object deleted in the foreground (or orphaning) goes
+when its dependents are gone (or let go); a namespace being deleted is emptied first. And, after 40 s, the pods of a
+node that was deleted. Objects whose owner was never there are left alone, unlike upstream: part of a cluster's dump
+may be loaded without the rest.
+Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace, controller/podgc.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kschedd.api.kinds import kind_of
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.controllers.controller import View
+from kschedd.controllers.timers import Timers
+from kschedd.store.deletion import FOREGROUND, ORPHAN
+from kschedd.store.errors import ApiError
+from kschedd.store.log import DELETED, MODIFIED, WatchEvent
+from kschedd.store.writes import Delete, FinalizeNamespace, Patch, Write, patch_of
+
+NODE_QUARANTINE_S: Final = 40.0
+
+
+def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
+    """The very object a reference means, if it is still there."""
+    kind = kind_of({**reference, "metadata": {"namespace": namespace}})
+    found = view.find(kind.name, namespace if kind.namespaced else "", reference.get("name") or "")
+    return found if found is not None and found.uid == reference.get("uid") else None
+
+
+class GarbageCollector:
+    name: Final = "garbage"
+    kinds: Final = None
+
+    def __init__(self) -> None:
+        self._deserted: Timers[str] = Timers()  # by name of a node that is gone
+
+    @property
+    def wake_at(self) -> float | None:
+        return self._deserted.next
+
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        writes: list[Write] = []
+        waiting: dict[tuple[str, str, str], None] = {}
+        namespaces: dict[str, None] = {}
+        for event in events:
+            new = event.new
+            if event.type == DELETED:
+                writes += self._after_owner(new, view)
+                self._waiting_owners(new, view, waiting)
+                if isinstance(new, Node):
+                    self._deserted.set(new.name, now + NODE_QUARANTINE_S)
+                if new.namespace:
+                    namespaces[new.namespace] = None
+            elif event.type == MODIFIED and not new.deleting:
+                continue
+            elif isinstance(new, Node):
+                self._deserted.clear(new.name)
+            elif new.kind == "Namespace" and new.deleting:
+                namespaces[new.name] = None
+            elif new.deleting and new.metadata.get("finalizers"):
+                waiting[new.kind, new.namespace, new.name] = None
+        for key in waiting:
+            owner = view.find(*key)
+            if owner is not None and owner.deleting:
+                writes += self._release(owner, view)
+        for name in namespaces:
+            writes += self._empty(name, view)
+        for name in self._deserted.due(now):
+            if view.find("Node", "", name) is None:
+                writes += [Delete("Pod", p.namespace, p.name, p.uid, 0) for p in view.pods_on(name)]
+        return writes
+
+    def _after_owner(self, gone: Object, view: View) -> list[Write]:
+        """What becomes of the dependents of an object that is gone."""
+        writes: list[Write] = []
+        for dependent in view.owned_by(gone.uid):
+            references = dependent.metadata.get("ownerReferences") or ()
+            left = [r for r in references if owner_of(r, dependent.namespace, view) is not None]
+            if left:
+                writes.append(patch_of(dependent, {"metadata": {"ownerReferences": left}}, exactly=True))
+            elif not dependent.deleting:
+                writes.append(Delete(dependent.kind, dependent.namespace, dependent.name, dependent.uid))
+        return writes
+
+    def _waiting_owners(self, gone: Object, view: View, waiting: dict[tuple[str, str, str], None]) -> None:
+        for reference in gone.metadata.get("ownerReferences") or ():
+            owner = owner_of(reference, gone.namespace, view)
+            if owner is not None and owner.deleting:
+                waiting[owner.kind, owner.namespace, owner.name] = None
+
+    def _release(self, owner: Object, view: View) -> list[Write]:
+        """The next step for an object that was deleted in the foreground, or is to leave its dependents behind."""
+        finalizers = owner.metadata.get("finalizers") or []
+        dependents = view.owned_by(owner.uid)
+        if ORPHAN in finalizers:
+            writes: list[Write] = []
+            for dependent in dependents:
+                references = dependent.metadata.get("ownerReferences") or ()
+                left = [r for r in references if r.get("uid") != owner.uid]
+                writes.append(patch_of(dependent, {"metadata": {"ownerReferences": left or None}}))
+            return [*writes, self._without_finalizer(owner, ORPHAN)]
+        if FOREGROUND not in finalizers:
+            return []
+        blocking = [d for d in dependents if _blocks(d, owner)]
+        if not blocking:
+            return [self._without_finalizer(owner, FOREGROUND)]
+        return [
+            Delete(
+                d.kind, d.namespace, d.name, d.uid, propagation="Foreground" if view.owned_by(d.uid) else "Background"
+            )
+            for d in dependents
+            if not d.deleting
+        ]
+
+    def _without_finalizer(self, obj: Object, finalizer: str) -> Patch:
+        left = [f for f in obj.metadata.get("finalizers") or () if f != finalizer]
+        return patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)
+
+    def _empty(self, name: str, view: View) -> list[Write]:
+        """Delete what lives in a namespace that is being deleted; once nothing does, let it go."""
+        namespace = view.find("Namespace", "", name)
+        if namespace is None or not namespace.deleting:
+            return []
+        content = view.in_namespace(name)
+        if not content:
+            return [FinalizeNamespace(name)] if namespace.spec.get("finalizers") else []
+        return [Delete(obj.kind, obj.namespace, obj.name, obj.uid) for obj in content if not obj.deleting]
+
+    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Whatever stood in the way changed the object, and its event brings it back here."""
+        if isinstance(write, Patch):
+            found = view.find(write.kind, write.namespace, write.name)
+            if found is not None and found.deleting:
+                return self._release(found, view)
+        return []
+
+
+def _blocks(dependent: Object, owner: Object) -> bool:
+    references = dependent.metadata.get("ownerReferences") or ()
+    return any(r.get("uid") == owner.uid and r.get("blockOwnerDeletion") for r in references)

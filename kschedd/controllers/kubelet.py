@@ -1,0 +1,214 @@
+"""The kubelets of embedded nodes: nodes get ready, pods that have a node run, end and go.
+
+A node without a Ready condition is marked Ready; one whose manifest states it stays as stated, and while it is not
+Ready nothing starts or ends on it. A pod that was asked to go is gone when its grace period is over, or earlier by
+`kschedd.io/termination-seconds`; `kschedd.io/run-seconds` ends a pod as Succeeded that long after it started.
+
+Owns the times at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod, PodSpec
+from kschedd.controllers.conditions import condition, is_true, with_condition
+from kschedd.controllers.controller import View
+from kschedd.controllers.timers import Timers
+from kschedd.store.errors import ApiError
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.times import seconds, stamp
+from kschedd.store.writes import Delete, Write, status_of
+
+RUN_SECONDS: Final = "kschedd.io/run-seconds"
+TERMINATION_SECONDS: Final = "kschedd.io/termination-seconds"
+
+_HEALTHY: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+_RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+
+
+def annotated_seconds(pod: Pod, name: str) -> float | None:
+    """A number of seconds in an annotation; what is not one is as if it were not there."""
+    text = pod.annotations.get(name)
+    try:
+        wanted = float(text) if text is not None else None
+    except (TypeError, ValueError):
+        return None
+    return wanted if wanted is not None and 0 <= wanted < float("inf") else None
+
+
+def node_status(node: Node, at: str) -> dict[str, Any] | None:
+    """What the kubelet adds to the status of a node it finds without a Ready condition."""
+    if condition(node.status, "Ready") is not None:
+        return None
+    conditions = list(node.status.get("conditions") or ())
+    stated = {entry.get("type") for entry in conditions}
+    for type_, status, reason, message in _HEALTHY:
+        if type_ not in stated:
+            entry = {"type": type_, "status": status, "reason": reason, "message": message}
+            conditions.append({**entry, "lastHeartbeatTime": at, "lastTransitionTime": at})
+    added: dict[str, Any] = {"conditions": conditions}
+    capacity, allocatable = node.status.get("capacity"), node.status.get("allocatable")
+    if capacity and not allocatable:
+        added["allocatable"] = capacity
+    if allocatable and not capacity:
+        added["capacity"] = allocatable
+    return added
+
+
+@lru_cache(1 << 10)
+def _container_statuses(spec: PodSpec, state: str, at: str) -> list[Raw]:
+    """What all pods of one spec that start in the same second report of their containers."""
+    running = state == "running"
+    detail = {"startedAt": at} if running else {"exitCode": 0, "reason": "Completed", "finishedAt": at}
+    return [
+        {
+            "name": container.get("name", ""),
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": running,
+            "started": running,
+            "restartCount": 0,
+            "state": {state: detail},
+        }
+        for container in spec.raw.get("containers") or ()
+    ]
+
+
+@lru_cache(256)
+def _running_conditions(at: str, scheduled_at: str) -> list[Raw]:
+    started = [{"type": type_, "status": "True", "lastTransitionTime": at} for type_ in _RUNNING]
+    return [*started, {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled_at}]
+
+
+def _conditions_of_running(pod: Pod, at: str) -> list[Raw]:
+    present = pod.status.get("conditions") or ()
+    scheduled = condition(pod.status, "PodScheduled")
+    if len(present) == (scheduled is not None):
+        return _running_conditions(at, (scheduled or {}).get("lastTransitionTime") or at)
+    conditions = list(present)
+    for type_ in (*_RUNNING, "PodScheduled"):
+        conditions = with_condition(conditions, {"type": type_, "status": "True"}, at)
+    return conditions
+
+
+def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
+    """What changes in the status of a pod that starts on this node."""
+    host_ip = next(
+        (a.get("address") or "" for a in node.status.get("addresses") or () if a.get("type") == "InternalIP"), ""
+    )
+    number = int(pod.uid[:6], 16) if _is_hex(pod.uid[:6]) else 0
+    own_ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    ip = host_ip if pod.pod_spec.raw.get("hostNetwork") else own_ip
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "startTime": pod.start_time or at,
+        "conditions": _conditions_of_running(pod, at),
+        "containerStatuses": _container_statuses(pod.pod_spec, "running", at),
+    }
+    if host_ip:
+        status["hostIP"] = host_ip
+        status["hostIPs"] = [{"ip": host_ip}]
+    if ip:
+        status["podIP"] = ip
+        status["podIPs"] = [{"ip": ip}]
+    return status
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == 6 and all(letter in "0123456789abcdef" for letter in text)
+
+
+def succeeded_status(pod: Pod, at: str) -> dict[str, Any]:
+    """What changes in the status of a pod whose containers all ended well."""
+    conditions: Sequence[Raw] = pod.status.get("conditions") or ()
+    for type_ in ("Ready", "ContainersReady"):
+        conditions = with_condition(conditions, {"type": type_, "status": "False", "reason": "PodCompleted"}, at)
+    statuses = _container_statuses(pod.pod_spec, "terminated", at)
+    return {"phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
+
+
+class Kubelets:
+    """The kubelets of all embedded nodes."""
+
+    name: Final = "kubelets"
+    kinds: Final = frozenset(("Node", "Pod"))
+
+    def __init__(self) -> None:
+        self._ends: Timers[tuple[str, str]] = Timers()  # by pod: when it is to be looked at again
+
+    @property
+    def wake_at(self) -> float | None:
+        return self._ends.next
+
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        writes: list[Write] = []
+        pods: dict[tuple[str, str], None] = {}
+        for event in events:
+            new = event.new
+            if isinstance(new, Pod):
+                if new.node_name and event.type != DELETED:
+                    pods[new.namespace, new.name] = None
+                elif event.type == DELETED:
+                    self._ends.clear((new.namespace, new.name))
+            elif isinstance(new, Node) and event.type != DELETED:
+                was_ready = event.old is not None and is_true(event.old.status, "Ready")
+                if not was_ready:
+                    pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
+                status = node_status(new, stamp(now))
+                current = view.find("Node", "", new.name)
+                if status is not None and current is not None and current.uid == new.uid:
+                    if condition(current.status, "Ready") is None:
+                        writes.append(status_of(new, status))
+        pods.update(dict.fromkeys(self._ends.due(now)))
+        for namespace, name in pods:
+            pod = view.find("Pod", namespace, name)
+            if isinstance(pod, Pod) and pod.node_name:
+                writes += self._tend(pod, view, now)
+        return writes
+
+    def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
+        """What the pod's kubelet does with it now; what it has to do later goes into the timers."""
+        node = view.find("Node", "", pod.node_name)
+        if not isinstance(node, Node) or not is_true(node.status, "Ready"):
+            return []
+        key = (pod.namespace, pod.name)
+        if pod.deletion_timestamp:
+            end = self._end_of_deletion(pod)
+            if end > now:
+                self._ends.set(key, end)
+                return []
+            self._ends.clear(key)
+            return [Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)]
+        if pod.phase in ("", "Pending"):
+            run = annotated_seconds(pod, RUN_SECONDS)
+            if run is not None:
+                self._ends.set(key, now + run)
+            return [status_of(pod, running_status(pod, node, stamp(now)))]
+        run = annotated_seconds(pod, RUN_SECONDS) if pod.phase == "Running" else None
+        if run is not None:
+            # startTime is in whole seconds; a timer of this run knows better, and rings only when it is over.
+            end = (seconds(pod.start_time) if pod.start_time else now) + run
+            if end <= now:
+                self._ends.clear(key)
+                return [status_of(pod, succeeded_status(pod, stamp(now)))]
+            if key not in self._ends:
+                self._ends.set(key, end)
+        return []
+
+    def _end_of_deletion(self, pod: Pod) -> float:
+        grace = pod.metadata.get("deletionGracePeriodSeconds") or 0
+        end = seconds(pod.deletion_timestamp)
+        quicker = annotated_seconds(pod, TERMINATION_SECONDS)
+        return end if quicker is None else min(end, end - grace + quicker)
+
+    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """The object changed or went in the meantime: an event says so, and the pod is looked at again then."""
+        return []

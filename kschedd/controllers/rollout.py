@@ -1,0 +1,106 @@
+"""The arithmetic of a rolling update: how many pods each ReplicaSet of a Deployment should have next.
+
+Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
+Everything here is a function of numbers; `deployments` reads them from objects and writes what comes out.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+
+@attrs.frozen
+class Replicas:
+    """One ReplicaSet: pods asked for, pods available."""
+
+    name: str
+    wanted: int
+    available: int
+    created: str  # creation time, then name, gives the order: oldest first
+    max_replicas: int = 0  # what the Deployment allowed in all when it last scaled this one; 0 if unknown
+
+
+def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
+    """An absolute number or a percentage of `total`, rounded up or down."""
+    if amount is None:
+        return 0
+    if isinstance(amount, int):
+        return amount
+    text = amount.strip()
+    if text.endswith("%"):
+        parts = int(text[:-1]) * total
+        return -(-parts // 100) if up else parts // 100
+    return int(text)
+
+
+def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: int) -> tuple[int, int]:
+    """(maxSurge, maxUnavailable) in pods. Both 0 would never get anywhere, so then one may be unavailable."""
+    more = resolved(surge, wanted, up=True)
+    fewer = resolved(unavailable, wanted, up=False)
+    return (0, 1) if more == 0 and fewer == 0 else (more, min(fewer, wanted))
+
+
+def grown(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
+    """How many the new ReplicaSet should have, given that all of them together may exceed `wanted` by `surge`."""
+    room = wanted + surge - all_wanted
+    if room <= 0:
+        return new.wanted
+    return new.wanted + max(0, min(room, wanted - new.wanted))
+
+
+def shrunk(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
+    """What the old ReplicaSets should go down to: first pods that serve nobody, then as many as can be spared."""
+    least = wanted - unavailable
+    total = sum(r.wanted for r in old) + new.wanted
+    spare = total - least - max(0, new.wanted - new.available)
+    if spare <= 0:
+        return {}
+    sizes = {r.name: r.wanted for r in old}
+    ordered = sorted(old, key=lambda r: (r.created, r.name))
+    cleaned = 0
+    for r in ordered:
+        unhealthy = min(spare - cleaned, r.wanted - r.available)
+        if unhealthy > 0:
+            sizes[r.name] -= unhealthy
+            cleaned += unhealthy
+    excess = sum(r.available for r in old) + new.available - least
+    for r in ordered:
+        less = min(sizes[r.name], max(0, excess))
+        sizes[r.name] -= less
+        excess -= less
+    return {r.name: sizes[r.name] for r in old if sizes[r.name] != r.wanted}
+
+
+def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str, int]:
+    """The sizes when the Deployment itself was scaled in the middle of a rollout: each gets its share."""
+    total = sum(r.wanted for r in sets)
+    allowed = wanted + surge if wanted > 0 else 0
+    change = allowed - total
+    if change == 0:
+        return {}
+    # Scaling up favours the newest of the largest, scaling down takes from the oldest of the largest first.
+    ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
+    ordered.sort(key=lambda r: -r.wanted)
+    sizes: dict[str, int] = {}
+    given = 0
+    for r in ordered:
+        share = 0
+        if r.wanted > 0 and change - given != 0:
+            share = _share(r, total, wanted, surge)
+            left = change - given
+            share = min(share, left) if change > 0 else max(share, left)
+        sizes[r.name] = r.wanted + share
+        given += share
+    if ordered and change - given:
+        first = ordered[0].name
+        sizes[first] = max(0, sizes[first] + change - given)
+    return {r.name: sizes[r.name] for r in sets if sizes[r.name] != r.wanted}
+
+
+def _share(r: Replicas, total: int, wanted: int, surge: int) -> int:
+    """Source: getReplicaSetFraction; what the ReplicaSet had of the whole, of the new whole, rounded to nearest."""
+    if wanted == 0:
+        return -r.wanted
+    before = r.max_replicas or total
+    numerator = 2 * r.wanted * (wanted + surge) + before
+    return numerator // (2 * before) - r.wanted

@@ -1,0 +1,71 @@
+"""Pod templates and who owns what is made of them: what ReplicaSets and Deployments have in common."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+
+TEMPLATE_HASH: Final = "pod-template-hash"
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_NOTHING: Mapping[str, Any] = {}
+
+
+def template_hash(template: Raw, collisions: int) -> str:
+    """A short name for a template, of the same look as upstream's (FNV-1a, then letters that form no words).
+
+    Upstream hashes Go's printout of its own struct, which nobody else can make: the values differ from a real
+    cluster's, which matters to no one, since templates are compared in full.
+    """
+    text = json.dumps(template, sort_keys=True, separators=(",", ":"), default=str)
+    number = 2166136261
+    for byte in f"{text}{collisions or ''}".encode():
+        number = ((number ^ byte) * 16777619) & 0xFFFFFFFF
+    return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))
+
+
+def without_hash(template: Raw) -> Raw:
+    """The template as the Deployment stated it."""
+    meta = template.get("metadata") or _NOTHING
+    labels = {name: value for name, value in (meta.get("labels") or {}).items() if name != TEMPLATE_HASH}
+    bare = {name: value for name, value in meta.items() if name not in ("labels", "creationTimestamp")}
+    return {**template, "metadata": {**bare, "labels": labels} if labels else bare}
+
+
+def controller_reference(owner: Object) -> dict[str, Any]:
+    return {
+        "apiVersion": owner.raw.get("apiVersion") or "v1",
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_uid(obj: Object) -> str:
+    """The uid of the controller that owns the object; "" if none does."""
+    for reference in obj.metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference.get("uid") or ""
+    return ""
+
+
+def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:
+    """A pod as the owner's controller asks for it: name to be generated, owner noted."""
+    meta = template.get("metadata") or _NOTHING
+    wanted: dict[str, Any] = {
+        "generateName": f"{owner.name}-",
+        "namespace": owner.namespace,
+        "ownerReferences": [controller_reference(owner)],
+    }
+    for name in ("labels", "annotations", "finalizers"):
+        if meta.get(name):
+            wanted[name] = meta[name]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": wanted, "spec": template.get("spec") or {}}
+
+
+def active(pods: Sequence[Object]) -> list[Pod]:
+    """The pods that neither ended nor are being deleted."""
+    return [pod for pod in pods if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp]

@@ -1,0 +1,46 @@
+"""Times at which a controller wants to look at something again."""
+
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Timers(Generic[K]):
+    """One time for each key; setting a key again replaces its time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, K]] = []
+        self._at: dict[K, float] = {}
+        self._count = 0  # equal times ring in the order in which they were set
+
+    def set(self, key: K, at: float) -> None:
+        if self._at.get(key) != at:
+            self._at[key] = at
+            self._count += 1
+            heapq.heappush(self._heap, (at, self._count, key))
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._at
+
+    def at(self, key: K) -> float | None:
+        return self._at.get(key)
+
+    def clear(self, key: K) -> None:
+        self._at.pop(key, None)
+
+    @property
+    def next(self) -> float | None:
+        while self._heap and self._at.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float) -> list[K]:
+        """The keys whose time has come, in the order of their times; they are forgotten."""
+        keys: list[K] = []
+        while (at := self.next) is not None and at <= now:
+            key = heapq.heappop(self._heap)[2]
+            del self._at[key]
+            keys.append(key)
+        return keys

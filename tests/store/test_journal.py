@@ -1,0 +1,210 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.store.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map, node, pod
+
+
+def everything(store: Store) -> list[Any]:
+    return [obj.raw for kind in store.kinds() for obj in store.list(kind)]
+
+
+def busy(store: Store) -> None:
+    store.create(node())
+    for name in ("a", "b", "c"):
+        store.create(pod(name))
+    store.bind("default", "a", "node-1")
+    store.delete("Pod", "default", "b")
+    store.create({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 1})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+def written(path: Path) -> Store:
+    """A store and a journal that holds all its events."""
+    store = Store(now=Clock(), seed=5)
+    watch = store.watch(None, 0)
+    busy(store)
+    journal = Journal(path)
+    journal.append(watch.take())
+    journal.close()
+    return store
+
+
+def loaded(path: Path, **options: Any) -> Store:
+    journal = Journal(path)
+    try:
+        store = journal.load(now=Clock(), seed=5, **options)
+        assert store is not None
+        return store
+    finally:
+        journal.close()
+
+
+def test_an_empty_journal_holds_no_store(path: Path) -> None:
+    journal = Journal(path)
+    assert journal.load() is None
+    assert journal.version == 0
+    journal.close()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_was_written_comes_back(path: Path, compacted: bool) -> None:
+    store = written(path)
+    if compacted:
+        journal = Journal(path)
+        journal.compact()
+        assert (journal.version, journal.tail) == (store.version, 0)
+        journal.close()
+    again = loaded(path)
+    assert everything(again) == everything(store)
+    assert again.version == store.version
+    assert [p.name for p in again.pods_on("node-1")] == ["a"]
+    assert again.get("Pod", "default", "c").spec is again.create(pod("d")).spec
+
+
+def test_a_watch_resumes_across_a_restart(path: Path) -> None:
+    store = written(path)
+    since = store.version - 3
+    before = [(e.type, e.version, e.new.raw, e.old and e.old.raw) for e in store.watch(None, since).take()]
+    again = loaded(path)
+    assert [(e.type, e.version, e.new.raw, e.old and e.old.raw) for e in again.watch(None, since).take()] == before
+
+
+def test_uids_after_a_restart_are_new_ones(path: Path) -> None:
+    store = written(path)
+    used = {obj.uid for kind in store.kinds() for obj in store.list(kind)}
+    assert loaded(path).create(pod("new")).uid not in used
+
+
+def test_a_journal_goes_on_after_a_restart_and_a_compaction(path: Path) -> None:
+    written(path)
+    journal = Journal(path)
+    store = journal.load(now=Clock())
+    assert store is not None
+    for round_ in range(3):
+        watch = store.watch()
+        store.create(config_map(f"c{round_}"))
+        store.merge_patch("ConfigMap", "default", f"c{round_}", {"data": {"a": "1"}})
+        store.delete("ConfigMap", "default", f"c{round_ - 1}") if round_ else None
+        journal.append(watch.take())
+        if round_ == 1:
+            journal.compact()
+    journal.close()
+    assert everything(loaded(path)) == everything(store)
+
+
+def test_a_snapshot_replaces_what_was_there(path: Path) -> None:
+    written(path)
+    other = Store(now=Clock(), seed=9)
+    other.create(pod("only"))
+    journal = Journal(path)
+    journal.snapshot(other)
+    journal.close()
+    assert everything(loaded(path)) == everything(other)
+
+
+def damage(path: Path, sql: str, *values: Any) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute(sql, values)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        pytest.param("UPDATE events SET raw = x'00' WHERE version = 9", "version 9 is damaged", id="payload"),
+        pytest.param("UPDATE events SET name = 'z' WHERE version = 9", "version 9 is damaged", id="key"),
+        pytest.param("UPDATE events SET type = 7 WHERE version = 9", "version 9 is damaged", id="type"),
+        pytest.param("UPDATE events SET raw = NULL WHERE version = 9", "version 9 is damaged", id="nothing-there"),
+        pytest.param("DELETE FROM events WHERE version = 9", r"version 9 is missing \(the next one", id="hole"),
+    ],
+)
+def test_a_damaged_tail_is_found_and_can_be_dropped(path: Path, sql: str, words: str) -> None:
+    written(path)
+    damage(path, sql)
+    with pytest.raises(JournalDamaged, match=words) as damaged:
+        loaded(path)
+    assert damaged.value.good_version == 8
+    store = loaded(path, drop_damaged=True)
+    assert store.version == 8
+    assert everything(loaded(path)) == everything(store)
+
+
+def test_a_file_that_is_no_journal_is_refused_with_its_name(path: Path) -> None:
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(JournalError, match=r"journal\.db: cannot be opened: file is not a database"):
+        Journal(path)
+
+
+def test_a_journal_of_another_format_is_refused(path: Path) -> None:
+    written(path)
+    damage(path, "UPDATE meta SET value = 99 WHERE name = 'format'")
+    with pytest.raises(JournalError, match="has format 99; this kschedd reads and writes format 1"):
+        Journal(path)
+
+
+def test_a_snapshot_that_cannot_be_read_is_refused(path: Path) -> None:
+    written(path)
+    journal = Journal(path)
+    journal.compact()
+    journal.close()
+    damage(path, "UPDATE objects SET raw = x'c1' WHERE kind = 'Pod' AND name = 'a'")
+    with pytest.raises(JournalError, match='the snapshot is damaged at Pod "a"'):
+        loaded(path)
+
+
+WRITER = """
+import sys
+from kschedd.store.journal import Journal
+from kschedd.store.store import Store
+journal = Journal(sys.argv[1])
+store = Store(seed=1)
+watch = store.watch(None, 0)
+for number in range(10**6):
+    store.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}})
+    journal.append(watch.take())
+    if number % 7 == 0:
+        journal.compact()
+    print(number, flush=True)
+"""
+
+
+def test_what_was_answered_survives_kill_9(path: Path) -> None:
+    root = Path(__file__).parents[2]
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert writer.stdout is not None
+    answered = [int(writer.stdout.readline()) for _ in range(40)]
+    writer.send_signal(signal.SIGKILL)
+    answered += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
+    writer.stdout.close()
+    writer.wait()
+    store = loaded(path)
+    assert {f"c{number}" for number in answered} <= {obj.name for obj in store.list("ConfigMap")}
+
+
+def test_pods_come_back_typed_and_share_their_specs(path: Path) -> None:
+    written(path)
+    store = loaded(path)
+    one, two = store.get("Pod", "default", "a"), store.get("Pod", "default", "c")
+    assert isinstance(one, Pod)
+    assert isinstance(two, Pod)
+    assert one.shape is two.shape
+    assert one.node_name == one.raw["spec"]["nodeName"] == "node-1"

@@ -1,0 +1,66 @@
+import pytest
+
+from kschedd.store.errors import Gone
+from kschedd.store.log import ADDED, DELETED, MODIFIED
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map, node
+
+
+def test_a_watch_gives_old_and_new_of_each_change_in_order() -> None:
+    store = Store(now=Clock())
+    watch = store.watch()
+    first = store.create(config_map("c", a="1"))
+    second = store.merge_patch("ConfigMap", "default", "c", {"data": {"a": "2"}})
+    store.delete("ConfigMap", "default", "c")
+    added, modified, deleted = watch.take()
+    assert (added.type, added.old, added.new) == (ADDED, None, first)
+    assert (modified.type, modified.old, modified.new) == (MODIFIED, first, second)
+    assert (deleted.type, deleted.old) == (DELETED, second)
+    assert deleted.new.resource_version == deleted.version == store.version
+    assert watch.take() == []
+
+
+def test_a_watch_of_some_kinds_passes_over_the_others() -> None:
+    store = Store(now=Clock())
+    watch = store.watch(["Node"])
+    store.create(config_map("c"))
+    assert watch.behind
+    assert watch.take() == []
+    assert not watch.behind
+    store.create(node())
+    assert [event.new.name for event in watch.take()] == ["node-1"]
+
+
+def test_a_watch_resumes_from_a_version() -> None:
+    store = Store(now=Clock())
+    store.create(config_map("a"))
+    version = store.version
+    store.create(config_map("b"))
+    store.create(config_map("c"))
+    watch = store.watch(None, version)
+    assert [event.new.name for event in watch.take(limit=1)] == ["b"]
+    assert watch.version == version + 1
+    assert [event.new.name for event in store.watch(None, watch.version).take()] == ["c"]
+
+
+def test_a_version_no_longer_kept_is_gone() -> None:
+    store = Store(now=Clock(), history=4)
+    for number in range(12):
+        store.create(config_map(f"c{number}"))
+    with pytest.raises(Gone, match=r"too old resource version: 1 \(\d+\)"):
+        store.watch(None, 1)
+    assert len(store.watch(None, store.version - 4).take()) == 4
+
+
+def test_what_a_watcher_has_not_taken_is_kept_for_it() -> None:
+    store = Store(now=Clock(), history=4)
+    watch = store.watch()
+    for number in range(50):
+        store.create(config_map(f"c{number}"))
+    assert len(watch.take()) == 50
+    watch.close()
+    late = store.version
+    for number in range(50, 70):
+        store.create(config_map(f"c{number}"))
+    with pytest.raises(Gone):
+        store.watch(None, late)

@@ -1,0 +1,444 @@
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map, node, pod, workload
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(now=Clock(), seed=1)
+
+
+def test_a_new_store_has_the_namespaces_and_classes_every_cluster_has(store: Store) -> None:
+    assert [n.name for n in store.list("Namespace")] == ["default", "kube-node-lease", "kube-public", "kube-system"]
+    assert {c.name: c.raw["value"] for c in store.list("PriorityClass")} == {
+        "system-cluster-critical": 2_000_000_000,
+        "system-node-critical": 2_000_001_000,
+    }
+
+
+def test_a_created_object_gets_identity_and_time(store: Store) -> None:
+    created = store.create(config_map("settings", a="1"))
+    assert created.raw["data"] == {"a": "1"}
+    assert created.metadata["creationTimestamp"] == "2023-11-14T22:13:20Z"
+    assert created.resource_version == store.version
+    assert len(created.uid) == 36
+
+
+def test_the_same_seed_gives_the_same_uids_and_names() -> None:
+    def made(seed: int) -> list[tuple[str, str]]:
+        store = Store(now=Clock(), seed=seed)
+        generated = {**pod(), "metadata": {"generateName": "web-"}}
+        return [(p.name, p.uid) for p in (store.create(generated) for _ in range(3))]
+
+    assert made(7) == made(7)
+    assert made(7) != made(8)
+
+
+def test_a_generated_name_is_the_prefix_and_five_letters(store: Store) -> None:
+    created = store.create({**pod(), "metadata": {"generateName": "x" * 70}})
+    assert created.name.startswith("x" * 58)
+    assert len(created.name) == 63
+
+
+def test_pods_are_born_pending_whatever_their_manifest_says(store: Store) -> None:
+    created = store.create({**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
+    assert created.status == {"phase": "Pending", "qosClass": "Burstable"}
+    assert created.metadata["generation"] == 1
+
+
+def test_a_restored_pod_keeps_status_uid_and_creation_time(store: Store) -> None:
+    raw = pod(nodeName="node-1")
+    raw["metadata"] |= {"uid": "u-1", "creationTimestamp": "2020-01-01T00:00:00Z", "resourceVersion": "99"}
+    created = store.create({**raw, "status": {"phase": "Running"}}, restore=True)
+    assert isinstance(created, Pod)
+    assert (created.uid, created.phase, created.node_name) == ("u-1", "Running", "node-1")
+    assert created.metadata["creationTimestamp"] == "2020-01-01T00:00:00Z"
+    assert created.resource_version == store.version
+
+
+def test_a_gated_pod_says_why_it_is_not_scheduled(store: Store) -> None:
+    created = store.create(pod(schedulingGates=[{"name": "example.com/wait"}]))
+    assert created.status["conditions"][0]["reason"] == "SchedulingGated"
+
+
+def test_equal_specs_are_held_once(store: Store) -> None:
+    one, two = store.create(pod("a")), store.create(pod("b"))
+    assert one.spec is two.spec
+    assert one.labels is two.labels
+
+
+def test_the_manifest_handed_in_is_not_changed(store: Store) -> None:
+    raw = pod()
+    before = repr(raw)
+    store.create(raw)
+    assert repr(raw) == before
+
+
+def test_a_dry_run_leaves_no_trace(store: Store) -> None:
+    version = store.version
+    assert store.create(pod(), dry_run=True).spec["schedulerName"] == "default-scheduler"
+    assert store.version == version
+    assert store.find("Pod", "default", "web") is None
+
+
+def test_unknown_kinds_are_kept_with_all_they_say(store: Store) -> None:
+    raw = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "default"},
+        "size": 3,
+    }
+    store.create(raw)
+    assert store.get("Widget", "default", "w").raw["size"] == 3
+    with pytest.raises(AlreadyExists, match='widgets "w" already exists'):
+        store.create(raw)
+
+
+def test_a_kind_of_another_group_is_not_ours_of_the_same_name(store: Store) -> None:
+    store.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    knative = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "s", "namespace": "default"},
+    }
+    created = store.create(knative)
+    assert created.kind == "Service.serving.knative.dev"
+    assert store.count("Service") == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "error", "words"),
+    [
+        pytest.param(pod(namespace="nowhere"), NotFound, 'namespaces "nowhere" not found', id="namespace-must-exist"),
+        pytest.param({"kind": "Pod", "apiVersion": "v1"}, Invalid, "metadata: Required value", id="no-metadata"),
+        pytest.param({"metadata": {"name": "x"}}, Invalid, "kind: Required value", id="no-kind"),
+        pytest.param({**pod(), "metadata": {}}, Invalid, "name or generateName is required", id="no-name"),
+        pytest.param(pod("No_Good"), Invalid, 'Pod "No_Good" is invalid: metadata.name: Invalid value', id="bad-name"),
+        pytest.param(pod(cpu="1.5.0"), Invalid, 'Invalid value: "1.5.0"', id="bad-quantity"),
+        pytest.param({**pod(), "spec": {"containers": []}}, Invalid, "spec.containers: Required value", id="empty-pod"),
+        pytest.param({**pod(), "spec": 5}, Invalid, "spec", id="spec-is-no-mapping"),
+        pytest.param(config_map("x", big=2**70), Invalid, "beyond 64 bits", id="number-too-large-to-store"),
+    ],
+)
+def test_bad_input_is_refused_in_the_api_servers_words(store: Store, raw: dict, error: type, words: str) -> None:
+    version = store.version
+    with pytest.raises(error) as refusal:
+        store.create(raw)
+    assert words in str(refusal.value)
+    assert store.version == version
+
+
+def test_one_bad_pod_does_not_spoil_the_next_of_its_spec(store: Store) -> None:
+    with pytest.raises(Invalid):
+        store.create(pod("UPPER"))
+    assert store.create(pod("lower")).name == "lower"
+
+
+# --- updates ------------------------------------------------------------------------------------------------------
+
+
+def test_an_update_of_an_old_version_conflicts(store: Store) -> None:
+    first = store.create(config_map("c", a="1"))
+    store.update({**first.raw, "data": {"a": "2"}})
+    with pytest.raises(Conflict) as refusal:
+        store.update({**first.raw, "data": {"a": "3"}})
+    assert str(refusal.value) == (
+        'Operation cannot be fulfilled on configmaps "c": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+    assert store.get("ConfigMap", "default", "c").raw["data"] == {"a": "2"}
+
+
+def test_an_update_without_a_version_always_wins(store: Store) -> None:
+    store.create(config_map("c", a="1"))
+    store.update(config_map("c", a="2"))
+    assert store.update(config_map("c", a="3")).raw["data"] == {"a": "3"}
+
+
+def test_an_update_of_another_object_of_that_name_conflicts(store: Store) -> None:
+    first = store.create(config_map("c"))
+    store.delete("ConfigMap", "default", "c")
+    store.create(config_map("c"))
+    raw = {**first.raw, "metadata": {"name": "c", "namespace": "default", "uid": first.uid}}
+    with pytest.raises(Conflict, match="Precondition failed: UID in precondition"):
+        store.update(raw)
+
+
+def test_what_changes_nothing_is_no_write(store: Store) -> None:
+    created = store.create(config_map("c", a="1"))
+    version = store.version
+    assert store.update(config_map("c", a="1")) is created
+    assert store.merge_patch("ConfigMap", "default", "c", {"data": {"a": "1"}}) is created
+    assert store.version == version
+
+
+def test_a_plain_update_leaves_the_status_alone_and_a_status_update_the_rest(store: Store) -> None:
+    store.create(workload("ReplicaSet"))
+    store.update_status({**workload("ReplicaSet", replicas=9), "status": {"replicas": 2}})
+    found = store.get("ReplicaSet", "default", "web")
+    assert (found.spec["replicas"], found.status) == (3, {"replicas": 2})
+    store.update({**workload("ReplicaSet", replicas=5), "status": {"replicas": 7}})
+    found = store.get("ReplicaSet", "default", "web")
+    assert (found.spec["replicas"], found.status) == (5, {"replicas": 2})
+
+
+def test_the_generation_counts_changes_of_the_spec_only(store: Store) -> None:
+    store.create(workload("Deployment"))
+    store.merge_patch("Deployment", "default", "web", {"metadata": {"labels": {"a": "b"}}})
+    store.patch_status("Deployment", "default", "web", {"replicas": 1})
+    assert store.get("Deployment", "default", "web").metadata["generation"] == 1
+    store.merge_patch("Deployment", "default", "web", {"spec": {"replicas": 4}})
+    assert store.get("Deployment", "default", "web").metadata["generation"] == 2
+
+
+def test_a_merge_patch_takes_fields_away_with_null(store: Store) -> None:
+    store.create(config_map("c", a="1", b="2"))
+    assert store.merge_patch("ConfigMap", "default", "c", {"data": {"a": None}}).raw["data"] == {"b": "2"}
+
+
+def test_a_status_patch_keeps_the_pods_shape(store: Store) -> None:
+    created = store.create(pod())
+    changed = store.patch_status("Pod", "default", "web", {"phase": "Running"})
+    assert isinstance(created, Pod)
+    assert isinstance(changed, Pod)
+    assert (changed.phase, changed.shape is created.shape) == ("Running", True)
+    assert changed.status["qosClass"] == "Burstable"
+
+
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        pytest.param({"nodeName": "node-1"}, "pod updates may not change fields other than", id="node"),
+        pytest.param({"priority": 5}, "pod updates may not change fields other than", id="priority"),
+        pytest.param({"tolerations": None}, None, id="default-tolerations-come-back"),
+        pytest.param({"activeDeadlineSeconds": 60}, None, id="deadline-may-be-set"),
+        pytest.param({"schedulingGates": [{"name": "x.io/y"}]}, "only deletion is allowed", id="new-gate"),
+        pytest.param(
+            {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}]},
+            "toleration",
+            id="old-one-lost",
+        ),
+    ],
+)
+def test_little_of_a_pods_spec_may_change(store: Store, patch: dict, words: str | None) -> None:
+    store.create(pod(tolerations=[{"key": "mine", "operator": "Exists"}] if words == "toleration" else []))
+    if words is None:
+        store.merge_patch("Pod", "default", "web", {"spec": patch})
+        return
+    with pytest.raises(Invalid, match=words):
+        store.merge_patch("Pod", "default", "web", {"spec": patch})
+
+
+def test_an_image_may_change_and_gates_may_go(store: Store) -> None:
+    created = store.create(pod(schedulingGates=[{"name": "a.io/b"}]))
+    container = {**created.spec["containers"][0], "image": "other:2"}
+    changed = store.merge_patch("Pod", "default", "web", {"spec": {"containers": [container], "schedulingGates": None}})
+    assert isinstance(changed, Pod)
+    assert changed.spec["containers"][0]["image"] == "other:2"
+    assert changed.pod_spec.scheduling_gates == ()
+    assert changed.metadata["generation"] == 2
+
+
+def test_a_resize_changes_resources_and_nothing_else(store: Store) -> None:
+    created = store.create(pod(cpu="1"))
+    smaller = {**created.spec["containers"][0], "resources": {"requests": {"cpu": "500m"}}}
+    changed = store.merge_patch("Pod", "default", "web", {"spec": {"containers": [smaller]}}, subresource="resize")
+    assert isinstance(changed, Pod)
+    assert changed.requests["cpu"] == 500
+    renamed = {**smaller, "image": "other"}
+    with pytest.raises(Invalid, match="only cpu and memory"):
+        store.merge_patch("Pod", "default", "web", {"spec": {"containers": [renamed]}}, subresource="resize")
+
+
+def test_the_selector_of_a_workload_is_immutable(store: Store) -> None:
+    store.create(workload("Deployment"))
+    raw = workload("Deployment")
+    raw["spec"]["selector"] = {"matchLabels": {"app": "web", "more": "x"}}
+    raw["spec"]["template"]["metadata"]["labels"]["more"] = "x"
+    with pytest.raises(Invalid, match=r'Deployment.apps "web" is invalid: .*field is immutable'):
+        store.update(raw)
+
+
+# --- apply --------------------------------------------------------------------------------------------------------
+
+
+def test_apply_creates_then_changes_then_says_unchanged(store: Store) -> None:
+    assert store.apply(config_map("c", a="1"))[1] == "created"
+    assert store.apply(config_map("c", a="1"))[1] == "unchanged"
+    assert store.apply(config_map("c", a="2"))[1] == "configured"
+
+
+def test_apply_takes_away_what_it_brought_and_leaves_what_others_brought(store: Store) -> None:
+    store.apply(config_map("c", mine="1", kept="1"))
+    store.merge_patch("ConfigMap", "default", "c", {"data": {"theirs": "1"}})
+    changed, _ = store.apply(config_map("c", kept="1"))
+    assert changed.raw["data"] == {"kept": "1", "theirs": "1"}
+
+
+def test_apply_of_a_pod_again_is_unchanged_although_admission_added_to_it(store: Store) -> None:
+    raw = pod(tolerations=[{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}])
+    store.apply(raw)
+    assert store.apply(raw)[1] == "unchanged"
+
+
+def test_apply_of_a_bound_pod_leaves_its_node(store: Store) -> None:
+    store.apply(pod())
+    store.bind("default", "web", "node-1")
+    raw = pod()
+    raw["metadata"]["labels"]["extra"] = "yes"
+    changed, _ = store.apply(raw)
+    assert isinstance(changed, Pod)
+    assert (changed.node_name, changed.labels["extra"]) == ("node-1", "yes")
+
+
+def test_apply_of_a_node_sets_its_capacity_too(store: Store) -> None:
+    store.apply(node())
+    bigger = node()
+    bigger["status"]["capacity"]["cpu"] = "8"
+    changed, _ = store.apply(bigger)
+    assert changed.status["capacity"]["cpu"] == "8"
+
+
+def test_apply_merges_containers_by_name(store: Store) -> None:
+    store.apply(workload("Deployment"))
+    store.merge_patch("Deployment", "default", "web", {"spec": {"replicas": 7}})
+    raw = workload("Deployment", image="web:2")
+    del raw["spec"]["replicas"]
+    changed, _ = store.apply(raw)
+    container = changed.spec["template"]["spec"]["containers"][0]
+    assert (container["image"], container["imagePullPolicy"]) == ("web:2", "IfNotPresent")
+
+
+# --- binding ------------------------------------------------------------------------------------------------------
+
+
+def test_a_binding_sets_the_node_and_the_condition(store: Store) -> None:
+    store.create(pod())
+    bound = store.bind("default", "web", "node-1")
+    assert bound.node_name == bound.raw["spec"]["nodeName"] == "node-1"
+    assert bound.status["conditions"] == [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}
+    ]
+    assert [p.name for p in store.pods_on("node-1")] == ["web"]
+    assert bound.shape is store.create(pod("other")).shape  # type: ignore[attr-defined]
+
+
+def test_a_binding_ends_a_nomination_and_replaces_the_old_condition(store: Store) -> None:
+    store.create(pod())
+    failed = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    store.patch_status("Pod", "default", "web", {"nominatedNodeName": "node-2", "conditions": [failed]})
+    bound = store.bind("default", "web", "node-1")
+    assert bound.nominated_node_name == ""
+    assert [c["status"] for c in bound.status["conditions"]] == ["True"]
+
+
+def test_bindings_that_cannot_be(store: Store) -> None:
+    store.create(pod("taken"))
+    store.bind("default", "taken", "node-1")
+    store.create(pod("gated", schedulingGates=[{"name": "a.io/b"}]))
+    leaving = pod("leaving")
+    leaving["metadata"]["finalizers"] = ["example.com/wait"]
+    store.create(leaving)
+    store.delete("Pod", "default", "leaving")
+    names = ["nobody", "taken", "gated", "leaving"]
+    answers = store.bind_many([("default", name, "node-2") for name in names])
+    assert list(map(str, answers)) == [
+        'pods "nobody" not found',
+        'Operation cannot be fulfilled on pods/binding "taken": pod taken is already assigned to node "node-1"',
+        'Operation cannot be fulfilled on pods/binding "gated": pod gated has non-empty .spec.schedulingGates',
+        'Operation cannot be fulfilled on pods/binding "leaving": pod leaving is being deleted, '
+        "cannot be assigned to a host",
+    ]
+    with pytest.raises(Conflict, match="UID in precondition: other"):
+        store.bind("default", "gated", "node-1", uid="other")
+
+
+# --- deletion -----------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_without_a_node_goes_at_once(store: Store) -> None:
+    store.create(pod())
+    store.delete("Pod", "default", "web")
+    assert store.find("Pod", "default", "web") is None
+
+
+def test_a_pod_on_a_node_gets_its_grace_period(store: Store) -> None:
+    store.create(pod(terminationGracePeriodSeconds=45))
+    store.bind("default", "web", "node-1")
+    left = store.delete("Pod", "default", "web")
+    assert left.metadata["deletionTimestamp"] == "2023-11-14T22:14:05Z"
+    assert left.metadata["deletionGracePeriodSeconds"] == 45
+    assert store.delete("Pod", "default", "web") is left
+    sooner = store.delete("Pod", "default", "web", grace_period_s=5)
+    assert sooner.metadata["deletionTimestamp"] == "2023-11-14T22:13:25Z"
+    assert store.delete("Pod", "default", "web", grace_period_s=20) is sooner
+    store.delete("Pod", "default", "web", grace_period_s=0)
+    assert store.find("Pod", "default", "web") is None
+    assert list(store.pods_on("node-1")) == []
+
+
+def test_a_finished_pod_goes_at_once(store: Store) -> None:
+    store.create(pod())
+    store.bind("default", "web", "node-1")
+    store.patch_status("Pod", "default", "web", {"phase": "Failed"})
+    store.delete("Pod", "default", "web")
+    assert store.find("Pod", "default", "web") is None
+
+
+def test_finalizers_keep_an_object_until_the_last_is_taken_away(store: Store) -> None:
+    raw = config_map("c")
+    raw["metadata"]["finalizers"] = ["a.io/x", "a.io/y"]
+    store.create(raw)
+    store.delete("ConfigMap", "default", "c")
+    with pytest.raises(Invalid, match="no new finalizers can be added"):
+        store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": ["a.io/z"]}})
+    store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": ["a.io/y"]}})
+    assert store.get("ConfigMap", "default", "c").deleting
+    store.merge_patch("ConfigMap", "default", "c", {"metadata": {"finalizers": None}})
+    assert store.find("ConfigMap", "default", "c") is None
+
+
+def test_a_deletion_meant_for_another_object_of_that_name_is_refused(store: Store) -> None:
+    store.create(config_map("c"))
+    with pytest.raises(Conflict, match="UID in precondition: other"):
+        store.delete("ConfigMap", "default", "c", uid="other")
+
+
+def test_nothing_new_enters_a_namespace_that_is_going(store: Store) -> None:
+    store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    store.create(pod(namespace="team"))
+    assert store.delete("Namespace", "", "team").status["phase"] == "Terminating"
+    with pytest.raises(
+        Forbidden, match="unable to create new content in namespace team because it is being terminated"
+    ):
+        store.create(pod("second", namespace="team"))
+    store.delete("Pod", "team", "web")
+    store.finalize_namespace("team")
+    assert store.find("Namespace", "", "team") is None
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_sorted_and_selected(store: Store) -> None:
+    for name, zone in (("b", "east"), ("a", "west"), ("c", "east")):
+        raw = node(name)
+        raw["metadata"]["labels"] = {"zone": zone}
+        store.create(raw)
+    assert [n.name for n in store.list("Node")] == ["a", "b", "c"]
+    assert [n.name for n in store.list("Node", label_selector=parse_selector_text("zone=east"))] == ["b", "c"]
+    assert [n.name for n in store.list("Node", field_selector=parse_field_selector("metadata.name!=b"))] == ["a", "c"]
+    assert list(store.list("Node", "default")) == []
+
+
+def test_dependents_are_found_by_their_owners_uid(store: Store) -> None:
+    raw = config_map("child")
+    raw["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "p", "uid": "u1"}]
+    store.create(raw)
+    assert [o.name for o in store.owned_by("u1")] == ["child"]
+    store.merge_patch("ConfigMap", "default", "child", {"metadata": {"ownerReferences": None}})
+    assert list(store.owned_by("u1")) == []
