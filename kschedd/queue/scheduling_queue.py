@@ -19,7 +19,7 @@ whose update moved it to backoffQ is not judged by the further events of the sam
 SchedulerPopFromBackoffQ off, and may leave the pod in two places).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -27,17 +27,14 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
-from kschedd.framework.status import Code, Status, error
 from kschedd.queue.backoff import BackoffQueue, SortKey
 from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, Place, QueuedPod
+from kschedd.queue.gating import Gating, PreEnqueue
 from kschedd.queue.hints import SKIP, Decision, FaultReport, HintTable, Registrations, Strategy
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
 from kschedd.queue.nominator import CurrentPod, Nominator
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
-
-PreEnqueue = Mapping[str, Mapping[str, Callable[[Pod], Status | None]]]
-"""scheduler name -> plugin -> its `pre_enqueue`."""
 
 Recorder = Callable[[Move], None]
 
@@ -83,7 +80,7 @@ class SchedulingQueue:
         self.scheduling_cycle = 0  # how many pods were popped
         self.closed = False
         self._sort_key = sort_key
-        self._pre_enqueue: PreEnqueue = pre_enqueue or {}
+        self._gating = Gating(pre_enqueue or {}, on_fault)
         self._hints = HintTable(hints or {}, on_fault)
         self._entries: dict[str, QueuedPod] = {}  # all but those in flight, by key
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
@@ -312,7 +309,7 @@ class SchedulingQueue:
         if settings is not None:
             self.settings = settings
         if pre_enqueue is not None:
-            self._pre_enqueue = pre_enqueue
+            self._gating.plugins = pre_enqueue
         if hints is not None:
             self._hints = HintTable(hints, self.on_fault)
             self._unschedulable.rebuild(self._hints)
@@ -425,7 +422,7 @@ class SchedulingQueue:
             self._put(entry, Place.GATED if entry.gated else Place.UNSCHEDULABLE, label, now)
             return entry.place
         if decision.strategy is Strategy.AFTER_BACKOFF and self._backoff.backing_off(entry, now):
-            if self.settings.pop_from_backoff_q and not self._passes_pre_enqueue(entry):
+            if self.settings.pop_from_backoff_q and not self._gating.passes(entry):
                 self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
             else:
                 self._put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
@@ -443,7 +440,7 @@ class SchedulingQueue:
         seen: str = "",
     ) -> Place:
         # Pods in backoffQ have passed PreEnqueue on their way in, if they can be popped from there.
-        if not (from_backoff and self.settings.pop_from_backoff_q) and not self._passes_pre_enqueue(entry):
+        if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
             if present is None or present is entry:
                 self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
@@ -487,33 +484,3 @@ class SchedulingQueue:
     def _record(self, now: int, entry: QueuedPod, source: Place, target: Place, label: str) -> None:
         if self.recorder is not None:
             self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label))
-
-    def _passes_pre_enqueue(self, entry: QueuedPod) -> bool:
-        """Ask the PreEnqueue plugins, the one that gated the pod last time first; notes who gates it now.
-
-        Whoever asks puts the entry into a place right after: its place in the index depends on the answer.
-        """
-        plugins = self._pre_enqueue.get(entry.pod.scheduler_name)
-        if plugins:
-            last = entry.gating_plugin
-            asked = list(plugins) if last not in plugins else [last, *(name for name in plugins if name != last)]
-            for name in asked:
-                status = self._ask_pre_enqueue(name, plugins[name], entry)
-                if status is not None and status.code is not Code.SUCCESS:
-                    entry.unschedulable_plugins |= {name}
-                    entry.gating_plugin = name
-                    entry.gating_status = status.by(name)
-                    return False
-        entry.gating_plugin = ""
-        entry.gating_status = None
-        return True
-
-    def _ask_pre_enqueue(
-        self, name: str, pre_enqueue: Callable[[Pod], Status | None], entry: QueuedPod
-    ) -> Status | None:
-        try:
-            return pre_enqueue(entry.pod)
-        except Exception as fault:  # a plugin's fault is contained here
-            if self.on_fault is not None:
-                self.on_fault(name, entry.key, fault)
-            return error(f'running PreEnqueue plugin "{name}": {fault!r}')
