@@ -18,7 +18,7 @@ from kschedd.api.pod_defaults import (
     stored_quantity,
     stored_resources,
 )
-from kschedd.api.shapes import check_shape, without_nulls
+from kschedd.api.shapes import check_shape, slimmed
 
 __all__ = ["default", "default_meta", "default_pod_spec", "default_shaped", "merge_label_keys", "with_hostname"]
 
@@ -27,8 +27,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 def default(raw: Raw) -> Raw:
     """The object with its defaults; with wrongly typed fields, the object as it was."""
-    if kind_of(raw).known:
-        raw = without_nulls(raw)
+    raw = slimmed(raw)
     return raw if check_shape(raw) else default_shaped(raw)
 
 

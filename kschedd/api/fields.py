@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.api.quantity import shown
 
+_LONGEST_KEY: Final = 320  # a DNS subdomain, a slash, a name
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 
@@ -60,8 +61,10 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def child(path: str, key: object) -> str:
-    """The path of a key under `path`; keys that are no plain word stand in brackets."""
+    """The path of a key under `path`; keys that are no plain word stand in brackets, long ones cut short."""
     text = str(key)
+    if len(text) > _LONGEST_KEY:
+        text = f"{text[:100]}..."
     if not path:
         return text
     return f"{path}.{text}" if _NAME.fullmatch(text) else f"{path}[{text}]"

@@ -509,6 +509,16 @@ def _mistyped(value: Any, shape: str, path: str) -> FieldError:
     return invalid(path, value, f"must be {shape}")
 
 
+def slimmed(raw: dict[str, Any]) -> dict[str, Any]:
+    """An object without nulls; of one whose kind we do not know, only the metadata is ours to touch."""
+    if kind_of(raw).known:
+        slim: dict[str, Any] = without_nulls(raw)
+        return slim
+    meta = raw.get("metadata")
+    slim_meta = without_nulls(meta)
+    return raw if slim_meta is meta else {**raw, "metadata": slim_meta}
+
+
 def without_nulls(value: Any) -> Any:
     """The same without fields and items that are null; what holds none of them is not copied."""
     if type(value) is dict:

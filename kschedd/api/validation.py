@@ -15,7 +15,7 @@ from kschedd.api.defaults import default_meta, default_pod_spec, default_shaped
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of, unknown_kind
 from kschedd.api.quantity import nanos
-from kschedd.api.shapes import check_meta_shape, check_pod_spec_shape, check_shape, without_nulls
+from kschedd.api.shapes import check_meta_shape, check_pod_spec_shape, check_shape, slimmed, without_nulls
 from kschedd.api.validation_devices import (
     validate_claim as validate_resource_claim,
 )
@@ -70,7 +70,7 @@ class Accepted:
 def accept(raw: Raw) -> Accepted:
     """The object with its defaults, and everything that is wrong with it."""
     kind = kind_of(raw)
-    slim = without_nulls(raw) if kind.known else raw
+    slim = slimmed(raw)
     warnings = () if kind.known else (unknown_kind(kind),)
     if faults := check_shape(slim):
         return Accepted(raw, tuple(faults), warnings)
@@ -80,7 +80,8 @@ def accept(raw: Raw) -> Accepted:
 
 def validate(raw: Raw) -> Faults:
     """Everything wrong with an object that has its defaults."""
-    return check_shape(raw) or _validate_shaped(raw, kind_of(raw))
+    slim = slimmed(raw)
+    return check_shape(slim) or _validate_shaped(slim, kind_of(slim))
 
 
 def accept_pod_spec(spec: object) -> tuple[Raw, Faults]:

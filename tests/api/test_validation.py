@@ -1,11 +1,16 @@
 """Objects of every kind are held to what an API server asks of them."""
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kschedd.api.defaults import default
 from kschedd.api.kinds import lookup
-from kschedd.api.validation import accept, accept_meta
+from kschedd.api.validation import accept, accept_meta, validate
 from tests.api.objects import Raw, named, pod, workload
 
 
@@ -235,3 +240,59 @@ def test_good_objects(raw: Raw) -> None:
     assert said(raw) == []
     done = accept(raw).raw
     assert said(done) == []  # and again, as stored
+
+
+def test_a_long_key_is_not_repeated_whole() -> None:
+    for text in said(with_meta(labels={"a" * 1_000_000: "b"})):
+        assert len(text) < 1000
+
+
+RICH = [
+    pod(
+        nodeSelector={"a": "b"},
+        tolerations=[{"key": "a", "operator": "Exists"}],
+        overhead={"cpu": "1"},
+        resources={"limits": {"cpu": "1"}},
+        topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+        ],
+        volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}],
+        affinity={
+            "podAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "podAffinityTerm": {"topologyKey": "z", "labelSelector": {"matchLabels": {"a": "b"}}}}
+                ]
+            }
+        },
+    ),
+    node(spec={"taints": [{"key": "a", "effect": "NoSchedule"}]}, status={"capacity": {"cpu": "4"}}),
+    workload("Deployment", strategy={"rollingUpdate": {"maxSurge": "10%"}}),
+    named("Service", spec={"ports": [{"port": 80}], "selector": {"a": "b"}}),
+    named("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "50%", "selector": {}}),
+    named("ResourceClaim", "resource.k8s.io/v1", spec={"devices": {"requests": [{"name": "r", "exactly": {}}]}}),
+]
+JUNK = st.sampled_from([None, 0, -1, 2**70, 1.5, True, "", "-", "1.5.0", [], {}, [None], {"a": None}, [[]], [{}]])
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in steps:
+        yield from places(item, (*path, step))
+
+
+@given(st.sampled_from(RICH), st.data())
+def test_junk_anywhere_is_a_fault_or_harmless_and_never_a_crash(raw: Raw, data: st.DataObject) -> None:
+    broken: Any = copy.deepcopy(raw)
+    for _ in range(data.draw(st.integers(1, 2))):
+        path = data.draw(st.sampled_from(list(places(broken))))
+        inner = broken
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = copy.deepcopy(data.draw(JUNK))
+    before = copy.deepcopy(broken)
+    done = accept(broken)
+    assert all(str(fault) for fault in done.faults)
+    assert bool(validate(default(broken))) == bool(done.faults)
+    assert broken == before
