@@ -1,8 +1,9 @@
 """The kubelets of embedded nodes: nodes get ready, pods that have a node run, end and go.
 
-A node without a Ready condition is marked Ready; one whose manifest states it stays as stated, and while it is not
-Ready nothing starts or ends on it. A pod that was asked to go is gone when its grace period is over, or earlier by
-`kschedd.io/termination-seconds`; `kschedd.io/run-seconds` ends a pod as Succeeded that long after it started.
+A node without a Ready condition is marked Ready, and every node gets its hostname label; one that states the
+condition stays as stated, and while it is not Ready nothing starts or ends on it. A pod that was asked to go is gone
+when its grace period is over, or earlier by `kschedd.io/termination-seconds`; `kschedd.io/run-seconds` ends a pod as
+Succeeded that long after it started.
 
 Owns the times at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
 """
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.nodes import Node
+from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.controllers.conditions import condition, is_true, with_condition
@@ -20,7 +21,7 @@ from kschedd.controllers.timers import Timers
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import seconds, stamp
-from kschedd.store.writes import Delete, Write, status_of
+from kschedd.store.writes import Delete, Write, patch_of, status_of
 
 RUN_SECONDS: Final = "kschedd.io/run-seconds"
 TERMINATION_SECONDS: Final = "kschedd.io/termination-seconds"
@@ -162,16 +163,25 @@ class Kubelets:
                 was_ready = event.old is not None and is_true(event.old.status, "Ready")
                 if not was_ready:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
-                status = node_status(new, stamp(now))
-                current = view.find("Node", "", new.name)
-                if status is not None and current is not None and current.uid == new.uid:
-                    if condition(current.status, "Ready") is None:
-                        writes.append(status_of(new, status))
+                writes += self._register(new, view, now)
         pods.update(dict.fromkeys(self._ends.due(now)))
         for namespace, name in pods:
             pod = view.find("Pod", namespace, name)
             if isinstance(pod, Pod) and pod.node_name:
                 writes += self._tend(pod, view, now)
+        return writes
+
+    def _register(self, seen: Node, view: View, now: float) -> list[Write]:
+        """What a kubelet states of a node that nobody has stated yet: its hostname label, and that it is ready."""
+        node = view.find("Node", "", seen.name)
+        if not isinstance(node, Node) or node.uid != seen.uid:
+            return []
+        writes: list[Write] = []
+        if HOSTNAME_LABEL not in node.labels:
+            writes.append(patch_of(node, {"metadata": {"labels": {HOSTNAME_LABEL: node.name}}}))
+        status = node_status(node, stamp(now))
+        if status is not None:
+            writes.append(status_of(node, status))
         return writes
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
@@ -193,14 +203,13 @@ class Kubelets:
                 self._ends.set(key, now + run)
             return [status_of(pod, running_status(pod, node, stamp(now)))]
         run = annotated_seconds(pod, RUN_SECONDS) if pod.phase == "Running" else None
-        if run is not None:
-            # startTime is in whole seconds; a timer of this run knows better, and rings only when it is over.
+        # startTime is in whole seconds; a timer set when the pod started knows better, so it comes first.
+        if run is not None and key not in self._ends:
             end = (seconds(pod.start_time) if pod.start_time else now) + run
             if end <= now:
                 self._ends.clear(key)
                 return [status_of(pod, succeeded_status(pod, stamp(now)))]
-            if key not in self._ends:
-                self._ends.set(key, end)
+            self._ends.set(key, end)
         return []
 
     def _end_of_deletion(self, pod: Pod) -> float:

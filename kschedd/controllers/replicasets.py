@@ -98,6 +98,7 @@ class ReplicaSets:
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._refusals: dict[Key, int] = {}
+        self._orphans: dict[str, dict[str, None]] = {}  # by namespace: pods without a controller
 
     @property
     def wake_at(self) -> float | None:
@@ -115,10 +116,14 @@ class ReplicaSets:
                     orphans.update(self._orphans_for(new, view))
             elif isinstance(new, Pod):
                 self._look_at_pod(event, new, changed, orphans)
+        changed.update(dict.fromkeys(self._later.due(now)))
         for namespace, name in orphans:
-            writes += self._adopt(namespace, name, view)
-        due = self._later.due(now)
-        changed.update(dict.fromkeys(due))
+            parent = self._parent_for(namespace, name, view)
+            if parent is not None:
+                writes.append(parent[1])
+                # It counts its pods when this one is among them.
+                changed.pop((namespace, parent[0]), None)
+                self._later.set((namespace, parent[0]), now)
         for namespace, name in changed:
             replica_set = view.find("ReplicaSet", namespace, name)
             if replica_set is None:
@@ -133,28 +138,33 @@ class ReplicaSets:
             owner = version.owner if version is not None and version.raw["metadata"].get("ownerReferences") else None
             if owner is not None and owner.kind == "ReplicaSet":
                 changed[pod.namespace, owner.name] = None
-        if event.type != DELETED and not controller_uid(pod):
-            if event.old is None or event.old.labels != pod.labels or controller_uid(event.old):
-                orphans[pod.namespace, pod.name] = None
+        space = self._orphans.setdefault(pod.namespace, {})
+        if event.type == DELETED or controller_uid(pod):
+            space.pop(pod.name, None)
+            return
+        space[pod.name] = None
+        if event.old is None or event.old.labels is not pod.labels or controller_uid(event.old):
+            orphans[pod.namespace, pod.name] = None
 
     def _orphans_for(self, replica_set: Object, view: View) -> dict[Key, None]:
         selector = selector_of(replica_set)
         if selector is None:
             return {}
-        pods = view.list("Pod", replica_set.namespace)
-        return {(p.namespace, p.name): None for p in pods if not controller_uid(p) and selector.matches(p.labels)}
+        namespace = replica_set.namespace
+        pods = (view.find("Pod", namespace, name) for name in self._orphans.get(namespace, ()))
+        return {(namespace, p.name): None for p in pods if p is not None and selector.matches(p.labels)}
 
-    def _adopt(self, namespace: str, name: str, view: View) -> list[Write]:
-        """The first ReplicaSet whose selector matches takes a pod that has no controller."""
+    def _parent_for(self, namespace: str, name: str, view: View) -> tuple[str, Write] | None:
+        """The first ReplicaSet whose selector matches a pod without a controller, and how it takes it."""
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.finished or pod.deleting or controller_uid(pod):
-            return []
+            return None
         for replica_set in view.list("ReplicaSet", namespace):
             selector = selector_of(replica_set)
             if selector is not None and selector.matches(pod.labels) and not replica_set.deleting:
                 owners = [*(pod.metadata.get("ownerReferences") or ()), controller_reference(replica_set)]
-                return [patch_of(pod, {"metadata": {"ownerReferences": owners}}, exactly=True)]
-        return []
+                return replica_set.name, patch_of(pod, {"metadata": {"ownerReferences": owners}}, exactly=True)
+        return None
 
     def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
         writes: list[Write] = []

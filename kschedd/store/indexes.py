@@ -1,20 +1,17 @@
 """Which pods each node has, and which objects each owner has: kept up with every write, in order of arrival."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kschedd.api.objects import Object
+from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 
 Key = tuple[str, str, str]  # kind, namespace, name
 PodKey = tuple[str, str]  # namespace, name
 
 
-def _owners(obj: Object | None) -> tuple[str, ...]:
-    if obj is None:
-        return ()
-    meta = obj.raw.get("metadata")
-    references = meta.get("ownerReferences") if meta else None
-    return tuple(ref.get("uid") or "" for ref in references) if references else ()
+def _references(obj: Object | None) -> Sequence[Raw]:
+    meta = obj.raw.get("metadata") if obj is not None else None
+    return (meta.get("ownerReferences") or ()) if meta else ()
 
 
 class Indexes:
@@ -30,22 +27,21 @@ class Indexes:
 
     def move(self, old: Object | None, new: Object | None) -> None:
         """An object became another version of itself; None where it was not there before, or is gone."""
-        if isinstance(new, Pod) or isinstance(old, Pod):
+        obj = new if new is not None else old
+        if isinstance(obj, Pod):
             was = old.node_name if isinstance(old, Pod) else ""
             now = new.node_name if isinstance(new, Pod) else ""
             if was != now:
-                pod = new if new is not None else old
-                assert pod is not None
-                key = (pod.namespace, pod.name)
+                key = (obj.namespace, obj.name)
                 if was:
                     self._leave_node(was, key)
                 if now:
                     self._on_node.setdefault(now, {})[key] = None
-        before, after = _owners(old), _owners(new)
-        if before != after:
-            obj = new if new is not None else old
-            assert obj is not None
-            self._move_owners((obj.kind, obj.namespace, obj.name), before, after)
+        before, after = _references(old), _references(new)
+        if before is not after:
+            assert obj is not None, "there is nothing to move"
+            uids = [tuple(reference.get("uid") or "" for reference in references) for references in (before, after)]
+            self._move_owners((obj.kind, obj.namespace, obj.name), *uids)
 
     def _leave_node(self, node_name: str, key: PodKey) -> None:
         pods = self._on_node[node_name]

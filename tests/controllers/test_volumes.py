@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
+from kschedd.controllers.controller import Controller
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.settle import Settling
@@ -19,7 +20,7 @@ class Cluster:
     def __init__(self) -> None:
         self.now = 1_000.0
         self.store = Store(now=lambda: self.now)
-        controllers = [VolumeController(), Provisioner(delay_s=5.0), EphemeralVolumes()]
+        controllers: list[Controller] = [VolumeController(), Provisioner(delay_s=5.0), EphemeralVolumes()]
         self.settling = Settling(self.store, controllers)
 
     def create(self, *raws: dict[str, Any]) -> None:

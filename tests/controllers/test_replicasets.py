@@ -1,0 +1,166 @@
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.replicasets import ReplicaSets, deletion_order
+from kschedd.controllers.settle import Settling
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, node, pod, workload
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.store = Store(now=self.clock, seed=2)
+        self.settling = Settling(self.store, [ReplicaSets(), Kubelets()])
+        self.store.create(node())
+
+    def pods(self) -> list[Pod]:
+        return [p for p in self.store.list("Pod") if isinstance(p, Pod)]
+
+    def bind_all(self) -> None:
+        for waiting in self.pods():
+            if not waiting.node_name:
+                self.store.bind(waiting.namespace, waiting.name, "node-1")
+        self.settling.settle()
+
+    @property
+    def replica_set(self) -> Object:
+        return self.store.get("ReplicaSet", "default", "web")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def made(cluster: Cluster, **spec: Any) -> None:
+    cluster.store.create(workload("ReplicaSet", **spec))
+    cluster.settling.settle()
+
+
+def test_a_replica_set_makes_its_pods(cluster: Cluster) -> None:
+    made(cluster, replicas=3)
+    pods = cluster.pods()
+    assert len(pods) == 3
+    assert all(p.name.startswith("web-") and p.owner and p.owner.uid == cluster.replica_set.uid for p in pods)
+    assert all(p.labels == {"app": "web"} for p in pods)
+    status = cluster.replica_set.status
+    assert (status["replicas"], status["readyReplicas"], status["observedGeneration"]) == (3, 0, 1)
+    cluster.bind_all()
+    assert cluster.replica_set.status["availableReplicas"] == 3
+
+
+def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
+    made(cluster)
+    cluster.bind_all()
+    lost = cluster.pods()[0]
+    cluster.store.patch_status("Pod", "default", lost.name, {"phase": "Failed"})
+    cluster.settling.settle()
+    assert len([p for p in cluster.pods() if not p.finished]) == 3
+
+
+def test_scaling_down_deletes_the_surplus(cluster: Cluster) -> None:
+    made(cluster, replicas=4)
+    cluster.bind_all()
+    cluster.store.merge_patch("ReplicaSet", "default", "web", {"spec": {"replicas": 1}})
+    cluster.settling.settle()
+    cluster.clock.now += 30
+    cluster.settling.settle()
+    assert len(cluster.pods()) == 1
+    assert cluster.replica_set.status["replicas"] == 1
+
+
+def test_more_pods_than_one_burst_are_made_all_the_same(cluster: Cluster) -> None:
+    made(cluster, replicas=1200)
+    assert len(cluster.pods()) == 1200
+
+
+def test_pods_count_as_available_after_min_ready_seconds(cluster: Cluster) -> None:
+    made(cluster, minReadySeconds=20)
+    cluster.bind_all()
+    assert cluster.replica_set.status["readyReplicas"] == 3
+    assert cluster.replica_set.status["availableReplicas"] == 0
+    assert cluster.settling.wake_at == cluster.clock.now + 20
+    cluster.clock.now += 20
+    cluster.settling.settle()
+    assert cluster.replica_set.status["availableReplicas"] == 3
+
+
+def test_orphans_are_adopted_and_strangers_let_go(cluster: Cluster) -> None:
+    cluster.store.create(pod("orphan"))
+    made(cluster, replicas=2)
+    assert len(cluster.pods()) == 2
+    orphan = cluster.store.get("Pod", "default", "orphan")
+    assert orphan.owner is not None
+    cluster.store.merge_patch("Pod", "default", "orphan", {"metadata": {"labels": {"app": "other"}}})
+    cluster.settling.settle()
+    assert cluster.store.get("Pod", "default", "orphan").owner is None
+    assert len(cluster.pods()) == 3
+
+
+def test_pods_that_are_refused_are_tried_again_later(cluster: Cluster) -> None:
+    raw = workload("ReplicaSet", replicas=2)
+    raw["spec"]["template"]["spec"]["priorityClassName"] = "later"
+    cluster.store.create(raw)
+    cluster.settling.settle()
+    (failure,) = cluster.replica_set.status["conditions"]
+    assert (failure["type"], failure["reason"]) == ("ReplicaFailure", "FailedCreate")
+    assert failure["message"].endswith("no PriorityClass with name later was found")
+    assert cluster.settling.wake_at == cluster.clock.now + 1
+    cluster.clock.now += 1
+    cluster.settling.settle()
+    assert cluster.settling.wake_at == cluster.clock.now + 2
+    cluster.store.create(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "later"}, "value": 5}
+    )
+    cluster.clock.now += 2
+    cluster.settling.settle()
+    assert [p.priority for p in cluster.pods()] == [5, 5]
+    assert cluster.replica_set.status["conditions"] == []
+
+
+def test_a_replica_set_being_deleted_makes_nothing(cluster: Cluster) -> None:
+    raw = workload("ReplicaSet")
+    raw["metadata"]["finalizers"] = ["example.com/hold"]
+    cluster.store.create(raw)
+    cluster.store.delete("ReplicaSet", "default", "web")
+    cluster.settling.settle()
+    assert cluster.pods() == []
+
+
+def candidate(
+    name: str, node_name: str = "n", phase: str = "Running", ready_s: float | None = 1000, **more: Any
+) -> Pod:
+    raw = pod(name, **({"nodeName": node_name} if node_name else {}))
+    raw["metadata"] |= {"uid": name, "creationTimestamp": "2020-01-01T00:00:00Z", "annotations": more.get("notes", {})}
+    conditions = []
+    if ready_s is not None:
+        since = "2020-01-01T00:16:40Z" if ready_s == 1000 else "2020-01-01T00:33:00Z"
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+    restarts = [{"restartCount": more.get("restarts", 0)}]
+    return Pod.from_raw({**raw, "status": {"phase": phase, "conditions": conditions, "containerStatuses": restarts}})
+
+
+COST = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(candidate("z", node_name=""), candidate("a", phase="Pending"), id="unassigned"),
+        pytest.param(candidate("z", phase="Pending"), candidate("a"), id="pending"),
+        pytest.param(candidate("z", ready_s=None), candidate("a"), id="not-ready"),
+        pytest.param(candidate("z", notes=COST), candidate("a", node_name="crowded"), id="cheap-to-delete"),
+        pytest.param(candidate("z", node_name="crowded"), candidate("a"), id="more-of-them-on-its-node"),
+        pytest.param(candidate("z", ready_s=20), candidate("a"), id="ready-for-a-shorter-time"),
+        pytest.param(candidate("z", restarts=3), candidate("a"), id="more-restarts"),
+        pytest.param(candidate("a"), candidate("z"), id="else-by-uid"),
+    ],
+)
+def test_who_is_deleted_first(first: Pod, second: Pod) -> None:
+    now = 1_577_838_800.0  # 2020-01-01T00:33:20Z
+    assert deletion_order([second, first], {"crowded": 4, "n": 1}, now) == [first, second]
