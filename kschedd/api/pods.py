@@ -285,4 +285,18 @@ class Pod(Object):
         spec = dict(raw["spec"])
         spec["nodeName"] = node_name
         raw["spec"] = spec
-        return attrs.evolve(self, raw=raw, node_name=node_name)
+        return Pod(
+            self.kind,
+            self.name,
+            self.namespace,
+            self.uid,
+            self.resource_version,
+            self.labels,
+            raw,
+            self.shape,
+            node_name,
+            self.nominated_node_name,
+            self.phase,
+            self.start_time,
+            self.deletion_timestamp,
+        )

@@ -40,23 +40,20 @@ class NodeResourcesBalancedAllocation:
         return SKIP if best_effort else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        fractions: list[Floats] = []
-        present: list[npt.NDArray[np.bool_]] = []
-        for _, requested, capacity in scoring_resources(
-            pod.pod_spec.requests, table, rows, self.resources, nonzero=False
-        ).columns:
-            counts = capacity > 0
-            fractions.append(np.where(counts, np.minimum(requested / np.maximum(capacity, 1), 1.0), 0.0))
-            present.append(counts)
-        if len(fractions) == 2 and present[0].all() and present[1].all():
-            deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        columns = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False).columns
+        if len(columns) == 2 and columns[0][2].all() and columns[1][2].all():
+            (_, used, capacity), (_, used_too, capacity_too) = columns
+            one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
+            deviation = np.abs((one - other) / 2)
         else:
-            deviation = _deviation(fractions, present, len(rows))
+            deviation = _deviation(columns, len(rows))
         return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
 
 
-def _deviation(fractions: list[Floats], present: list[npt.NDArray[np.bool_]], rows: int) -> Floats:
+def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     """Population standard deviation over the resources each row has; half the difference where there are two."""
+    present = [capacity > 0 for _, _, capacity in columns]
+    fractions = [np.minimum(used / np.maximum(capacity, 1), 1.0) for _, used, capacity in columns]
     count = np.zeros(rows, dtype=np.int64)
     total = np.zeros(rows)
     for fraction, counts in zip(fractions, present, strict=True):

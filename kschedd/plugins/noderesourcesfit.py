@@ -147,37 +147,33 @@ class NodeResourcesFit:
         return QUEUE if any(grew) else QUEUE_SKIP
 
 
-def _weighted(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> tuple[Ints, Ints]:
-    """Sum of weighted scores and sum of weights, resource by resource, of those that count on a row."""
+def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:
+    """The weighted mean of the resources' scores, truncated; a resource that a node has none of does not count there."""
     total = np.zeros(fractions.rows, dtype=np.int64)
-    weight_sum = np.zeros(fractions.rows, dtype=np.int64)
+    weight_sum: Any = 0
     for place, requested, capacity in fractions.columns:
-        counts = capacity > 0
-        total += np.where(counts, score(requested, np.maximum(capacity, 1)) * weights[place], 0)
-        weight_sum += counts * weights[place]
-    return total, weight_sum
+        if capacity.all():
+            total += score(requested, capacity) * weights[place]
+            weight_sum += weights[place]
+        else:
+            counts = capacity > 0
+            total += np.where(counts, score(requested, np.maximum(capacity, 1)) * weights[place], 0)
+            weight_sum = weight_sum + counts * weights[place]
+    return total // (np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1))
 
 
 def least_allocated(weights: list[int]) -> Scorer:
     def free_share(requested: Ints, capacity: Ints) -> Ints:
         return np.maximum(capacity - requested, 0) * MAX_NODE_SCORE // capacity
 
-    def score(fractions: Fractions) -> Ints:
-        total, weight_sum = _weighted(fractions, weights, free_share)
-        return total // np.maximum(weight_sum, 1)
-
-    return score
+    return lambda fractions: _average(fractions, weights, free_share)
 
 
 def most_allocated(weights: list[int]) -> Scorer:
     def used_share(requested: Ints, capacity: Ints) -> Ints:
         return np.minimum(requested, capacity) * MAX_NODE_SCORE // capacity
 
-    def score(fractions: Fractions) -> Ints:
-        total, weight_sum = _weighted(fractions, weights, used_share)
-        return total // np.maximum(weight_sum, 1)
-
-    return score
+    return lambda fractions: _average(fractions, weights, used_share)
 
 
 def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...]) -> Scorer:

@@ -23,7 +23,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
-from kschedd.scheduling.remembered import Memory, judge_local
+from kschedd.scheduling.remembered import Layer, Memory, Remembered
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
 
 Nominated = Mapping[str, Sequence[Pod]]  # node name -> pods nominated to it
@@ -62,19 +62,35 @@ class Filters:
     profile: RunningProfile
     cluster: Cluster
     memory: Memory | None
+    local: Layer = attrs.field(init=False)
+    others: tuple[FilterPlugin, ...] = attrs.field(init=False)
+    _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
 
-    def search(self, state: CycleState, pod: Pod, order: Rows, start: int, wanted: int, nominated: Nominated) -> Search:
+    def __attrs_post_init__(self) -> None:
+        self.local = Layer(self.profile, None)
+        self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.sort is not Sort.LOCAL)
+
+    def search(
+        self,
+        state: CycleState,
+        pod: Pod,
+        order: Rows,
+        start: int,
+        wanted: int,
+        nominated: Nominated,
+        remembered: Remembered | None,
+    ) -> Search:
         """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
         total = len(order)
         batches: list[tuple[Rows, Places, Ints]] = []
         spoken: dict[int, Status] = {}
         feasible: list[Rows] = []
         lacking, visited = wanted, 0
-        size = wanted + (wanted >> 4) + 1
+        size = int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
-            failed, codes, said = yield from self._judge(state, pod, rows, nominated)
+            failed, codes, said = yield from self._judge(state, pod, rows, nominated, remembered)
             fitting = np.flatnonzero(failed == PASSED)
             if len(fitting) >= lacking:
                 seen = int(fitting[lacking - 1]) + 1
@@ -86,6 +102,8 @@ class Filters:
             if said:
                 spoken.update(said)
             size = max(size, 2 * len(rows))
+        if wanted > 1 and lacking <= 0:
+            self._per_feasible += 0.25 * (visited / wanted - self._per_feasible)
         if len(batches) == 1:
             rows, failed, codes = batches[0]
             found = feasible[0]
@@ -103,11 +121,10 @@ class Filters:
         return Found(found, visited, verdicts, broken)
 
     def _judge(
-        self, state: CycleState, pod: Pod, rows: Rows, nominated: Nominated
+        self, state: CycleState, pod: Pod, rows: Rows, nominated: Nominated, remembered: Remembered | None
     ) -> Generator[Shards, list[Any], tuple[Places, Ints, dict[int, Status]]]:
-        remembered = None if self.memory is None else self.memory.of(pod, state)
         if remembered is None:
-            failed, codes = judge_local(self.profile.filters, state, pod, self.cluster.table, rows)
+            failed, codes = self.local.judge(state, pod, self.cluster.table, rows)
         else:
             assert self.memory is not None
             failed, codes = self.memory.judge(remembered, state, pod, rows)
@@ -121,8 +138,8 @@ class Filters:
     ) -> Generator[Shards, list[Any], dict[int, Status]]:
         """Let the other filters judge the rows that no earlier filter rejected."""
         spoken: dict[int, Status] = {}
-        for filter_ in self.profile.filters:
-            if filter_.sort is Sort.LOCAL or filter_.name in state.skip_filter:
+        for filter_ in self.others:
+            if filter_.name in state.skip_filter:
                 continue
             open_ = failed > filter_.place
             if filter_.sort is Sort.COLUMNS:
@@ -153,7 +170,7 @@ class Filters:
     def judge_copy(self, state: CycleState, pod: Pod, table: NodeTable) -> list[Status | None]:
         """The verdict on every row of a what-if copy, in words."""
         rows = np.arange(table.capacity, dtype=np.int64)
-        failed, codes = judge_local(self.profile.filters, state, pod, table, rows)
+        failed, codes = self.local.judge(state, pod, table, rows)
         spoken = drive(self._judge_others(state, pod, table, rows, failed, codes))
         verdicts = Verdicts(table, self.profile.filters, state, pod, rows, failed, codes, spoken)
         return [verdicts.status(place) for place in range(len(rows))]
@@ -161,7 +178,7 @@ class Filters:
     def passes_copy(self, state: CycleState, pod: Pod, table: NodeTable) -> bool:
         """Whether the one row of a what-if copy passes."""
         rows = _FIRST_ROW
-        failed, codes = judge_local(self.profile.filters, state, pod, table, rows)
+        failed, codes = self.local.judge(state, pod, table, rows)
         if failed[0] != PASSED:
             return False
         drive(self._judge_others(state, pod, table, rows, failed, codes))

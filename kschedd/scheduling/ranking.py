@@ -21,7 +21,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.feasible import Shards
 from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
-from kschedd.scheduling.remembered import Memory, score_local
+from kschedd.scheduling.remembered import Layer, Memory, Remembered
 
 _SHARD = 64
 
@@ -47,6 +47,10 @@ class Ranking:
     profile: RunningProfile
     cluster: Cluster
     memory: Memory | None
+    local: Layer = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.local = Layer(self.profile, None)
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
         skipped = set()
@@ -64,16 +68,15 @@ class Ranking:
         state.skip_score = skipped
         return None
 
-    def totals(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints | Status]:
+    def totals(
+        self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
+    ) -> Generator[Shards, list[Any], Ints | Status]:
         """The total of each row, or the status of the plugin that failed."""
-        remembered = None if self.memory is None else self.memory.of(pod, state)
         if remembered is None:
-            total, raw = score_local(self.profile.scores, state, pod, self.cluster.table, rows)
+            total, raw = self.local.score(state, pod, self.cluster.table, rows)
         else:
             assert self.memory is not None
-            self.memory.score(remembered, state, pod, rows)
-            total = remembered.base[rows]
-            raw = {name: column[rows] for name, column in remembered.raw.items() if name not in state.skip_score}
+            total, raw = self.memory.score(remembered, state, pod, rows)
         for score in self.profile.scores:
             if score.name in state.skip_score:
                 continue

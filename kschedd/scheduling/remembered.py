@@ -1,65 +1,134 @@
 """Evaluations remembered by shape of pod: verdicts and scores of the `local` plugins, row by row.
 
 Pods of one shape get the same verdict from a local plugin as long as the row it looks at stays as it is. So each shape has
-columns of its own with the place of the first local filter that failed, its code, and each local plugin's raw score, and
-`known` says which rows still hold. Before use the rows that changed meanwhile are struck out (the table keeps logs), and
-only rows that are asked about and not known are evaluated.
+columns of its own with the place of the first local filter that failed, its code, and the local plugins' scores, and says
+which rows still hold. Before use the rows that changed meanwhile are struck out (the table keeps logs), and only rows
+that are asked about and not known are evaluated.
+
+There are two layers, because pods come and go all the time and nodes hardly ever change: plugins that read the Node object
+only are asked again when that changed, and only plugins that read the pods of a node when a pod came or went.
 
 Invariant: what is remembered equals what the plugins would say now (a property test holds the two equal after any changes).
-A shape is remembered from its second appearance on, and the ones not seen for longest are dropped beyond a memory limit.
+A shape is remembered from its second attempt on, and the ones not seen for longest are dropped beyond a memory limit.
 """
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from typing import Any
 
 import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _MEMORY = 192 << 20  # bytes of columns all shapes together may take
-_FEWEST = 8
+_BYTES_A_ROW = 64
+_FEWEST = 8  # shapes, however large the cluster
+_MOST_SEEN = 4096
 
 
-def judge_local(
-    filters: tuple[FilterPlugin, ...], state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> tuple[Places, Ints]:
-    """The place of the first local filter that rejects each row (PASSED: none does), and its code."""
-    failed = np.full(len(rows), PASSED, dtype=np.int16)
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for filter_ in filters:
-        if filter_.sort is not Sort.LOCAL or filter_.name in state.skip_filter:
-            continue
-        said = filter_.plugin.filter_rows(state, pod, table, rows)
-        if said is None:
-            continue
-        fresh = (said != 0) & (failed == PASSED)
-        if fresh.any():
-            failed[fresh] = filter_.place
-            codes[fresh] = said[fresh]
-    return failed, codes
+class Layer:
+    """The local filters and scores of one layer, in the profile's order."""
+
+    def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
+        """`of_pods` True: plugins that read the pods of a node; False: those that do not; None: both."""
+
+        def belongs(plugin: FilterPlugin | ScorePlugin) -> bool:
+            return plugin.sort is Sort.LOCAL and (of_pods is None or ("pods" in plugin.plugin.reads) is of_pods)
+
+        self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
+        self.scores = tuple(score for score in profile.scores if belongs(score))
+
+    def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Places, Ints]:
+        """The place of the first filter that rejects each row (PASSED: none does), and its code."""
+        failed = np.full(len(rows), PASSED, dtype=np.int16)
+        codes = np.zeros(len(rows), dtype=np.int64)
+        skipped = state.skip_filter
+        for filter_ in self.filters:
+            if filter_.name in skipped:
+                continue
+            said = filter_.plugin.filter_rows(state, pod, table, rows)
+            if said is None:
+                continue
+            rejected = said != 0
+            if rejected.any():
+                rejected &= failed == PASSED
+                failed[rejected] = filter_.place
+                codes[rejected] = said[rejected]
+        return failed, codes
+
+    def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
+        """Weighted sum of the scores that are final as they come, and the raw scores of those still to normalise."""
+        base = np.zeros(len(rows), dtype=np.int64)
+        raw = {}
+        for score in self.scores:
+            if score.name in state.skip_score:
+                continue
+            values = score.plugin.score_rows(state, pod, table, rows)
+            if score.normalizes:
+                raw[score.name] = values
+            else:
+                base += values if score.weight == 1 else values * score.weight
+        return base, raw
 
 
-@attrs.define(eq=False)
 class Remembered:
-    """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; the rest are apart."""
+    """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; the others' are in `raw`."""
 
-    known: Bools
-    failed: Places
-    codes: Ints
-    base: Ints
-    scored: Bools
-    raw: dict[str, Ints]
-    node_position: int
-    pod_position: int
-    epochs: tuple[Hashable, ...]
-    skip_filter: frozenset[str]
-    skip_score: frozenset[str] | None = None  # None until it was first scored
+    def __init__(self, table: NodeTable, epochs: tuple[Hashable, ...], skip_filter: frozenset[str]) -> None:
+        size = table.capacity
+        self.size = size
+        self.epochs = epochs
+        self.skip_filter = skip_filter
+        self.skip_score: frozenset[str] | None = None  # None until it was first scored
+        self.node_position = table.node_changes.position
+        self.pod_position = table.pod_changes.position
+        self.known = np.zeros(size, dtype=np.bool_)  # verdicts hold
+        self.failed = np.zeros(size, dtype=np.int16)
+        self.codes = np.zeros(size, dtype=np.int64)
+        self.scored = np.zeros(size, dtype=np.bool_)  # scores hold
+        self.base = np.zeros(size, dtype=np.int64)
+        self.raw: dict[str, Ints] = {}
+        # The layer of the Node objects by itself.
+        self.node_known = np.zeros(size, dtype=np.bool_)
+        self.node_failed = np.zeros(size, dtype=np.int16)
+        self.node_codes = np.zeros(size, dtype=np.int64)
+        self.node_scored = np.zeros(size, dtype=np.bool_)
+        self.node_base = np.zeros(size, dtype=np.int64)
+
+    def strike_out(self, table: NodeTable) -> None:
+        """What changed since the last time is no longer known."""
+        changes = table.node_changes
+        if self.node_position != changes.position:
+            rows = changes.since(self.node_position)
+            self.node_position = changes.position
+            chosen = slice(None) if rows is None else rows
+            for column in (self.known, self.scored, self.node_known, self.node_scored):
+                column[chosen] = False
+        changes = table.pod_changes
+        if self.pod_position != changes.position:
+            rows = changes.since(self.pod_position)
+            self.pod_position = changes.position
+            if rows is None:
+                self.known[:] = False
+                self.scored[:] = False
+            elif len(rows) < 8:
+                for row in rows:
+                    self.known[row] = False
+                    self.scored[row] = False
+            else:
+                self.known[rows] = False
+                self.scored[rows] = False
+
+    def forget_scores(self, skip_score: frozenset[str]) -> None:
+        self.skip_score = skip_score
+        self.scored[:] = False
+        self.node_scored[:] = False
 
 
 @attrs.define(eq=False)
@@ -68,130 +137,99 @@ class Memory:
 
     profile: RunningProfile
     cluster: Cluster
-    _shapes: OrderedDict[int, Remembered] = attrs.field(factory=OrderedDict)
-    _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict)
-    _with_epochs: tuple[object, ...] = ()
+    of_nodes: Layer = attrs.field(init=False)
+    of_pods: Layer = attrs.field(init=False)
+    _with_epochs: tuple[Any, ...] = attrs.field(init=False)
+    _shapes: OrderedDict[int, Remembered] = attrs.field(factory=OrderedDict, init=False)
+    _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.of_nodes = Layer(self.profile, False)
+        self.of_pods = Layer(self.profile, True)
         local = [p.plugin for p in (*self.profile.filters, *self.profile.scores) if p.sort is Sort.LOCAL]
         self._with_epochs = tuple({id(plugin): plugin for plugin in local if hasattr(plugin, "epoch")}.values())
 
     def of(self, pod: Pod, state: CycleState) -> Remembered | None:
-        """The pod's shape as remembered, with all that changed struck out; None if it is not to be remembered (yet)."""
+        """The pod's shape as remembered, with all that changed struck out; None if it is not remembered (yet).
+
+        To be called once an attempt, after PreFilter.
+        """
         number = pod.shape.number
         found = self._shapes.get(number)
-        if found is None:
-            if number not in self._seen:
-                self._seen[number] = None
-                if len(self._seen) > 4096:
-                    self._seen.popitem(last=False)
-                return None
-            found = self._remember(number, state)
-        else:
-            self._shapes.move_to_end(number)
+        if found is None and number not in self._seen:
+            self._seen[number] = None
+            if len(self._seen) > _MOST_SEEN:
+                self._seen.popitem(last=False)
+            return None
         table = self.cluster.table
-        epochs = self._epochs()
-        if len(found.known) != table.capacity or found.epochs != epochs or found.skip_filter != state.skip_filter:
-            found = self._remember(number, state)
-        self._strike_out(found, table)
+        epochs = tuple([plugin.epoch(self.cluster) for plugin in self._with_epochs])
+        if (
+            found is None
+            or found.size != table.capacity
+            or found.epochs != epochs
+            or found.skip_filter != state.skip_filter
+        ):
+            found = self._shapes[number] = Remembered(table, epochs, frozenset(state.skip_filter))
+            most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
+            while len(self._shapes) > most:
+                self._shapes.popitem(last=False)
+        else:
+            found.strike_out(table)
+        self._shapes.move_to_end(number)
         return found
 
-    def forget_all(self) -> None:
-        """The profile's plugins changed."""
-        self._shapes.clear()
-
-    def _epochs(self) -> tuple[Hashable, ...]:
-        return tuple(plugin.epoch(self.cluster) for plugin in self._with_epochs)  # type: ignore[attr-defined]
-
-    def _remember(self, number: int, state: CycleState) -> Remembered:
-        table = self.cluster.table
-        size = table.capacity
-        fresh = Remembered(
-            np.zeros(size, dtype=np.bool_),
-            np.zeros(size, dtype=np.int16),
-            np.zeros(size, dtype=np.int64),
-            np.zeros(size, dtype=np.int64),
-            np.zeros(size, dtype=np.bool_),
-            {},
-            table.node_changes.position,
-            table.pod_changes.position,
-            self._epochs(),
-            frozenset(state.skip_filter),
-        )
-        self._shapes[number] = fresh
-        most = max(_FEWEST, _MEMORY // (size * 40))
-        while len(self._shapes) > most:
-            self._shapes.popitem(last=False)
-        return fresh
-
-    def _strike_out(self, found: Remembered, table: NodeTable) -> None:
-        of_nodes = table.node_changes
-        if found.node_position != of_nodes.position:
-            rows = of_nodes.since(found.node_position)
-            found.node_position = of_nodes.position
-            self._forget_rows(found, rows)
-        of_pods = table.pod_changes
-        if found.pod_position != of_pods.position:
-            rows = of_pods.since(found.pod_position)
-            found.pod_position = of_pods.position
-            if self.profile.reads_pods:
-                self._forget_rows(found, rows)
-
-    @staticmethod
-    def _forget_rows(found: Remembered, rows: list[int] | None) -> None:
-        if rows is None:
-            found.known[:] = False
-            found.scored[:] = False
-        elif len(rows) < 8:
-            for row in rows:
-                found.known[row] = False
-                found.scored[row] = False
-        else:
-            found.known[rows] = False
-            found.scored[rows] = False
-
     def judge(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> tuple[Places, Ints]:
-        """As `judge_local`, but rows already known are looked up."""
+        """As `Layer.judge` of both layers together, but rows already known are looked up."""
         known = found.known[rows]
         if not known.all():
-            fresh = rows[~known]
-            failed, codes = judge_local(self.profile.filters, state, pod, self.cluster.table, fresh)
-            found.failed[fresh] = failed
-            found.codes[fresh] = codes
-            found.known[fresh] = True
+            self._judge_fresh(found, state, pod, rows[~known])
         return found.failed[rows], found.codes[rows]
 
-    def score(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> None:
-        """Bring `base` and `raw` up to date on these rows."""
+    def _judge_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
+        table = self.cluster.table
+        node_known = found.node_known[fresh]
+        if not node_known.all():
+            stale = fresh[~node_known]
+            found.node_failed[stale], found.node_codes[stale] = self.of_nodes.judge(state, pod, table, stale)
+            found.node_known[stale] = True
+        failed, codes = self.of_pods.judge(state, pod, table, fresh)
+        node_failed = found.node_failed[fresh]
+        earlier = node_failed < failed
+        if earlier.any():
+            failed[earlier] = node_failed[earlier]
+            codes[earlier] = found.node_codes[fresh[earlier]]
+        found.failed[fresh] = failed
+        found.codes[fresh] = codes
+        found.known[fresh] = True
+
+    def score(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
+        """As `Layer.score` of both layers together, but rows already known are looked up."""
         if found.skip_score != state.skip_score:
-            found.skip_score = frozenset(state.skip_score)
-            found.scored[:] = False
+            found.forget_scores(frozenset(state.skip_score))
         scored = found.scored[rows]
-        if scored.all():
-            return
-        fresh = rows[~scored]
-        base, raw = score_local(self.profile.scores, state, pod, self.cluster.table, fresh)
-        found.base[fresh] = base
+        if not scored.all():
+            self._score_fresh(found, state, pod, rows[~scored])
+        raw = {name: column[rows] for name, column in found.raw.items() if name not in state.skip_score}
+        return found.base[rows], raw
+
+    def _score_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
+        table = self.cluster.table
+        node_scored = found.node_scored[fresh]
+        if not node_scored.all():
+            stale = fresh[~node_scored]
+            base, raw = self.of_nodes.score(state, pod, table, stale)
+            found.node_base[stale] = base
+            self._keep_raw(found, stale, raw)
+            found.node_scored[stale] = True
+        base, raw = self.of_pods.score(state, pod, table, fresh)
+        found.base[fresh] = base + found.node_base[fresh]
+        self._keep_raw(found, fresh, raw)
+        found.scored[fresh] = True
+
+    @staticmethod
+    def _keep_raw(found: Remembered, rows: Rows, raw: dict[str, Ints]) -> None:
         for name, values in raw.items():
             column = found.raw.get(name)
             if column is None:
-                column = found.raw[name] = np.zeros(len(found.known), dtype=np.int64)
-            column[fresh] = values
-        found.scored[fresh] = True
-
-
-def score_local(
-    scores: tuple[ScorePlugin, ...], state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> tuple[Ints, dict[str, Ints]]:
-    """Weighted sum of the local scores that are final as they come, and the raw scores of those still to normalise."""
-    base = np.zeros(len(rows), dtype=np.int64)
-    raw = {}
-    for score in scores:
-        if score.sort is not Sort.LOCAL or score.name in state.skip_score:
-            continue
-        values = score.plugin.score_rows(state, pod, table, rows)
-        if score.normalizes:
-            raw[score.name] = values
-        else:
-            base += values if score.weight == 1 else values * score.weight
-    return base, raw
+                column = found.raw[name] = np.zeros(found.size, dtype=np.int64)
+            column[rows] = values

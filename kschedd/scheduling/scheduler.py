@@ -25,18 +25,18 @@ from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.feasible import Filters, Found, Nominated, Shards, nodes_to_find
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
-from kschedd.scheduling.remembered import Memory
+from kschedd.scheduling.remembered import Memory, Remembered
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
 
-Choose = Callable[[Sequence[str]], int]
-"""Picks one of several best nodes: their names in visiting order in, the place of the chosen one out."""
+Choose = Callable[[Rows, Sequence[str]], int]
+"""Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
 
 NO_NODES = "no nodes available to schedule pods"
 
 
-def by_name(names: Sequence[str]) -> int:
+def by_name(rows: Rows, names: Sequence[str]) -> int:
     """The alphabetically first of the best nodes."""
-    return min(range(len(names)), key=names.__getitem__)
+    return min(rows.tolist(), key=names.__getitem__)
 
 
 @attrs.define(eq=False)
@@ -45,8 +45,8 @@ class AtRandom:
 
     random: Random
 
-    def __call__(self, names: Sequence[str]) -> int:
-        return self.random.randrange(len(names))
+    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
+        return int(rows[self.random.randrange(len(rows))])
 
 
 @attrs.frozen(eq=False)
@@ -94,15 +94,16 @@ class Scheduler:
     choose: Choose
     start: "StartNode"
     remember: bool = True
+    memory: Memory | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     _pre_filters: list[Any] = attrs.field(init=False)
     _post_filters: list[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        memory = Memory(self.profile, self.cluster) if self.remember else None
-        self.filters = Filters(self.profile, self.cluster, memory)
-        self.ranking = Ranking(self.profile, self.cluster, memory)
+        self.memory = Memory(self.profile, self.cluster) if self.remember else None
+        self.filters = Filters(self.profile, self.cluster, self.memory)
+        self.ranking = Ranking(self.profile, self.cluster, self.memory)
         self._pre_filters = self.profile.at("pre_filter")
         self._post_filters = self.profile.at("post_filter")
 
@@ -124,7 +125,8 @@ class Scheduler:
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
             return (yield from self._post_filter(state, pod, diagnosis, self._nobody(state, pod, status), nominated))
-        found = yield from self._find(state, pod, narrowing, narrowed_by, nominated, every_node)
+        remembered = None if self.memory is None else self.memory.of(pod, state)
+        found = yield from self._find(state, pod, narrowing, narrowed_by, nominated, every_node, remembered)
         diagnosis.verdicts = found.verdicts
         if found.error is not None:
             diagnosis.add_verdicts()
@@ -132,7 +134,7 @@ class Scheduler:
         if not len(found.rows):
             diagnosis.add_verdicts()
             return (yield from self._post_filter(state, pod, diagnosis, found.verdicts, nominated))
-        return (yield from self._select(state, pod, found, diagnosis))
+        return (yield from self._select(state, pod, found, diagnosis, remembered))
 
     # -- prefilter --------------------------------------------------------------------------------------------
 
@@ -181,13 +183,14 @@ class Scheduler:
         narrowed_by: set[str],
         nominated: Nominated,
         every_node: bool,
+        remembered: Remembered | None,
     ) -> Generator[Shards, list[Any], Found]:
         table = self.cluster.table
         extra = 0
         wished = pod.nominated_node_name
         if wished and wished in table.row_of and not every_node:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            found = yield from self.filters.search(state, pod, row, 0, 1, nominated)
+            found = yield from self.filters.search(state, pod, row, 0, 1, nominated, remembered)
             if len(found.rows):
                 return found
             extra = 1
@@ -197,7 +200,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self.filters.search(state, pod, order, start, wanted, nominated)
+        found = yield from self.filters.search(state, pod, order, start, wanted, nominated, remembered)
         if narrowing is not None:
             found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
         if not every_node:
@@ -214,7 +217,7 @@ class Scheduler:
     # -- score ------------------------------------------------------------------------------------------------
 
     def _select(
-        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis
+        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, remembered: Remembered | None
     ) -> Generator[Shards, list[Any], Placed | Failed]:
         rows = found.rows
         names = self.cluster.table.names
@@ -224,12 +227,12 @@ class Scheduler:
         if failure is not None:
             diagnosis.add_verdicts()
             return Failed(pod, failure, diagnosis, state)
-        totals = yield from self.ranking.totals(state, pod, rows)
+        totals = yield from self.ranking.totals(state, pod, rows, remembered)
         if isinstance(totals, Status):
             diagnosis.add_verdicts()
             return Failed(pod, totals, diagnosis, state)
-        best = rows[totals == totals.max()].tolist()
-        chosen = best[0] if len(best) == 1 else best[self.choose([names[row] for row in best])]
+        best = rows[totals == totals.max()]
+        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
         return Placed(pod, names[chosen], state, rows, found.visited, totals, len(best), found.verdicts)
 
     # -- postfilter -------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""Mode `algo`: the decision alone, no API, no queue, no events.
+
+Nodes and init pods are loaded into the scheduler's cache. Then pods are offered one after the other in a single loop: choose
+the node, copy the pod, set its node, assume it. Loading is not counted, the first pod's evaluation is.
+
+In PreemptionBasic an iteration is the failing attempt, the preemption, the removal of its victims, and the second attempt with
+the nominated node; in Unschedulable it is one complete failing attempt.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.bench.workloads import Workload
+from kschedd.config.model import Config
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import Failed, Placed
+
+
+@attrs.frozen
+class Timed:
+    """Latency of every iteration (seconds), the loop's wall time, and how the pods fared."""
+
+    latencies_s: list[float]
+    elapsed_s: float
+    scheduled: int
+    failed: int
+
+
+def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
+    """Put the workload's cluster into the machine's cache, an object at a time."""
+    for series in (workload.namespaces, workload.nodes, workload.init_pods):
+        for raw in series:
+            machine.cluster.put(parse(raw))
+            yield
+
+
+def run(
+    workload: Workload, config: Config, seed: int, *, progress: Callable[[str, int, int], None] | None = None
+) -> Timed:
+    """`progress(what, done, total)` is called now and then."""
+    machine = SchedulingMachine(config, seed=seed)
+    total = len(workload.namespaces) + len(workload.nodes) + len(workload.init_pods)
+    for done, _ in enumerate(load(machine, workload)):
+        if progress is not None and done % 10_000 == 0:
+            progress("loading", done, total)
+    pods = [Pod.from_raw(raw) for raw in workload.pods]
+    iteration = _preempt if workload.name == "PreemptionBasic" else _place
+    latencies = []
+    scheduled = 0
+    clock = time.perf_counter
+    start = before = clock()
+    for done, pod in enumerate(pods):
+        scheduled += iteration(machine, pod)
+        after = clock()
+        latencies.append(after - before)
+        before = after
+        if progress is not None and done % 1000 == 0:
+            progress("measuring", done, len(pods))
+    return Timed(latencies, before - start, scheduled, len(pods) - scheduled)
+
+
+def _place(machine: SchedulingMachine, pod: Pod) -> bool:
+    result: Placed | Failed = drive(machine.begin(pod, {}))
+    if isinstance(result, Failed):
+        _ = result.message
+        return False
+    machine.cluster.assume(pod, result.node_name)
+    return True
+
+
+def _preempt(machine: SchedulingMachine, pod: Pod) -> bool:
+    result: Placed | Failed = drive(machine.begin(pod, {}))
+    if isinstance(result, Failed):
+        if not result.nominated_node:
+            return False
+        assert result.post_filter is not None
+        for victim in result.post_filter.victims:
+            machine.cluster.remove_pod(victim)
+        pod = attrs.evolve(pod, nominated_node_name=result.nominated_node)
+        result = drive(machine.begin(pod, {result.nominated_node: (pod,)}))
+        if isinstance(result, Failed):
+            return False
+    machine.cluster.assume(pod, result.node_name)
+    return True
