@@ -1,0 +1,174 @@
+"""What a compiled CEL expression does when it runs: lookups, calls, loops, and the cost they count.
+
+Owned by nobody: a `Run` lives for one evaluation of one expression on one device. The functions here are the pieces
+that `cel_program` puts together.
+
+Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
+CELSelectorExpressionMaxCost of api/resource/v1.
+Errors: CelFailure; TooExpensive past the limit.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from kschedd.devices.cel_library import Overload
+from kschedd.devices.cel_values import QUANTITY, CelFailure, DeviceMaps, Optional, key_in, kind
+
+MOST_COST: Final = 1_000_000
+
+DEVICE_FIELDS: Final = {
+    "driver": "string",
+    "attributes": "map(string, map(string, dyn))",
+    "capacity": f"map(string, map(string, {QUANTITY}))",
+}
+
+
+@attrs.frozen(eq=False)
+class DeviceInput:
+    """What an expression sees of a device: domain -> name -> value for attributes and capacities."""
+
+    driver: str
+    attributes: DeviceMaps
+    capacity: DeviceMaps
+
+
+class Run:
+    """One evaluation: its input, the variables macros made, the cost so far."""
+
+    __slots__ = ("cost", "device", "names")
+
+    def __init__(self, device: DeviceInput) -> None:
+        self.device = device
+        self.names: dict[str, Any] = {}
+        self.cost = 0
+
+    def spend(self, cost: int) -> None:
+        self.cost += cost
+        if self.cost > MOST_COST:
+            raise TooExpensive
+
+
+class TooExpensive(Exception):
+    """Ends a run from any depth; no operator may absorb it."""
+
+
+Code = Callable[[Run], Any]
+
+
+def constant(value: Any) -> Code:
+    return lambda run: value
+
+
+def member(table: Any, key: Any) -> Any:
+    if isinstance(table, dict):
+        if (isinstance(key, str) and key in table) or key_in(table, key):
+            return table[key]
+        if isinstance(table, DeviceMaps):
+            return {}
+        raise CelFailure(f"no such key: {key}")
+    if isinstance(table, list):
+        if type(key) is not int:
+            raise CelFailure(f"unsupported index type '{kind(key)}' in list")
+        if not 0 <= key < len(table):
+            raise CelFailure(f"index out of bounds: {key}")
+        return table[key]
+    raise CelFailure("no such overload")
+
+
+def member_if_there(table: Any, key: Any) -> Optional:
+    if isinstance(table, DeviceMaps) or (isinstance(table, dict) and key_in(table, key)):
+        return Optional((member(table, key),))
+    if isinstance(table, dict):
+        return Optional()
+    if isinstance(table, list) and type(key) is int:
+        return Optional((table[key],)) if 0 <= key < len(table) else Optional()
+    if isinstance(table, DeviceInput) and key in DEVICE_FIELDS:
+        return Optional((getattr(table, key),))
+    raise CelFailure("no such overload")
+
+
+def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
+    """Run the one overload that takes what the arguments turn out to be."""
+
+    def call(run: Run) -> Any:
+        values = [code(run) for code in codes]
+        kinds = tuple(map(kind, values))
+        for overload in overloads:
+            if overload.takes(kinds):
+                run.spend(1 if overload.cost is None else max(1, overload.cost(*values)))
+                return overload.run(*values)
+        raise CelFailure(f"no such overload: {name.lstrip('.')}({', '.join(kinds)})")
+
+    return call
+
+
+_UNSET: Final = object()
+
+
+def with_name(run: Run, name: str, value: Any, body: Code) -> Any:
+    before = run.names.get(name, _UNSET)
+    run.names[name] = value
+    try:
+        return body(run)
+    finally:
+        if before is _UNSET:
+            del run.names[name]
+        else:
+            run.names[name] = before
+
+
+def items(table: Any) -> list[Any]:
+    if isinstance(table, list):
+        return table
+    if isinstance(table, dict):
+        return list(table)
+    shown = {"int": "Int", "string": "String", "bool": "Bool", "double": "Double", "uint": "Uint"}
+    of_kind = kind(table)
+    raise CelFailure(f"got 'types.{shown.get(of_kind, of_kind)}', expected iterable type")
+
+
+def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
+    def decide(run: Run) -> bool:
+        failure: CelFailure | None = None
+        for item in items(operand(run)):
+            run.spend(4)
+            try:
+                value = with_name(run, name, item, body)
+            except CelFailure as fault:
+                failure = failure or fault
+                continue
+            if value is deciding:
+                return bool(deciding)
+            if type(value) is not bool:
+                failure = failure or CelFailure("no such overload")
+        if failure is not None:
+            raise failure
+        return not deciding
+
+    return decide
+
+
+def exactly_one(operand: Code, name: str, body: Code) -> Code:
+    def decide(run: Run) -> bool:
+        found = 0
+        for item in items(operand(run)):
+            run.spend(4)
+            found += with_name(run, name, item, body) is True
+        return found == 1
+
+    return decide
+
+
+def collected(operand: Code, name: str, wanted: Code | None, transform: Code | None) -> Code:
+    def collect(run: Run) -> list[Any]:
+        found = []
+        for item in items(operand(run)):
+            run.spend(12)
+            if wanted is not None and with_name(run, name, item, wanted) is not True:
+                continue
+            found.append(item if transform is None else with_name(run, name, item, transform))
+        return found
+
+    return collect

@@ -1,0 +1,379 @@
+"""CEL's grammar: the text of an expression becomes a tree.
+
+The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
+Operators are calls with CEL's own names for them (`_==_`, `_&&_`), so whoever reads the tree knows only calls. Macros
+(`has`, `all`, `exists`, ...) look like calls here; `cel_program` gives them their meaning. Both nesting and height are
+bounded, so that the walks over the tree never run out of stack.
+
+Source: cel-spec doc/langdef.md (Syntax); messages and positions as cel-go's parser gives them.
+Errors: CelSyntaxError, with line, column and the line itself.
+"""
+
+import re
+from typing import Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+DEEPEST_NESTING: Final = 100
+HIGHEST_TREE: Final = 250
+
+_SPACE: Final = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)*")
+_NUMBER: Final = re.compile(
+    r"0[xX](?P<hex>[0-9a-fA-F]+)(?P<hexu>[uU]?)"
+    r"|(?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<int>[0-9]+)(?P<intu>[uU]?)"
+)
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_QUOTE: Final = re.compile(r"""([rRbB]{0,2})(\"{3}|'{3}|"|')""")
+_MARK: Final = re.compile(r"==|!=|<=|>=|&&|\|\||[-+*/%!<>?:.,()\[\]{}]")
+_SIMPLE_ESCAPES: Final = {
+    "a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, "?": 63, '"': 34, "'": 39, "`": 96
+}  # fmt: skip
+_RESERVED: Final = frozenset(
+    "as break const continue else for function if import let loop package namespace return var void while in".split()
+)
+_BINARY: Final = {
+    "||": 1, "&&": 2,
+    "<": 3, "<=": 3, ">": 3, ">=": 3, "==": 3, "!=": 3, "in": 3,
+    "+": 4, "-": 4,
+    "*": 5, "/": 5, "%": 5,
+}  # fmt: skip
+
+
+@attrs.frozen
+class Node:
+    at: int  # offset in the text
+
+
+@attrs.frozen
+class Literal(Node):
+    value: object  # bool, int, Uint, float, str, bytes or None
+
+
+@attrs.frozen
+class Ident(Node):
+    name: str
+
+
+@attrs.frozen
+class Select(Node):
+    operand: Node
+    field: str
+    optional: bool = False
+
+
+@attrs.frozen
+class Call(Node):
+    """A function, macro or operator; with `target` it was called as `target.name(...)`."""
+
+    name: str
+    args: tuple[Node, ...]
+    target: Node | None = None
+
+
+@attrs.frozen
+class ListLiteral(Node):
+    items: tuple[Node, ...]
+
+
+@attrs.frozen
+class MapLiteral(Node):
+    entries: tuple[tuple[Node, Node], ...]
+
+
+class Uint(int):
+    """CEL's unsigned integer, a type of its own beside int."""
+
+
+@attrs.define(eq=False)
+class CelSyntaxError(KscheddError):
+    """The expression is none."""
+
+    text: str
+    at: int
+    why: str
+
+    def __str__(self) -> str:
+        return located(self.text, self.at, self.why)
+
+
+def located(text: str, at: int, why: str) -> str:
+    """`why` with its place in the text, as cel-go prints an issue."""
+    line = text.count("\n", 0, at) + 1
+    start = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    column = at - start
+    shown = text[start : len(text) if end < 0 else end]
+    return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {shown}\n | {'.' * column}^"
+
+
+def parse(text: str) -> Node:
+    return _Parser(text, _tokens(text)).whole()
+
+
+@attrs.frozen
+class _Token:
+    kind: str  # "mark", "word", "literal" or "end"
+    text: str
+    at: int
+    value: object = None
+
+
+def _tokens(text: str) -> list[_Token]:
+    found = []
+    at = _SPACE.match(text).end()  # type: ignore[union-attr]
+    while at < len(text):
+        if (quote := _QUOTE.match(text, at)) is not None:
+            value, end = _quoted(text, at, quote)
+            found.append(_Token("literal", text[at:end], at, value))
+        elif (word := _WORD.match(text, at)) is not None:
+            end = word.end()
+            found.append(_word(word[0], at))
+        elif (number := _NUMBER.match(text, at)) is not None:
+            end = number.end()
+            found.append(_Token("literal", number[0], at, _number(text, at, number)))
+        elif (mark := _MARK.match(text, at)) is not None:
+            end = mark.end()
+            found.append(_Token("mark", mark[0], at))
+        else:
+            raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{text[at]}'")
+        at = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+    found.append(_Token("end", "<EOF>", len(text)))
+    return found
+
+
+def _word(word: str, at: int) -> _Token:
+    if word in ("true", "false"):
+        return _Token("literal", word, at, word == "true")
+    if word == "null":
+        return _Token("literal", word, at, None)
+    return _Token("mark" if word == "in" else "word", word, at)
+
+
+def _number(text: str, at: int, match: re.Match[str]) -> object:
+    if match["float"] is not None:
+        return float(match["float"])
+    digits, unsigned = (match["hex"], match["hexu"]) if match["hex"] is not None else (match["int"], match["intu"])
+    value = int(digits, 16 if match["hex"] is not None else 10) if len(digits) <= 64 else 1 << 64
+    if unsigned:
+        if value >= 1 << 64:
+            raise CelSyntaxError(text, at, "invalid uint literal")
+        return Uint(value)
+    if value > 1 << 63:  # 2**63 itself may stand behind a minus
+        raise CelSyntaxError(text, at, "invalid int literal")
+    return value
+
+
+def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, int]:
+    """The string or bytes literal that begins at `at`, and where it ends."""
+    prefix, quote = opening[1].lower(), opening[2]
+    if prefix in ("rr", "bb"):
+        raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{opening[0]}'")
+    raw, is_bytes = "r" in prefix, "b" in prefix
+    pieces: list[str] = []
+    octets = bytearray()
+    place = opening.end()
+    while True:
+        if place >= len(text) or (len(quote) == 1 and text[place] in "\r\n"):
+            raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{text[at:place]}'")
+        if text.startswith(quote, place):
+            return (bytes(octets) if is_bytes else "".join(pieces)), place + len(quote)
+        char = text[place]
+        place += 1
+        if char == "\\" and not raw:
+            code, is_octet, place = _escape(text, place)
+            if is_bytes and is_octet:
+                octets.append(code)
+                continue
+            char = chr(code)
+        if is_bytes:
+            octets += char.encode(errors="surrogatepass")
+        else:
+            pieces.append(char)
+
+
+def _escape(text: str, at: int) -> tuple[int, bool, int]:
+    """Of the escape behind the backslash at `at` - 1: its code, whether bytes take it as an octet, where it ends."""
+    kind = text[at : at + 1]
+    if kind in _SIMPLE_ESCAPES:
+        return _SIMPLE_ESCAPES[kind], False, at + 1
+    length, base = {"x": (2, 16), "X": (2, 16), "u": (4, 16), "U": (8, 16)}.get(kind, (3, 8))
+    start = at + 1 if base == 16 else at
+    digits = text[start : start + length]
+    try:
+        code = int(digits, base) if len(digits) == length and digits.isalnum() else -1
+    except ValueError:
+        code = -1
+    if code < 0 or code > 0x10FFFF or (base == 8 and code > 0o377):
+        raise CelSyntaxError(text, at - 1, "Syntax error: invalid escape sequence")
+    return code, base == 8 or kind in "xX", start + length
+
+
+@attrs.define(eq=False)
+class _Parser:
+    text: str
+    tokens: list[_Token]
+    place: int = 0
+    nesting: int = 0
+    heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of the tree under it
+    alive: list[Node] = attrs.field(factory=list)  # keeps the ids above theirs
+
+    def whole(self) -> Node:
+        tree = self.expression()
+        if self.now.kind != "end":
+            raise self.unexpected("extraneous input")
+        return tree
+
+    @property
+    def now(self) -> _Token:
+        return self.tokens[self.place]
+
+    def unexpected(self, what: str = "mismatched input") -> CelSyntaxError:
+        token = self.now
+        return CelSyntaxError(self.text, token.at, f"Syntax error: {what} '{token.text}'")
+
+    def take(self, mark: str) -> bool:
+        token = self.now
+        if token.kind == "mark" and token.text == mark:
+            self.place += 1
+            return True
+        return False
+
+    def expect(self, mark: str) -> None:
+        if not self.take(mark):
+            raise self.unexpected()
+
+    def made(self, node: Node, *under: Node) -> Node:
+        height = 1 + max((self.heights[id(child)] for child in under), default=0)
+        if height > HIGHEST_TREE:
+            raise CelSyntaxError(self.text, node.at, f"expression recursion limit exceeded: {HIGHEST_TREE}")
+        self.heights[id(node)] = height
+        self.alive.append(node)
+        return node
+
+    def expression(self) -> Node:
+        self.nesting += 1
+        if self.nesting > DEEPEST_NESTING:
+            raise CelSyntaxError(self.text, self.now.at, f"expression recursion limit exceeded: {DEEPEST_NESTING}")
+        condition = self.binary(1)
+        at = self.now.at
+        if self.take("?"):
+            then = self.binary(1)
+            self.expect(":")
+            otherwise = self.expression()
+            condition = self.made(Call(at, "_?_:_", (condition, then, otherwise)), condition, then, otherwise)
+        self.nesting -= 1
+        return condition
+
+    def binary(self, least: int) -> Node:
+        left = self.unary()
+        while True:
+            token = self.now
+            binds = _BINARY.get(token.text, 0) if token.kind == "mark" else 0
+            if binds < least or binds == 0:
+                return left
+            self.place += 1
+            right = self.binary(binds + 1)
+            name = f"_{token.text}_" if token.text != "in" else "@in"
+            if binds <= 2 and isinstance(left, Call) and left.name == name:
+                # A long chain of && or || stays one node, however long it is.
+                left = self.made(Call(left.at, name, (*left.args, right)), *left.args, right)
+            else:
+                left = self.made(Call(token.at, name, (left, right)), left, right)
+
+    def unary(self) -> Node:
+        token = self.now
+        for mark, name in (("!", "!_"), ("-", "-_")):
+            times = 0
+            while self.take(mark):
+                times += 1
+            if not times:
+                continue
+            if mark == "-" and times == 1 and (number := self.negative()) is not None:
+                return self.postfix(number)
+            operand = self.postfix(self.primary())
+            return self.made(Call(token.at, name, (operand,)), operand) if times % 2 else operand
+        return self.postfix(self.primary())
+
+    def negative(self) -> Node | None:
+        token = self.now
+        if token.kind == "literal" and type(token.value) in (int, float):
+            self.place += 1
+            return self.made(Literal(token.at, -token.value))  # type: ignore[operator]
+        return None
+
+    def postfix(self, node: Node) -> Node:
+        while True:
+            at = self.now.at
+            if self.take("."):
+                optional = self.take("?")
+                field = self.now
+                if field.kind != "word":
+                    raise self.unexpected()
+                self.place += 1
+                bracket = self.now.at
+                if not optional and self.take("("):
+                    args = self.arguments(")")
+                    node = self.made(Call(bracket, field.text, args, node), node, *args)
+                else:
+                    node = self.made(Select(at, node, field.text, optional), node)
+            elif self.take("["):
+                optional = self.take("?")
+                index = self.expression()
+                self.expect("]")
+                node = self.made(Call(at, "_[?_]" if optional else "_[_]", (node, index)), node, index)
+            else:
+                return node
+
+    def primary(self) -> Node:
+        token = self.now
+        if token.kind == "literal":
+            self.place += 1
+            if type(token.value) is int and token.value == 1 << 63:
+                raise CelSyntaxError(self.text, token.at, "invalid int literal")
+            return self.made(Literal(token.at, token.value))
+        if self.take("("):
+            inner = self.expression()
+            self.expect(")")
+            return inner
+        if self.take("["):
+            items = self.arguments("]")
+            return self.made(ListLiteral(token.at, items), *items)
+        if self.take("{"):
+            return self.map_literal(token.at)
+        self.take(".")  # a leading dot names the root namespace, and there is no other one here
+        word = self.now
+        if word.kind != "word":
+            raise self.unexpected()
+        if word.text in _RESERVED:
+            raise CelSyntaxError(self.text, word.at, f"reserved identifier: {word.text}")
+        self.place += 1
+        at = self.now.at
+        if self.take("("):
+            args = self.arguments(")")
+            return self.made(Call(at, word.text, args), *args)
+        return self.made(Ident(word.at, word.text))
+
+    def arguments(self, closing: str) -> tuple[Node, ...]:
+        found: list[Node] = []
+        while not self.take(closing):
+            if found:
+                self.expect(",")
+                if closing != ")" and self.take(closing):
+                    break
+            found.append(self.expression())
+        return tuple(found)
+
+    def map_literal(self, at: int) -> Node:
+        entries: list[tuple[Node, Node]] = []
+        while not self.take("}"):
+            if entries:
+                self.expect(",")
+                if self.take("}"):
+                    break
+            key = self.expression()
+            self.expect(":")
+            entries.append((key, self.expression()))
+        return self.made(MapLiteral(at, tuple(entries)), *(node for entry in entries for node in entry))
