@@ -1,42 +1,362 @@
-"""DynamicResources: the devices a pod's ResourceClaims ask for are found, reserved and written into the claims.
+"""DynamicResources: the devices a pod's ResourceClaims ask for are found, kept for it, and written into the claims.
 
-Source: Kubernetes v1.34, plugins/dynamicresources/dynamicresources.go.
+A claim that is allocated already restricts the pod to the nodes its allocation names. For claims that are not, each
+node is asked for devices (`kschedd.devices`), one node's answer is kept (Reserve) and written before the pod is bound
+(PreBind). From Reserve until the watch shows the allocation, the claim's devices count as used and other pods wait for
+the claim. A pod that fits nowhere may give back an allocation of its own that ties it to the wrong nodes (PostFilter).
+
+Pods without claims pass through; nothing of the device room is looked at for them.
+
+Source: Kubernetes v1.34, plugins/dynamicresources/dynamicresources.go, dra_manager.go.
+Not here: what is switched off by default in 1.34 (device taints, partitionable devices, consumable capacity, binding
+conditions, extended resources). Upstream picks the claim to give back at random; here it is the first.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Literal, Self
 
 import attrs
 
+from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.api.requirements import SelectorError
+from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.cache.cluster import Cluster
+from kschedd.config.args import DynamicResourcesArgs
+from kschedd.devices.allocator import AllocationError, Allocator, Features, NodeFailure, Solution
+from kschedd.devices.claims import (
+    FINALIZER,
+    Claim,
+    ClaimError,
+    InUse,
+    allocation,
+    consumer,
+    devices_of,
+    is_reserved_for,
+    pod_claims,
+    read_claim,
+    reserved_for,
+)
+from kschedd.devices.inventory import DeviceId, Inventory
+from kschedd.devices.results import allocations
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
-from kschedd.framework.status import SKIP, Status, error, unschedulable
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kschedd.framework.writes import MergePatch, Plan, Write
+
+# What stands for a second of upstream's filter timeout: the search counts steps, so that two runs end alike.
+STEPS_PER_SECOND: Final = 5_000
 
 
-@attrs.frozen
-class _NoClaims:
-    """What PreFilter leaves for a pod without claims."""
+@attrs.define(eq=False)
+class _Attempt:
+    """One pod's way through a cycle. Shared by all what-if runs: nothing they change matters to it."""
+
+    claims: tuple[Object, ...] = ()
+    reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
+    allocator: Allocator | None = None
+    open_claims: tuple[int, ...] = ()  # places of the claims the allocator works on
+    outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
+    solutions: dict[str, Solution] = attrs.field(factory=dict)  # by node
+    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot reach
+    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim's place -> the allocation kept for it
 
 
-_NONE = _NoClaims()
+_WITHOUT_CLAIMS: Final = _Attempt()
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class DynamicResources:
     name: ClassVar = "DynamicResources"
 
+    _handle: Handle
+    _enabled: bool
+    _features: Features
+    _most_steps: int
+    _in_use: InUse = attrs.field(factory=InUse)
+    _inventory: Inventory = attrs.field(factory=Inventory)
+    _inventory_version: int = -1
+    _in_flight: dict[str, tuple[str, Raw]] = attrs.field(factory=dict)  # claim's uid -> (key, allocation) not seen yet
+    _reserving: dict[str, dict[str, Raw]] = attrs.field(factory=dict)  # claim's uid -> pod's uid -> entry not seen yet
+
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls()
+        timeout = (
+            args.filter_timeout_s if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs().filter_timeout_s
+        )
+        gates = handle.feature_gates
+        limited = gates.get("DRASchedulerFilterTimeout", True) and timeout > 0
+        return cls(
+            handle,
+            gates.get("DynamicResourceAllocation", True),
+            Features(gates.get("DRAAdminAccess", True), gates.get("DRAPrioritizedList", True)),
+            max(1, int(timeout * STEPS_PER_SECOND)) if limited else 0,
+        )
+
+    # -- before a node is looked at ---------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
+            return None
+        try:
+            pod_claims(pod, self._handle.cluster.of_kind("ResourceClaim"))
+        except ClaimError as missing:
+            return unresolvable(str(missing))
+        return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        state.data[self.name] = _NONE
-        return SKIP
+        state.data[self.name] = _WITHOUT_CLAIMS
+        if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
+            return SKIP
+        try:
+            claims = pod_claims(pod, cluster.of_kind("ResourceClaim"))
+        except ClaimError as missing:
+            return unresolvable(str(missing))
+        if not claims:
+            return SKIP
+        self._forget_what_was_seen(cluster)
+        reachable: list[NodeSelector | None] = []
+        open_claims: dict[int, Claim] = {}
+        for place, claim in enumerate(claims):
+            allocated = allocation(claim)
+            selector = None
+            if allocated is None:
+                open_claims[place] = read_claim(claim)
+                refusal = self._cannot_allocate(open_claims[place], cluster)
+                if refusal is not None:
+                    return refusal
+            elif allocated.get("nodeSelector") is not None:
+                selector = parse_node_selector(allocated["nodeSelector"])
+                if selector.problems:
+                    return error(str(SelectorError(selector.problems)))
+            reachable.append(selector)
+        allocator = self._allocator(tuple(open_claims.values()), cluster) if open_claims else None
+        state.data[self.name] = _Attempt(tuple(claims), tuple(reachable), allocator, tuple(open_claims))
+        return None
+
+    def _cannot_allocate(self, claim: Claim, cluster: Cluster) -> Status | None:
+        """Why no node need be asked for devices for this claim, if so."""
+        if claim.obj.uid in self._in_flight:
+            return unresolvable(f"resource claim {claim} is in the process of being allocated")
+        for request in claim.requests:
+            if not request.wishes:
+                return unresolvable(f"resource claim {claim}, request {request.name}: unknown request type")
+            if request.prioritised and not self._features.prioritized_list:
+                return unresolvable(
+                    f"resource claim {claim}, request {request.name}: "
+                    "has subrequests, but the DRAPrioritizedList feature is disabled"
+                )
+            for wish in request.wishes:
+                if not wish.device_class:
+                    return error(f"request {request.full_name(wish)}: unsupported request type")
+                if cluster.get("DeviceClass", wish.device_class) is None:
+                    return unresolvable(
+                        f"request {request.full_name(wish)}: device class {wish.device_class} does not exist"
+                    )
+        return None
+
+    def _allocator(self, claims: tuple[Claim, ...], cluster: Cluster) -> Allocator:
+        version = cluster.objects_version.get("ResourceSlice", 0)
+        if version != self._inventory_version:
+            self._inventory = self._inventory.updated(cluster.of_kind("ResourceSlice").values())
+            self._inventory_version = version
+        known = self._in_use.devices(cluster.of_kind("ResourceClaim"), cluster.objects_version.get("ResourceClaim", 0))
+        return Allocator(
+            claims,
+            known | self._devices_in_flight() if self._in_flight else known,
+            lambda name: cluster.get("DeviceClass", name),
+            self._inventory,
+            self._features,
+            self._most_steps,
+        )
+
+    def _devices_in_flight(self) -> frozenset[DeviceId]:
+        return frozenset(device for _, kept in self._in_flight.values() for device in devices_of(kept))
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        attempt: _Attempt = state.data[self.name]
+        if not attempt.claims:
+            return None
+        name = node.name
+        if name not in attempt.outcomes:
+            attempt.outcomes[name] = self._judge(attempt, node)
+        return attempt.outcomes[name]
+
+    def _judge(self, attempt: _Attempt, node: NodeInfo) -> Status | None:
+        unreachable = [
+            place
+            for place, selector in enumerate(attempt.reachable)
+            if selector is not None and not selector.matches(node.labels, node.name)
+        ]
+        solution = None
+        if attempt.allocator is not None:
+            try:
+                solution = attempt.allocator.allocate(node.node)
+            except AllocationError as fault:
+                return error(str(fault))
+            except NodeFailure as fault:
+                return unresolvable(str(fault))
+            if solution is None:
+                return unresolvable("cannot allocate all claims")
+        if unreachable:
+            attempt.unavailable.update(unreachable)
+            return unresolvable("resourceclaim not available on the node")
+        if solution is not None:
+            attempt.solutions[node.name] = solution
+        return None
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, verdicts: Any) -> PostFilterResult:
-        if self.name not in state.data and self.name not in state.skip_filter:
-            # Another plugin's PreFilter ended the cycle before ours ran; upstream then misses its state.
+        if not self._enabled:
+            return PostFilterResult(unschedulable("plugin disabled"))
+        attempt: _Attempt | None = state.data.get(self.name)
+        if attempt is None:
+            # Another plugin's PreFilter ended the cycle before ours ran: upstream misses its state then.
             return PostFilterResult(error("not found"))
-        return PostFilterResult(unschedulable("no new claims to deallocate"))
+        if not attempt.claims:
+            return PostFilterResult(unschedulable("no new claims to deallocate"))
+        for place in sorted(attempt.unavailable):
+            claim = attempt.claims[place]
+            if all(entry.get("uid") == pod.uid for entry in reserved_for(claim)) and len(reserved_for(claim)) <= 1:
+                gone = {"allocation": None, "reservedFor": None, "devices": None}
+                return PostFilterResult(
+                    unschedulable("deallocation of ResourceClaim completed"), writes=(_status(claim, gone),)
+                )
+        return PostFilterResult(unschedulable("still not schedulable"))
+
+    # -- the chosen node --------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        if not attempt.open_claims:
+            return None
+        solution = attempt.solutions.get(node_name)
+        if solution is None or attempt.allocator is None:
+            return error("claim allocation not found for node")
+        try:
+            made = allocations(solution, attempt.allocator.claims, attempt.allocator.classes)
+        except AllocationError as fault:
+            return error(str(fault))
+        for place, kept in zip(attempt.open_claims, made, strict=True):
+            attempt.reserved[place] = kept
+            self._in_flight[attempt.claims[place].uid] = (attempt.claims[place].key, kept)
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
+        """Give the devices back; what PreBind wrote already is to be taken back by the writes it returns."""
+        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        writes: list[Write] = []
+        for place, claim in enumerate(attempt.claims):
+            if place in attempt.reserved:
+                self._in_flight.pop(claim.uid, None)
+            entries = self._reserving.get(claim.uid, {})
+            entries.pop(pod.uid, None)
+            current = self._handle.cluster.get("ResourceClaim", claim.key)
+            if current is not None and current.uid == claim.uid and is_reserved_for(current, pod):
+                left = [entry for entry in reserved_for(current) if entry.get("uid") != pod.uid]
+                writes.append(_status(current, {"reservedFor": left or None}))
+        attempt.reserved.clear()
+        return Plan(tuple(writes)) if writes else None
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        return None if attempt.claims else SKIP
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan | Status | None:
+        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        writes: list[Write] = []
+        for place, claim in enumerate(attempt.claims):
+            if is_reserved_for(claim, pod):
+                continue
+            current = self._handle.cluster.get("ResourceClaim", claim.key)
+            if current is None or current.uid != claim.uid or current.deleting:
+                return error(f"claim {claim.key} got deleted in the meantime")
+            kept = attempt.reserved.get(place)
+            fields: dict[str, Any] = {"reservedFor": self._reserve_for(current, pod)}
+            if kept is not None:
+                if allocation(current) is not None:
+                    return error(f"claim {claim.key} got allocated elsewhere in the meantime")
+                finalizers: Sequence[str] = current.metadata.get("finalizers") or ()
+                if FINALIZER not in finalizers:
+                    writes.append(_patch(current, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
+                fields["allocation"] = kept
+            writes.append(_status(current, fields))
+        return Plan(tuple(writes)) if writes else None
+
+    def _reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
+        """`status.reservedFor` with this pod, and with those whose entry is on its way."""
+        entries = self._reserving.setdefault(claim.uid, {})
+        for entry in reserved_for(claim):
+            entries.pop(entry.get("uid") or "", None)
+        entries[pod.uid] = consumer(pod)
+        return [*reserved_for(claim), *entries.values()]
+
+    def _forget_what_was_seen(self, cluster: Cluster) -> None:
+        """Allocations and reservations that the watch has shown by now, or whose claim is gone, need no keeping."""
+        for uid, (key, _) in list(self._in_flight.items()):
+            claim = cluster.get("ResourceClaim", key)
+            if claim is None or claim.uid != uid or allocation(claim) is not None:
+                del self._in_flight[uid]
+        if len(self._reserving) > 64:
+            claims = {claim.uid: claim for claim in cluster.of_kind("ResourceClaim").values()}
+            for uid in list(self._reserving):
+                seen = {entry.get("uid") for entry in reserved_for(claims[uid])} if uid in claims else None
+                if seen is None or not self._reserving[uid].keys() - seen:
+                    del self._reserving[uid]
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        if not self._enabled:
+            return []
+        changed = ActionType.ADD | ActionType.UPDATE
+        of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        return [
+            on(EventResource.NODE, of_nodes),
+            on(EventResource.RESOURCE_CLAIM, changed, self._after_claim),
+            on(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._after_pod),
+            on(EventResource.DEVICE_CLASS, changed),
+            on(EventResource.RESOURCE_SLICE, changed),
+        ]
+
+    def _after_claim(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+        try:
+            used = pod_claims(pod, self._handle.cluster.of_kind("ResourceClaim"))
+        except ClaimError:
+            return QUEUE_SKIP  # the pod has to wait for more than this
+        if old is not None and allocation(old) is not None and allocation(new) is None:
+            return QUEUE  # devices became free
+        if all(claim.uid != new.uid for claim in used):
+            return QUEUE_SKIP
+        return QUEUE if old is None or old.status != new.status else QUEUE_SKIP
+
+    def _after_pod(self, pod: Pod, old: Any, new: Pod) -> QueueingHint:
+        if new.uid != pod.uid:
+            return QUEUE_SKIP
+        try:
+            pod_claims(new, self._handle.cluster.of_kind("ResourceClaim"))
+        except ClaimError:
+            return QUEUE_SKIP
+        return QUEUE
+
+
+def _patch(claim: Object, patch: dict[str, Any], subresource: Literal["", "status"] = "") -> MergePatch:
+    """A patch of this very claim: its uid is a precondition."""
+    metadata = {**(patch.get("metadata") or {}), "uid": claim.uid}
+    return MergePatch("ResourceClaim", claim.namespace, claim.name, {**patch, "metadata": metadata}, subresource)
+
+
+def _status(claim: Object, fields: dict[str, Any]) -> MergePatch:
+    return _patch(claim, {"status": fields}, "status")

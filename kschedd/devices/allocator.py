@@ -1,0 +1,362 @@
+"""Find devices on one node for claims that have none: the first solution in upstream's order of search.
+
+Claim after claim, request after request, device after device, each time the first candidate that is free, selected
+and within the constraints, and back to the next one when the rest cannot be done. Alternatives of a prioritised list
+are tried in their order. It finds what an exhaustive search would find first, but no dead end is walked twice: whether
+the rest can be done depends only on which devices are taken so far and what the constraints have seen, so failed states
+are remembered. The work is counted and ends at `most_steps`, which stands for upstream's timeout (time would make two
+runs differ).
+
+Source: Kubernetes v1.34, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
+Errors: AllocationError ends the scheduling attempt; NodeFailure concerns this node only.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.devices.claims import MOST_DEVICES, Claim, Request, Wish
+from kschedd.devices.inventory import Device, DeviceId, Inventory, InventoryError, Pool
+from kschedd.devices.selection import SelectorFailure, selects
+from kschedd.errors import KscheddError
+
+_NOBODY: Final[frozenset[int]] = frozenset()
+_MOST_REMEMBERED: Final = 100_000
+_REMEMBER_FROM: Final = 32  # steps after which failed states are worth remembering
+
+
+@attrs.define(eq=False)
+class AllocationError(KscheddError):
+    """Something is wrong with a claim or class, whatever the node."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
+class NodeFailure(KscheddError):
+    """This node cannot be judged; others can."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen(eq=False)
+class Features:
+    admin_access: bool = True
+    prioritized_list: bool = True
+
+
+@attrs.frozen(eq=False)
+class Given:
+    """One device given to one request of a claim."""
+
+    request: Request
+    wish: Wish
+    device: Device
+
+
+@attrs.frozen(eq=False)
+class Solution:
+    """For each claim: the devices in the order they were chosen, and the wish that was met for each request."""
+
+    given: tuple[tuple[Given, ...], ...]
+    chosen: tuple[tuple[Wish, ...], ...]
+
+
+@attrs.frozen(eq=False)
+class Allocator:
+    """What is the same for all nodes in one scheduling attempt."""
+
+    claims: tuple[Claim, ...]
+    in_use: frozenset[DeviceId]
+    classes: Callable[[str], Object | None]
+    inventory: Inventory
+    features: Features = Features()
+    most_steps: int = 0  # 0: no limit
+
+    def allocate(self, node: Node) -> Solution | None:
+        """Devices for all claims, or None; raises AllocationError or NodeFailure."""
+        try:
+            pools = self.inventory.pools(node)
+        except InventoryError as fault:
+            raise AllocationError(f"gather pool information: {fault}") from fault
+        return _Search(self, pools).run()
+
+
+@attrs.define(eq=False)
+class _Wanted:
+    """What one wish means on this node."""
+
+    wish: Wish
+    device_class: Object
+    count: int
+    every: tuple[Device, ...] | None  # for mode All: the very devices
+
+
+@attrs.define(eq=False)
+class _MatchAttribute:
+    """All devices chosen for these requests have one value of the attribute."""
+
+    requests: frozenset[str]
+    attribute: str
+    value: tuple[str, Any] | None = None
+    devices: int = 0
+
+    def concerns(self, request: Request, wish: Wish) -> bool:
+        asked = self.requests
+        return not asked or request.name in asked or request.full_name(wish) in asked
+
+    def add(self, device: Device) -> bool:
+        value = device.attribute(self.attribute)
+        if value is None:
+            return False
+        if self.devices == 0:
+            self.value = value
+        elif value != self.value:
+            return False
+        self.devices += 1
+        return True
+
+
+# Where the search stands: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
+_Place = tuple[int, int, int, int, int]
+
+
+@attrs.define(eq=False)
+class _Search:
+    setting: Allocator
+    pools: tuple[Pool, ...]
+    wanted: list[list[list[_Wanted]]] = attrs.field(factory=list)  # claim, request, alternative
+    constraints: list[list[_MatchAttribute]] = attrs.field(factory=list)
+    candidates: list[Device | Pool] = attrs.field(factory=list)  # a pool stands for itself if it is invalid
+    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> claims it is being given to
+    given: list[list[Given]] = attrs.field(factory=list)
+    chosen: list[list[int]] = attrs.field(factory=list)
+    failed: set[Any] = attrs.field(factory=set)
+    steps: int = 0
+
+    def run(self) -> Solution | None:
+        for claim in self.setting.claims:
+            self._understand(claim)
+        for pool in self.pools:
+            # An incomplete pool is as good as any for those who do not want all of it.
+            self.candidates += [pool] if pool.invalid else [device for one in pool.slices for device in one.devices]
+        if not self._solve():
+            return None
+        claims = self.setting.claims
+        return Solution(
+            tuple(tuple(given) for given in self.given),
+            tuple(
+                tuple(claim.requests[r].wishes[which] for r, which in enumerate(self.chosen[c]))
+                for c, claim in enumerate(claims)
+            ),
+        )
+
+    # -- before the search ------------------------------------------------------------------------------------
+
+    def _understand(self, claim: Claim) -> None:
+        at_least = 0
+        requests: list[list[_Wanted]] = []
+        for request in claim.requests:
+            if request.prioritised and not self.setting.features.prioritized_list:
+                raise AllocationError(
+                    f"claim {claim}, request {request.name}: "
+                    "has subrequests, but the DRAPrioritizedList feature is disabled"
+                )
+            alternatives = [self._wanted(claim, wish) for wish in request.wishes]
+            requests.append(alternatives)
+            at_least += min((wanted.count for wanted in alternatives), default=0)
+        if at_least > MOST_DEVICES:
+            raise AllocationError(
+                f"claim {claim}: number of requested devices {at_least} exceeds the claim limit of {MOST_DEVICES}"
+            )
+        constraints = []
+        for number, raw in enumerate(claim.constraints):
+            if raw.get("matchAttribute") is None:
+                raise AllocationError(
+                    f"claim {claim}, constraint #{number}: empty constraint (unsupported constraint type?)"
+                )
+            constraints.append(_MatchAttribute(frozenset(raw.get("requests") or ()), raw["matchAttribute"]))
+        self.wanted.append(requests)
+        self.constraints.append(constraints)
+        self.given.append([])
+        self.chosen.append([0] * len(requests))
+
+    def _wanted(self, claim: Claim, wish: Wish) -> _Wanted:
+        here = f"claim {claim}, request {wish.name}"
+        for number, selector in enumerate(wish.selectors):
+            if selector.get("cel") is None:
+                raise AllocationError(f"{here}, selector #{number}: CEL expression empty (unsupported selector type?)")
+        if wish.asks_admin_access and not self.setting.features.admin_access:
+            raise AllocationError(f"{here}: admin access is requested, but the feature is disabled")
+        if not wish.device_class:
+            raise AllocationError(f"{here}: missing device class name (unsupported request type?)")
+        device_class = self.setting.classes(wish.device_class)
+        if device_class is None:
+            raise AllocationError(
+                f"{here}: could not retrieve device class {wish.device_class}: "
+                f'deviceclass.resource.k8s.io "{wish.device_class}" not found'
+            )
+        if wish.mode == "ExactCount":
+            return _Wanted(wish, device_class, wish.count, None)
+        if wish.mode != "All":
+            raise AllocationError(f"{here}: unsupported count mode {wish.mode}")
+        every = []
+        for pool in self.pools:
+            if pool.incomplete or pool.invalid:
+                state = "being updated" if pool.incomplete else "invalid"
+                raise AllocationError(f"{here}: asks for all devices, but resource pool {pool} is currently {state}")
+            for one in pool.slices:
+                every += [device for device in one.devices if self._selected(claim, wish, device_class, device)]
+        return _Wanted(wish, device_class, len(every), tuple(every))
+
+    # -- the search -------------------------------------------------------------------------------------------
+
+    def _solve(self) -> bool:
+        """Depth first, on a stack of its own: a generator makes a choice and undoes it when asked for the next."""
+        begin: _Place = (0, 0, -1, 0, 0)
+        stack: list[tuple[_Place, Iterator[_Place]]] = [(begin, self._choices(begin))]
+        while stack:
+            place, choices = stack[-1]
+            following = next(choices, None)
+            if following is None:
+                stack.pop()
+                if self.steps > _REMEMBER_FROM and len(self.failed) < _MOST_REMEMBERED:
+                    self.failed.add(self._state(place))
+                continue
+            if following[0] >= len(self.setting.claims):
+                return True
+            if self.failed and self._state(following) in self.failed:
+                continue
+            self._count_step()
+            stack.append((following, self._choices(following)))
+        return False
+
+    def _count_step(self) -> None:
+        self.steps += 1
+        if 0 < self.setting.most_steps < self.steps:
+            raise NodeFailure("timed out trying to allocate devices")
+
+    def _state(self, place: _Place) -> Any:
+        """All that what comes after this place depends on."""
+        taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
+        seen = tuple(
+            constraint.value if constraint.devices else None
+            for constraints in self.constraints[place[0] :]
+            for constraint in constraints
+        )
+        return (place, taken, seen, len(self.given[place[0]]))
+
+    def _choices(self, place: _Place) -> Iterator[_Place]:
+        claim, request, alternative, number, start = place
+        requests = self.wanted[claim]
+        if request >= len(requests):
+            yield (claim + 1, 0, -1, 0, 0)
+            return
+        if alternative < 0:
+            for which in range(len(requests[request])):
+                self.chosen[claim][request] = which
+                yield (claim, request, which, 0, 0)
+            return
+        wanted = requests[request][alternative]
+        if wanted.every is not None and not wanted.every:
+            return  # "all" means at least one
+        if number >= wanted.count:
+            yield (claim, request + 1, -1, 0, 0)
+            return
+        if len(self.given[claim]) + wanted.count - number > MOST_DEVICES:
+            return
+        if wanted.every is not None:
+            device = wanted.every[number]
+            if self._take(place, wanted, device, must=True):
+                yield (claim, request, alternative, number + 1, 0)
+                self._give_back(place, wanted, device)
+            return
+        of_claim = self.setting.claims[claim]
+        for at in range(start, len(self.candidates)):
+            candidate = self.candidates[at]
+            if isinstance(candidate, Pool):
+                raise AllocationError(f"pool {candidate.name} is invalid: {candidate.invalid}")
+            device = candidate
+            if self._occupied(claim, wanted.wish, device):
+                continue
+            if not self._selected(of_claim, wanted.wish, wanted.device_class, device):
+                continue
+            if self._take(place, wanted, device, must=False):
+                # The order of devices within a request does not matter: go on behind this one.
+                yield (claim, request, alternative, number + 1, at + 1)
+                self._give_back(place, wanted, device)
+
+    def _occupied(self, claim: int, wish: Wish, device: Device) -> bool:
+        takers = self.taken.get(device.id, _NOBODY)
+        if wish.admin_access:
+            return claim in takers
+        return bool(takers) or device.id in self.setting.in_use
+
+    def _take(self, place: _Place, wanted: _Wanted, device: Device, *, must: bool) -> bool:
+        claim, wish = place[0], wanted.wish
+        if self._occupied(claim, wish, device) or not device.usable:
+            return False
+        request = self.setting.claims[claim].requests[place[1]]
+        added: list[_MatchAttribute] = []
+        for constraint in self.constraints[claim]:
+            if not constraint.concerns(request, wish):
+                continue
+            if not constraint.add(device):
+                if must:
+                    raise AllocationError(
+                        f"claim {self.setting.claims[claim]}, request {wish.name}: cannot add device {device.id} "
+                        "because a claim constraint would not be satisfied"
+                    )
+                for earlier in added:
+                    earlier.devices -= 1
+                return False
+            added.append(constraint)
+        self.taken.setdefault(device.id, set()).add(claim)
+        self.given[claim].append(Given(request, wish, device))
+        return True
+
+    def _give_back(self, place: _Place, wanted: _Wanted, device: Device) -> None:
+        claim = place[0]
+        request = self.setting.claims[claim].requests[place[1]]
+        for constraint in self.constraints[claim]:
+            if constraint.concerns(request, wanted.wish):
+                constraint.devices -= 1
+        holders = self.taken[device.id]
+        holders.discard(claim)
+        if not holders:
+            del self.taken[device.id]
+        self.given[claim].pop()
+
+    # -- selectors --------------------------------------------------------------------------------------------
+
+    def _selected(self, claim: Claim, wish: Wish, device_class: Object, device: Device) -> bool:
+        if device.raw.get("bindingConditions"):
+            return False  # nothing could wait for them: the feature is off
+        of_class: tuple[Raw, ...] = tuple(device_class.spec.get("selectors") or ())
+        return _all_select(f"class {device_class.name}", of_class, device) and _all_select(
+            f"claim {claim}", wish.selectors, device
+        )
+
+
+def _all_select(whose: str, selectors: tuple[Mapping[str, Any], ...], device: Device) -> bool:
+    for number, selector in enumerate(selectors):
+        expression = (selector.get("cel") or {}).get("expression") or ""
+        try:
+            if not selects(expression, device):
+                return False
+        except SelectorFailure as failure:
+            if failure.at_compile_time:
+                raise AllocationError(f"{whose}: selector #{number}: CEL compile error: {failure}") from failure
+            raise AllocationError(
+                f"{whose}: selector #{number} on device {device.id}: CEL runtime error: {failure}"
+            ) from failure
+    return True

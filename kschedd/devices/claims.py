@@ -1,0 +1,201 @@
+"""ResourceClaims as the allocator reads them: requests, alternatives, constraints, and what is already given out.
+
+Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go;
+scheduler plugins/dynamicresources/allocateddevices.go.
+Errors: ClaimError, in upstream's words.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.devices.inventory import DeviceId
+from kschedd.errors import KscheddError
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+MOST_DEVICES: Final = 32  # that one claim can hold (AllocationResultsMaxSize)
+
+
+@attrs.define(eq=False)
+class ClaimError(KscheddError):
+    """A pod's claim is not there, not its own, or cannot be used."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen(eq=False)
+class Wish:
+    """One exact request, or one alternative of a prioritised list."""
+
+    name: str
+    device_class: str
+    selectors: tuple[Raw, ...]
+    mode: str  # ExactCount or All
+    count: int
+    admin_access: bool
+    asks_admin_access: bool  # whether the field is there at all
+    tolerations: tuple[Raw, ...]
+
+    @classmethod
+    def read(cls, name: str, raw: Raw, *, alternative: bool) -> "Wish":
+        count = raw.get("count")
+        return cls(
+            name,
+            raw.get("deviceClassName") or "",
+            tuple(raw.get("selectors") or ()),
+            raw.get("allocationMode") or "ExactCount",
+            1 if count is None else count,
+            not alternative and bool(raw.get("adminAccess")),
+            not alternative and raw.get("adminAccess") is not None,
+            tuple(raw.get("tolerations") or ()),
+        )
+
+
+@attrs.frozen(eq=False)
+class Request:
+    name: str
+    wishes: tuple[Wish, ...]  # one if exact; none if of a kind unknown here
+    prioritised: bool  # `wishes` are alternatives, the best first
+
+    def full_name(self, wish: Wish) -> str:
+        return f"{self.name}/{wish.name}" if self.prioritised else self.name
+
+
+@attrs.frozen(eq=False)
+class Claim:
+    obj: Object
+    requests: tuple[Request, ...]
+    constraints: tuple[Raw, ...]
+    config: tuple[Raw, ...]
+
+    def __str__(self) -> str:
+        return self.obj.key
+
+
+def read_claim(obj: Object) -> Claim:
+    devices = obj.spec.get("devices") or {}
+    return Claim(
+        obj,
+        tuple(_request(raw) for raw in devices.get("requests") or ()),
+        tuple(devices.get("constraints") or ()),
+        tuple(devices.get("config") or ()),
+    )
+
+
+def _request(raw: Raw) -> Request:
+    name = raw.get("name") or ""
+    exactly = raw.get("exactly")
+    if exactly is not None:
+        return Request(name, (Wish.read(name, exactly, alternative=False),), False)
+    alternatives = raw.get("firstAvailable") or ()
+    return Request(name, tuple(Wish.read(a.get("name") or "", a, alternative=True) for a in alternatives), True)
+
+
+# -- a pod's claims -------------------------------------------------------------------------------------------
+
+
+def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
+    """(whether its template was dealt with, name of the claim made) for an entry; without a name none is needed."""
+    for status in pod.status.get("resourceClaimStatuses") or ():
+        if status.get("name") == pod_claim:
+            return True, status.get("resourceClaimName")
+    return False, None
+
+
+def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
+    """(name of the claim, whether the pod must own it) of a `spec.resourceClaims` entry; None: none is needed."""
+    if entry.get("resourceClaimName") is not None:
+        return entry["resourceClaimName"], False
+    if entry.get("resourceClaimTemplateName") is not None:
+        known, name = generated_claim(pod, entry.get("name") or "")
+        if known:
+            return name, True
+        raise ClaimError(f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet')
+    raise ClaimError(
+        f'pod "{pod.namespace}/{pod.name}", spec.resourceClaim "{entry.get("name") or ""}": '
+        "none of the supported fields are set"
+    )
+
+
+def pod_claims(pod: Pod, claims: Mapping[str, Object]) -> list[Object]:
+    """The claims the pod needs, in the order of its spec; raises ClaimError for the first that cannot be used."""
+    found = []
+    for entry in pod.pod_spec.raw.get("resourceClaims") or ():
+        name, must_own = claim_name(pod, entry)
+        if name is None:
+            continue
+        claim = claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            raise ClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.deleting:
+            raise ClaimError(f'resourceclaim "{claim.name}" is being deleted')
+        if must_own and not controlled_by(claim, pod):
+            raise ClaimError(
+                f"ResourceClaim {claim.namespace}/{claim.name} was not created for pod "
+                f"{pod.namespace}/{pod.name} (pod is not owner)"
+            )
+        found.append(claim)
+    return found
+
+
+def controlled_by(claim: Object, pod: Pod) -> bool:
+    owner = claim.owner
+    return owner is not None and owner.uid == pod.uid
+
+
+def allocation(claim: Object) -> Raw | None:
+    found: Raw | None = claim.status.get("allocation")
+    return found
+
+
+def reserved_for(claim: Object) -> tuple[Raw, ...]:
+    return tuple(claim.status.get("reservedFor") or ())
+
+
+def is_reserved_for(claim: Object, pod: Pod) -> bool:
+    return any(consumer.get("uid") == pod.uid for consumer in reserved_for(claim))
+
+
+def consumer(pod: Pod) -> dict[str, Any]:
+    """The pod as it stands in a claim's `status.reservedFor`."""
+    return {"resource": "pods", "name": pod.name, "uid": pod.uid}
+
+
+def devices_of(allocated: Raw | None) -> Iterator[DeviceId]:
+    """The devices an allocation keeps from others; admin access keeps none."""
+    for result in ((allocated or {}).get("devices") or {}).get("results") or ():
+        if not result.get("adminAccess"):
+            yield DeviceId(result.get("driver") or "", result.get("pool") or "", result.get("device") or "")
+
+
+@attrs.define(eq=False)
+class InUse:
+    """Devices that allocated claims hold, kept up to date claim by claim."""
+
+    _version: int = -1
+    _by_claim: dict[str, tuple[Object, tuple[DeviceId, ...]]] = attrs.field(factory=dict)
+    _devices: frozenset[DeviceId] = frozenset()
+
+    def devices(self, claims: Mapping[str, Object], version: int) -> frozenset[DeviceId]:
+        """All of them; `version` grows whenever a claim changes."""
+        if version == self._version:
+            return self._devices
+        known, self._by_claim = self._by_claim, {}
+        changed = len(known) != len(claims)
+        for key, claim in claims.items():
+            entry = known.get(key)
+            if entry is None or entry[0] is not claim:
+                held = tuple(devices_of(allocation(claim)))
+                changed = changed or entry is None or entry[1] != held
+                entry = (claim, held)
+            self._by_claim[key] = entry
+        if changed:
+            self._devices = frozenset(device for _, held in self._by_claim.values() for device in held)
+        self._version = version
+        return self._devices

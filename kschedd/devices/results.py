@@ -1,0 +1,113 @@
+"""A solution as it is written into the status of its claims.
+
+Source: Kubernetes v1.34, dynamic-resource-allocation/structured (Allocate: results, configs, createNodeSelector).
+Errors: AllocationError for a slice whose node selector has several terms.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kschedd.api.objects import Object
+from kschedd.devices.allocator import AllocationError, Given, Solution
+from kschedd.devices.claims import Claim, Wish
+
+
+def allocations(
+    solution: Solution, claims: Sequence[Claim], classes: Callable[[str], Object | None]
+) -> list[dict[str, Any]]:
+    """`status.allocation` of each claim."""
+    return [
+        _allocation(claim, solution.given[place], solution.chosen[place], classes) for place, claim in enumerate(claims)
+    ]
+
+
+def _allocation(
+    claim: Claim, given: Sequence[Given], chosen: Sequence[Wish], classes: Callable[[str], Object | None]
+) -> dict[str, Any]:
+    devices: dict[str, Any] = {"results": [_result(one) for one in given]}
+    config = _configs(claim, chosen, classes)
+    if config:
+        devices["config"] = config
+    made: dict[str, Any] = {"devices": devices}
+    selector = _node_selector(claim, given)
+    if selector is not None:
+        made["nodeSelector"] = selector
+    return made
+
+
+def _result(given: Given) -> dict[str, Any]:
+    device = given.device.id
+    result: dict[str, Any] = {
+        "request": given.request.full_name(given.wish),
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.name,
+    }
+    if given.wish.admin_access:
+        result["adminAccess"] = True
+    if given.wish.tolerations:
+        result["tolerations"] = list(given.wish.tolerations)
+    return result
+
+
+def _configs(claim: Claim, chosen: Sequence[Wish], classes: Callable[[str], Object | None]) -> list[dict[str, Any]]:
+    """Configurations of the classes, each class once, then the claim's own that concern a chosen request."""
+    found: list[dict[str, Any]] = []
+    of_class: dict[str, list[str]] = {}
+    for request, wish in zip(claim.requests, chosen, strict=True):
+        of_class.setdefault(wish.device_class, []).append(request.full_name(wish))
+    for name, requests in of_class.items():
+        device_class = classes(name)
+        for raw in (device_class.spec.get("config") or ()) if device_class is not None else ():
+            found.append({"source": "FromClass", **_for(requests, claim), **raw})
+    for raw in claim.config:
+        requests = list(raw.get("requests") or ())
+        concerned = not requests or any(
+            request.name in requests or request.full_name(wish) in requests
+            for request, wish in zip(claim.requests, chosen, strict=True)
+        )
+        if concerned:
+            rest = {key: value for key, value in raw.items() if key != "requests"}
+            found.append({"source": "FromClaim", **_for(requests, claim), **rest})
+    return found
+
+
+def _for(requests: list[str], claim: Claim) -> dict[str, Any]:
+    """The `requests` of a configuration; one for all of them names none."""
+    return {"requests": requests} if requests and len(requests) != len(claim.requests) else {}
+
+
+def _node_selector(claim: Claim, given: Sequence[Given]) -> dict[str, Any] | None:
+    """Where the devices can be used: one node, the nodes all their slices reach, or (None) everywhere."""
+    fields: list[Any] = []
+    expressions: list[Any] = []
+    for one in given:
+        reach = one.device.slice
+        if reach.node_name:
+            only = {"key": "metadata.name", "operator": "In", "values": [reach.node_name]}
+            return {"nodeSelectorTerms": [{"matchFields": [only]}]}
+        terms = (reach.raw_selector or {}).get("nodeSelectorTerms") or ()
+        if len(terms) > 1:
+            raise AllocationError(
+                f"create NodeSelector for claim {claim.obj.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term in terms:
+            _add_new(fields, term.get("matchFields") or ())
+            _add_new(expressions, term.get("matchExpressions") or ())
+    if not fields and not expressions:
+        return None
+    term = {}
+    if expressions:
+        term["matchExpressions"] = expressions
+    if fields:
+        term["matchFields"] = fields
+    return {"nodeSelectorTerms": [term]}
+
+
+def _add_new(known: list[Any], requirements: Sequence[Any]) -> None:
+    def meaning(requirement: Any) -> Any:
+        return (requirement.get("key"), requirement.get("operator"), frozenset(requirement.get("values") or ()))
+
+    meanings = {meaning(requirement) for requirement in known}
+    known.extend(requirement for requirement in requirements if meaning(requirement) not in meanings)

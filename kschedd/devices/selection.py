@@ -1,0 +1,108 @@
+"""Whether a device meets CEL selectors, each expression compiled once and asked once of each device.
+
+The only module of the room that knows CEL, and it loads it when the first selector is asked: a cluster without devices
+never does.
+
+Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
+Errors: SelectorFailure, with upstream's words as far as they do not name the claim or class.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kschedd.devices.inventory import Device, typed_value
+from kschedd.errors import KscheddError
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel_program import Program
+    from kschedd.devices.cel_run import DeviceInput
+
+
+@attrs.define(eq=False)
+class SelectorFailure(KscheddError):
+    """The selector has no answer: it does not compile, or it fails on this device."""
+
+    why: str
+    at_compile_time: bool
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def selects(expression: str, device: Device) -> bool:
+    """Whether the expression selects the device; raises SelectorFailure."""
+    known = device.verdicts.get(expression)
+    if known is None:
+        try:
+            known = _ask(expression, device)
+        except SelectorFailure as failure:
+            known = failure
+        device.verdicts[expression] = known
+    if known is True or known is False:
+        return known
+    raise known
+
+
+def compile_error(expression: str) -> str | None:
+    """What is wrong with an expression, before any device is asked; None if nothing is."""
+    failure = _compiled(expression)
+    return str(failure) if isinstance(failure, SelectorFailure) else None
+
+
+def _ask(expression: str, device: Device) -> bool:
+    from kschedd.devices.cel_values import CelFailure
+
+    program = _compiled(expression)
+    if isinstance(program, SelectorFailure):
+        raise program
+    try:
+        if not device.view:
+            device.view.append(_view(device))
+        return program.matches(device.view[0])
+    except CelFailure as failure:
+        raise SelectorFailure(str(failure), at_compile_time=False) from failure
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> "Program | SelectorFailure":
+    from kschedd.devices.cel_program import CelCompileError, compile_selector
+
+    try:
+        return compile_selector(expression)
+    except CelCompileError as error:
+        return SelectorFailure(str(error), at_compile_time=True)
+
+
+def _view(device: Device) -> "DeviceInput":
+    """The device as expressions see it; raises CelFailure where an attribute cannot be read."""
+    from kschedd.devices.cel_run import DeviceInput
+    from kschedd.devices.cel_values import CelFailure, DeviceMaps, Quantity, Semver
+
+    driver = device.id.driver
+    attributes, capacity = DeviceMaps(), DeviceMaps()
+    raw_attributes: Mapping[str, Any] = device.raw.get("attributes") or {}
+    for name, attribute in raw_attributes.items():
+        typed = typed_value(attribute)
+        if typed is None:
+            raise CelFailure(f"attribute {name}: unsupported attribute value")
+        value: Any = typed[1]
+        if typed[0] == "version":
+            try:
+                value = Semver.parse(value)
+            except CelFailure as failure:
+                raise CelFailure(f"attribute {name}: parse semantic version: {failure}") from failure
+        _file(attributes, name, driver, value)
+    raw_capacity: Mapping[str, Any] = device.raw.get("capacity") or {}
+    for name, entry in raw_capacity.items():
+        _file(capacity, name, driver, Quantity.parse(entry.get("value", "0")))
+    return DeviceInput(driver, attributes, capacity)
+
+
+def _file(maps: dict[str, Any], qualified: str, driver: str, value: Any) -> None:
+    domain, slash, name = qualified.partition("/")
+    if not slash:
+        domain, name = driver, qualified
+    maps.setdefault(domain, {})[name] = value
