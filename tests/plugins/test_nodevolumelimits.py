@@ -1,0 +1,189 @@
+"""NodeVolumeLimits: what is counted against a driver's limit on a node."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Code, Status, unschedulable
+from kschedd.plugins.nodevolumelimits import NodeVolumeLimits
+
+EXCEEDED = unschedulable("node(s) exceed max volume count")
+EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
+def make(kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
+    meta = {"name": name, "uid": f"{kind}-{name}", **fields.pop("metadata", {})}
+    if namespace:
+        meta["namespace"] = namespace
+    return parse({"kind": kind, "metadata": meta, **fields})
+
+
+def csi_node(**limits: int | None) -> Object:
+    drivers = [
+        {"name": name.replace("_", "."), "allocatable": {} if count is None else {"count": count}}
+        for name, count in limits.items()
+    ]
+    return make("CSINode", "n", spec={"drivers": drivers})
+
+
+def bound(name: str, driver: str = "csi.one", source: dict[str, Any] | None = None) -> list[Object]:
+    spec = source or {"csi": {"driver": driver, "volumeHandle": name}}
+    return [
+        make("PersistentVolumeClaim", name, "default", spec={"volumeName": f"pv-{name}"}),
+        make("PersistentVolume", f"pv-{name}", spec=spec),
+    ]
+
+
+def pod(name: str, *claims: str, node: str = "", volumes: list[dict[str, Any]] | None = None) -> Pod:
+    used: list[dict[str, Any]] = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+    spec: dict[str, Any] = {"containers": [], "volumes": [*used, *(volumes or [])]}
+    if node:
+        spec["nodeName"] = node
+    made = make("Pod", name, "default", spec=spec)
+    assert isinstance(made, Pod)
+    return made
+
+
+class Trial:
+    def __init__(self, *objects: Object) -> None:
+        self.cluster = Cluster()
+        self.cluster.load([make("Node", "n"), *objects])
+        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster))
+
+    def judge(self, wanted: Pod) -> Status | None:
+        state = CycleState()
+        status = self.plugin.pre_filter(state, wanted, self.cluster)
+        if status is not None:
+            return status
+        return self.plugin.filter(state, wanted, NodeInfo(self.cluster.table, 0))
+
+
+def test_pod_without_such_volumes_is_skipped() -> None:
+    assert Trial().judge(pod("a", volumes=[{"name": "t", "emptyDir": {}}])) is SKIP
+
+
+def test_limit_is_reached_exactly() -> None:
+    trial = Trial(csi_node(csi_one=2), *bound("a"), *bound("b"), *bound("c"), pod("there", "a", node="n"))
+    assert trial.judge(pod("new", "b")) is None
+    assert trial.judge(pod("new", "b", "c")) == EXCEEDED
+
+
+def test_each_driver_has_its_own_limit_or_none() -> None:
+    trial = Trial(csi_node(csi_one=0, csi_two=None), *bound("a", "csi.two"), *bound("b", "csi.three"), *bound("c"))
+    assert trial.judge(pod("new", "a", "b")) is None
+    assert trial.judge(pod("new", "c")) == EXCEEDED
+    assert Trial(*bound("a")).judge(pod("new", "a")) is None
+
+
+def test_volume_shared_by_pods_is_attached_once() -> None:
+    trial = Trial(csi_node(csi_one=1), *bound("a"), pod("there", "a", node="n"))
+    assert trial.judge(pod("new", "a")) is None
+
+
+def test_claim_without_a_volume_counts_for_its_class() -> None:
+    waiting = make("PersistentVolumeClaim", "w", "default", spec={"storageClassName": "c"})
+    classless = make("PersistentVolumeClaim", "x", "default", spec={})
+    trial = Trial(csi_node(csi_one=0), waiting, classless, make("StorageClass", "c", provisioner="csi.one"))
+    assert trial.judge(pod("new", "w")) == EXCEEDED
+    assert trial.judge(pod("new", "x")) is None
+
+
+def test_in_tree_volumes_count_for_the_driver_in_their_place() -> None:
+    ebs_class = make("StorageClass", "c", provisioner="kubernetes.io/aws-ebs")
+    waiting = make("PersistentVolumeClaim", "w", "default", spec={"storageClassName": "c"})
+    full = Trial(csi_node(ebs_csi_aws_com=0), *bound("a", source=EBS), waiting, ebs_class)
+    assert full.judge(pod("new", "a")) == EXCEEDED
+    assert full.judge(pod("new", "w")) == EXCEEDED
+    assert full.judge(pod("new", volumes=[{"name": "v", **EBS}])) == EXCEEDED
+    assert Trial(*bound("a", source=EBS)).judge(pod("new", "a")) is None
+
+
+def test_same_disk_inline_and_claimed_is_one() -> None:
+    inline = pod("there", volumes=[{"name": "v", **EBS}], node="n")
+    assert Trial(csi_node(ebs_csi_aws_com=1), *bound("a", source=EBS), inline).judge(pod("new", "a")) is None
+
+
+def test_portworx_counts_only_where_the_node_says_it_was_migrated() -> None:
+    source = {"portworxVolume": {"volumeID": "p"}}
+    limited = csi_node(pxd_portworx_com=0)
+    assert Trial(limited, *bound("a", source=source)).judge(pod("new", "a")) is None
+    meta = {"annotations": {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/portworx-volume"}}
+    migrated = make("CSINode", "n", metadata=meta, spec=limited.spec)
+    assert Trial(migrated, *bound("a", source=source)).judge(pod("new", "a")) == EXCEEDED
+
+
+def test_inline_disk_that_cannot_be_translated_is_an_error_on_nodes_with_the_driver() -> None:
+    bad = pod("new", volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "aws://a/b"}}])
+    status = Trial(csi_node(ebs_csi_aws_com=5)).judge(bad)
+    assert status is not None
+    assert status.code is Code.ERROR
+    assert status.message.startswith("converting volume(v) from inline to csi: failed to translate Kubernetes ID")
+    assert Trial().judge(bad) is None
+
+
+def test_missing_claim() -> None:
+    status = Trial(csi_node(csi_one=1)).judge(pod("new", "gone"))
+    assert status == Status(
+        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',),
+    )
+    assert Trial(csi_node(csi_one=1), *bound("a"), pod("there", "gone", node="n")).judge(pod("new", "a")) is None
+
+
+def attachment(volume: str, node: str = "n") -> Object:
+    source = {"persistentVolumeName": volume}
+    return make("VolumeAttachment", f"va-{volume}", spec={"attacher": "csi.one", "nodeName": node, "source": source})
+
+
+def test_attachments_count_beside_what_pods_use() -> None:
+    objects = [csi_node(csi_one=2), *bound("a"), *bound("b"), *bound("c"), pod("there", "a", node="n")]
+    assert Trial(*objects, attachment("pv-a")).judge(pod("new", "c")) is None
+    assert Trial(*objects, attachment("pv-b")).judge(pod("new", "c")) == EXCEEDED
+    assert Trial(*objects, attachment("pv-b", "other")).judge(pod("new", "c")) is None
+
+
+def test_what_is_remembered_of_a_node_follows_every_change() -> None:
+    trial = Trial(csi_node(csi_one=1), *bound("a"), *bound("b"))
+    assert trial.judge(pod("new", "b")) is None
+    there = pod("there", "a", node="n")
+    trial.cluster.put(there)
+    assert trial.judge(pod("new", "b")) == EXCEEDED
+    trial.cluster.put(csi_node(csi_one=2))
+    assert trial.judge(pod("new", "b")) is None
+    trial.cluster.put(csi_node(csi_one=1))
+    trial.cluster.put(make("PersistentVolume", "pv-a", spec={"csi": {"driver": "csi.two", "volumeHandle": "a"}}))
+    assert trial.judge(pod("new", "b")) is None
+    trial.cluster.put(attachment("pv-a"))
+    assert trial.judge(pod("new", "b")) == EXCEEDED
+    trial.cluster.remove(attachment("pv-a"))
+    trial.cluster.remove(there)
+    assert trial.judge(pod("new", "b")) is None
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "old", "new", "answer"),
+    [
+        (EventResource.CSI_NODE, ActionType.UPDATE, csi_node(csi_one=1), csi_node(csi_one=2), QUEUE),
+        (EventResource.CSI_NODE, ActionType.UPDATE, csi_node(csi_one=2), csi_node(csi_one=1), QUEUE_SKIP),
+        (EventResource.POD, ActionType.DELETE, pod("x", "b", node="n"), None, QUEUE),
+        (EventResource.POD, ActionType.DELETE, pod("x", "b"), None, QUEUE_SKIP),
+        (EventResource.POD, ActionType.DELETE, pod("x", node="n"), None, QUEUE_SKIP),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, None, bound("a")[0], QUEUE),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, None, bound("b")[0], QUEUE_SKIP),
+        (EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, attachment("pv-x"), None, QUEUE),
+    ],
+)
+def test_hints(
+    resource: EventResource, action: ActionType, old: Object | None, new: Object | None, answer: object
+) -> None:
+    events = Trial().plugin.events_to_register()
+    (found,) = [e for e in events if e.event.resource is resource and e.event.action == action]
+    assert found.hint is not None
+    assert found.hint(pod("new", "a"), old, new) is answer
