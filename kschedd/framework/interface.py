@@ -16,6 +16,8 @@ A column plugin says with `reads` what its verdict on a row depends on besides t
 remembered per shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each time.
 What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if add_pod/remove_pod
 change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the pod alone if its entry is absent;
+`idle_for(shape)` (optional) is true where PreFilter would say SKIP to every pod of that shape, whatever the cluster; it is then not asked.
+`pre_score_by_shape = True` promises that `pre_score` says the same to every pod of a shape and leaves nothing in `state`.
 `epoch(cluster)` (optional, hashable) names everything else its verdict depends on: when it changes, what is remembered is dropped.
 
 All other points have one form:

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, PodSpec
+from kschedd.api.pods import Pod, PodShape, PodSpec
 from kschedd.api.selectors import (
     IN,
     NODE_NAME,
@@ -69,6 +69,7 @@ def named_nodes(raw_required: Any) -> frozenset[str] | None:
 class NodeAffinity:
     name: ClassVar = "NodeAffinity"
     reads: ClassVar = frozenset({"node"})
+    pre_score_by_shape: ClassVar = True
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
     prefers: bool = False  # whether preferred affinity is added, were all its terms empty
@@ -82,6 +83,10 @@ class NodeAffinity:
             parse_preferred_terms(added.get("preferredDuringSchedulingIgnoredDuringExecution")),
             bool(added.get("preferredDuringSchedulingIgnoredDuringExecution")),
         )
+
+    def idle_for(self, shape: PodShape) -> bool:
+        spec = shape.spec
+        return spec.required_node_affinity is None and self.added_required is None and not spec.node_selector
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | Narrowing | None:
         spec = pod.pod_spec

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -45,6 +45,9 @@ class NodePorts:
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
+
+    def idle_for(self, shape: PodShape) -> bool:
+        return not shape.spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
         return None if pod.pod_spec.host_ports else SKIP

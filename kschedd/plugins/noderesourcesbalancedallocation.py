@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 class NodeResourcesBalancedAllocation:
     name: ClassVar = "NodeResourcesBalancedAllocation"
     reads: ClassVar = frozenset({"node", "pods"})
+    pre_score_by_shape: ClassVar = True
     resources: tuple[str, ...]
 
     @classmethod
@@ -41,7 +42,7 @@ class NodeResourcesBalancedAllocation:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         columns = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False).columns
-        if len(columns) == 2 and columns[0][2].all() and columns[1][2].all():
+        if len(columns) == 2 and all(np.count_nonzero(capacity) == len(rows) for _, _, capacity in columns):
             (_, used, capacity), (_, used_too, capacity_too) = columns
             one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
             deviation = np.abs((one - other) / 2)

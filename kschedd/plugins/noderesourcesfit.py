@@ -78,7 +78,7 @@ class NodeResourcesFit:
         for number, amount, _ in self._wanted(pod, table):
             allocatable = table.allocatable[number][rows]
             lacks = amount > allocatable - table.requested[number][rows]
-            if lacks.any():
+            if np.count_nonzero(lacks):
                 codes |= lacks * bit | (lacks & (amount > allocatable)) * _UNRESOLVABLE
             bit <<= 1
         return codes
@@ -152,7 +152,7 @@ def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, In
     total = np.zeros(fractions.rows, dtype=np.int64)
     weight_sum: Any = 0
     for place, requested, capacity in fractions.columns:
-        if capacity.all():
+        if np.count_nonzero(capacity) == fractions.rows:
             total += score(requested, capacity) * weights[place]
             weight_sum += weights[place]
         else:

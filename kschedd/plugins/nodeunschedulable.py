@@ -43,7 +43,7 @@ class NodeUnschedulable:
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         cordoned = table.unschedulable[rows]
-        if not cordoned.any() or _tolerates(pod):
+        if not np.count_nonzero(cordoned) or _tolerates(pod):
             return None
         return cordoned.astype(np.int64)
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -58,6 +58,9 @@ class NodeVolumeLimits:
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
+
+    def idle_for(self, shape: PodShape) -> bool:
+        return not shape.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
         if not pod.shape.spec.volumes or not has_attachable(pod):

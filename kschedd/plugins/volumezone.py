@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -61,6 +61,9 @@ class VolumeZone:
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
+
+    def idle_for(self, shape: PodShape) -> bool:
+        return not shape.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
         if not pod.shape.spec.volumes:

@@ -24,6 +24,7 @@ from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.remembered import Layer, Memory, Remembered
 
 _SHARD = 64
+_MOST_SHAPES = 4096
 
 
 @attrs.frozen(eq=False)
@@ -48,25 +49,46 @@ class Ranking:
     cluster: Cluster
     memory: Memory | None
     local: Layer = attrs.field(init=False)
+    _by_shape: list[Any] = attrs.field(init=False)  # plugins whose PreScore is asked once for a shape
+    _anew: list[Any] = attrs.field(init=False)
+    _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # shape -> who of the former said Skip
 
     def __attrs_post_init__(self) -> None:
         self.local = Layer(self.profile, None)
+        self._by_shape = [p for p in self.profile.pre_scores if getattr(p, "pre_score_by_shape", False)]
+        self._anew = [p for p in self.profile.pre_scores if p not in self._by_shape]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
+        number = pod.shape.number
+        skipped = self._skipped.get(number)
+        if skipped is None:
+            if len(self._skipped) >= _MOST_SHAPES:
+                self._skipped.clear()
+            failure, skipped = self._pre_score(self._by_shape, state, pod, rows)
+            if failure is not None:
+                return failure
+            self._skipped[number] = skipped
+        failure, more = self._pre_score(self._anew, state, pod, rows)
+        state.skip_score = skipped | more
+        return failure
+
+    def _pre_score(
+        self, plugins: list[Any], state: CycleState, pod: Pod, rows: Rows
+    ) -> tuple[Status | None, set[str]]:
         skipped = set()
-        for ref in self.profile.pre_scores:
+        for plugin in plugins:
             try:
-                status = ref.pre_score(state, pod, self.cluster, rows)
+                status = plugin.pre_score(state, pod, self.cluster, rows)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 status = error(f"{type(fault).__name__}: {fault}")
             if status is None:
                 continue
             if status.code == Code.SKIP:
-                skipped.add(ref.name)
+                skipped.add(plugin.name)
             elif status.code != Code.SUCCESS:
-                return Status(Code.ERROR, (f'running PreScore plugin "{ref.name}": {status.message}',), ref.name)
-        state.skip_score = skipped
-        return None
+                text = f'running PreScore plugin "{plugin.name}": {status.message}'
+                return Status(Code.ERROR, (text,), plugin.name), skipped
+        return None, skipped
 
     def totals(
         self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None

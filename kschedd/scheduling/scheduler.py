@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
@@ -31,6 +31,7 @@ from kschedd.scheduling.verdicts import Diagnosis, Verdicts
 Choose = Callable[[Rows, Sequence[str]], int]
 """Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
 
+_MOST_SHAPES = 4096
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -98,6 +99,7 @@ class Scheduler:
     filters: Filters = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     _pre_filters: list[Any] = attrs.field(init=False)
+    _concerned_by: dict[int, tuple[list[Any], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _post_filters: list[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -143,7 +145,9 @@ class Scheduler:
         narrowed: Narrowing | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
-        for plugin in self._pre_filters:
+        asked, idle = self._concerned(pod.shape)
+        state.skip_filter.update(idle)
+        for plugin in asked:
             try:
                 said = plugin.pre_filter(state, pod, self.cluster)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -166,6 +170,17 @@ class Scheduler:
                 text = f'running PreFilter plugin "{plugin.name}": {said.message}'
                 return None, Status(Code.ERROR, (text,), plugin.name), set()
         return narrowed, rejected, narrowed_by
+
+    def _concerned(self, shape: PodShape) -> tuple[list[Any], frozenset[str]]:
+        """The plugins whose PreFilter is to be asked about pods of this shape, and the names of those that never are."""
+        known = self._concerned_by.get(shape.number)
+        if known is None:
+            idle = [p for p in self._pre_filters if hasattr(p, "idle_for") and p.idle_for(shape)]
+            asked = [p for p in self._pre_filters if p not in idle]
+            if len(self._concerned_by) >= _MOST_SHAPES:
+                self._concerned_by.clear()
+            known = self._concerned_by[shape.number] = asked, frozenset(p.name for p in idle)
+        return known
 
     def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
         """Verdicts where PreFilter rejected the pod for every node alike."""

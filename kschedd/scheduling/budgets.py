@@ -1,0 +1,109 @@
+"""PodDisruptionBudgets as preemption weighs them: whose eviction would go beyond what a budget allows.
+
+Budgets are read once for each version of their object and found by namespace.
+
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation).
+Errors: none; a budget whose selector cannot be read, or selects everything or nothing, covers no pod, as upstream.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
+from kschedd.cache.cluster import Cluster
+
+KIND: Final = "PodDisruptionBudget"
+
+
+@attrs.frozen(eq=False)
+class Budget:
+    source: Object
+    selector: LabelSelector
+    allowed: int  # disruptions
+    disrupted: Collection[str]  # names of pods whose eviction is counted already
+
+    @property
+    def key(self) -> str:
+        return self.source.key
+
+    @property
+    def namespace(self) -> str:
+        return self.source.namespace
+
+    @classmethod
+    def of(cls, source: Object) -> "Budget":
+        try:
+            selector = parse_label_selector(source.spec.get("selector"))
+        except SelectorError:
+            selector = NOTHING
+        if selector.empty:
+            selector = NOTHING
+        status = source.status
+        return cls(source, selector, status.get("disruptionsAllowed") or 0, status.get("disruptedPods") or ())
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether it speaks of the pod, which is in its namespace."""
+        return bool(pod.labels) and self.selector.matches(pod.labels)
+
+
+@attrs.frozen(eq=False)
+class Split:
+    """Pods whose eviction breaks a budget and the others, each in the order given; and the budgets that cover any."""
+
+    violating: list[Pod]
+    others: list[Pod]
+    covering: frozenset[str]  # keys
+
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+@attrs.define(eq=False)
+class Budgets:
+    """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds another version."""
+
+    cluster: Cluster
+    all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
+    _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
+    _version: int = attrs.field(default=0, init=False)
+
+    def refresh(self) -> None:
+        """Take in what changed in the cluster; to be called before each use."""
+        version = self.cluster.objects_version.get(KIND, 0)
+        if version == self._version:
+            return
+        self._version = version
+        known = self.all
+        found: dict[str, Budget] = {}
+        for key, source in self.cluster.of_kind(KIND).items():
+            before = known.get(key)
+            found[key] = before if before is not None and before.source is source else Budget.of(source)
+        self.all = found
+        self._by_namespace = {}
+        for budget in found.values():
+            self._by_namespace.setdefault(budget.namespace, []).append(budget)
+
+    def split(self, pods: Iterable[Pod]) -> Split:
+        """Spend the budgets on the pods in this order; those that go beyond are violating."""
+        if not self._by_namespace:
+            return Split([], list(pods), _NONE)
+        left: dict[str, int] = {}
+        violating: list[Pod] = []
+        others: list[Pod] = []
+        covering: set[str] = set()
+        for pod in pods:
+            broken = False
+            for budget in self._by_namespace.get(pod.namespace, ()):
+                if not budget.covers(pod):
+                    continue
+                covering.add(budget.key)
+                if pod.name in budget.disrupted:
+                    continue
+                remaining = left[budget.key] = left.get(budget.key, budget.allowed) - 1
+                broken = broken or remaining < 0
+            (violating if broken else others).append(pod)
+        return Split(violating, others, frozenset(covering))
