@@ -187,7 +187,7 @@ class VolumeController:
 
     def _sync_volume(self, volume: Volume, view: View) -> list[Write]:
         ref = volume.claim_ref
-        if volume.obj.deleting:
+        if volume.deleting:
             return []
         if ref is None or not ref.uid:
             return _volume_phase(volume, AVAILABLE)

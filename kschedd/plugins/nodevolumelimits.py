@@ -35,25 +35,42 @@ from kschedd.storage.volumes import StorageError
 
 _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 
-Attached = set[tuple[str, str]]  # (driver, handle)
+_COUNTED_KINDS: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
+
+Attached = frozenset[tuple[str, str]]  # (driver, handle)
+Versions = tuple[int, ...]
 
 
 @attrs.frozen
-class _Counted:
-    """What the pods of a node attach, and what that was worked out from."""
+class _Wanted:
+    """What the pod would have attached, and the state of the cluster it was worked out from."""
+
+    volumes: list[Attachable | Fault]
+    everywhere: Attached | None  # the same on every node with a CSINode; None if that depends on the node
+    versions: Versions
+
+    def on(self, csi_node: Object | None) -> Attached | Status:
+        return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node)
+
+
+@attrs.frozen
+class _Present:
+    """What is attached to a node, and what that was worked out from."""
 
     csi_node: Object
-    versions: tuple[int, ...]
-    attached: Attached | Status
+    pods_version: int
+    versions: Versions
+    by_pods: Attached
+    per_driver: Mapping[str, int]  # those attached for no pod that is there counted too
 
 
 @attrs.define(eq=False)
 class NodeVolumeLimits:
     name: ClassVar = "NodeVolumeLimits"
     _cluster: Cluster
-    _counted: dict[int, _Counted] = attrs.field(factory=dict)  # by row, of the cluster's own table
+    _present: dict[int, _Present] = attrs.field(factory=dict)  # by row, of the cluster's own table
     _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
-    _attachments: tuple[tuple[int, int], dict[str, Attached]] = ((-1, -1), {})
+    _attachments: tuple[Versions, Mapping[str, set[tuple[str, str]]]] = ((), {})
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
@@ -65,17 +82,15 @@ class NodeVolumeLimits:
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
         if not pod.shape.spec.volumes or not has_attachable(pod):
             return SKIP
-        state.data[self.name] = self._storage().attachables(pod, new=True)
+        state.data[self.name] = self._wanted(pod)
         return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         if not pod.shape.spec.volumes:
             return None
-        wanted = state.data.get(self.name)
-        if wanted is None:
-            wanted = self._storage().attachables(pod, new=True)
+        wanted: _Wanted = state.data.get(self.name) or self._wanted(pod)
         csi_node = self._cluster.of_kind("CSINode").get(node.name)
-        new = _attached(wanted, csi_node)
+        new = wanted.on(csi_node)
         if isinstance(new, Status):
             return new
         if not new or csi_node is None:
@@ -83,16 +98,24 @@ class NodeVolumeLimits:
         at_most = self._limits_of(csi_node)
         if not at_most:
             return None
-        attached = self._attached_on(node, csi_node)
-        if isinstance(attached, Status):
-            return attached
-        present = Counter(driver for driver, _ in attached)
-        present.update(driver for driver, _ in self._attachments_on(node.name) - attached)
-        for driver, count in Counter(driver for driver, _ in new - attached).items():
+        present = self._present_on(node, csi_node, wanted.versions)
+        if isinstance(present, Status):
+            return present
+        for driver in {driver for driver, _ in new}:
             limit = at_most.get(driver)
-            if limit is not None and present[driver] + count > limit:
-                return _EXCEEDED
+            if limit is not None:
+                added = sum(volume[0] == driver and volume not in present.by_pods for volume in new)
+                if added and present.per_driver.get(driver, 0) + added > limit:
+                    return _EXCEEDED
         return None
+
+    def _wanted(self, pod: Pod) -> _Wanted:
+        volumes = self._storage().attachables(pod, new=True)
+        versions = tuple(self._cluster.objects_version.get(kind, 0) for kind in _COUNTED_KINDS)
+        plain = all(isinstance(volume, Attachable) and volume.plugin is None for volume in volumes)
+        everywhere = _attached(volumes, None) if plain else None
+        assert not isinstance(everywhere, Status), "volumes without fault have no error"
+        return _Wanted(volumes, everywhere, versions)
 
     def _storage(self) -> Storage:
         of_kind = self._cluster.of_kind
@@ -104,39 +127,44 @@ class NodeVolumeLimits:
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
 
-    def _attached_on(self, node: NodeInfo, csi_node: Object) -> Attached | Status:
-        """What the pods on the node attach; remembered as long as neither they nor any claim or volume changed."""
-        if node.table is not self._cluster.table:
-            return self._count(node, csi_node)
-        versions = self._cluster.objects_version
-        now = (
-            int(node.table.pods_version[node.row]),
-            versions.get("PersistentVolumeClaim", 0),
-            versions.get("PersistentVolume", 0),
-            versions.get("StorageClass", 0),
-        )
-        known = self._counted.get(node.row)
-        if known is None or known.csi_node is not csi_node or known.versions != now:
-            known = self._counted[node.row] = _Counted(csi_node, now, self._count(node, csi_node))
-        return known.attached
+    def _present_on(self, node: NodeInfo, csi_node: Object, versions: Versions) -> _Present | Status:
+        """What is attached to the node; remembered as long as neither its pods nor any claim or volume changed."""
+        own = node.table is self._cluster.table
+        pods_version = int(node.table.pods_version[node.row])
+        known = self._present.get(node.row) if own else None
+        if (
+            known is not None
+            and known.csi_node is csi_node
+            and known.pods_version == pods_version
+            and known.versions == versions
+        ):
+            return known
+        by_pods = self._used(node, csi_node)
+        if isinstance(by_pods, Status):
+            return by_pods
+        per_driver = Counter(driver for driver, _ in by_pods)
+        per_driver.update(driver for driver, _ in self._attachments_on(node.name, versions) - by_pods)
+        found = _Present(csi_node, pods_version, versions, by_pods, per_driver)
+        if own:
+            self._present[node.row] = found
+        return found
 
-    def _count(self, node: NodeInfo, csi_node: Object) -> Attached | Status:
+    def _used(self, node: NodeInfo, csi_node: Object) -> Attached | Status:
         storage = self._storage()
-        attached: Attached = set()
+        used: set[tuple[str, str]] = set()
         for other in node.pods:
             if other.shape.spec.volumes:
                 theirs = _attached(storage.attachables(other, new=False), csi_node)
                 if isinstance(theirs, Status):
                     return theirs
-                attached |= theirs
-        return attached
+                used |= theirs
+        return frozenset(used)
 
-    def _attachments_on(self, node_name: str) -> Attached:
-        versions = self._cluster.objects_version
-        now = (versions.get("VolumeAttachment", 0), versions.get("PersistentVolume", 0))
-        if self._attachments[0] != now:
+    def _attachments_on(self, node_name: str, versions: Versions) -> set[tuple[str, str]]:
+        if self._attachments[0] != versions:
             of_kind = self._cluster.of_kind
-            self._attachments = (now, attachments_by_node(of_kind("VolumeAttachment"), of_kind("PersistentVolume")))
+            found = attachments_by_node(of_kind("VolumeAttachment"), of_kind("PersistentVolume"))
+            self._attachments = (versions, found)
         return self._attachments[1].get(node_name, set())
 
     # --- what may help a rejected pod ------------------------------------------------------------------------
@@ -153,14 +181,14 @@ class NodeVolumeLimits:
 
 def _attached(wanted: list[Attachable | Fault], csi_node: Object | None) -> Attached | Status:
     """Those that count on the node; or what is wrong with one of them."""
-    found: Attached = set()
+    found = set()
     for each in wanted:
         if not each.counts_on(csi_node):
             continue
         if isinstance(each, Fault):
             return unresolvable(each.why) if each.missing else error(each.why)
         found.add((each.driver, each.handle))
-    return found
+    return frozenset(found)
 
 
 def _after_csi_node_changed(pod: Pod, old: Object, new: Object) -> QueueingHint:

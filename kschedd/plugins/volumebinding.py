@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw, with_fields
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.config.args import ShapePoint, VolumeBindingArgs
 from kschedd.framework.cycle_state import CycleState
@@ -67,6 +67,7 @@ class _Attempt:
 @attrs.frozen(eq=False)
 class VolumeBinding:
     name: ClassVar = "VolumeBinding"
+    pre_score_by_shape: ClassVar = True
     _cluster: Cluster
     _claims: AssumeCache
     _volumes: VolumeCache
@@ -88,6 +89,9 @@ class VolumeBinding:
             wanted.shape if gates.get("StorageCapacityScoring", False) else (),
             gates.get("VolumeAttributesClass", True),
         )
+
+    def idle_for(self, shape: PodShape) -> bool:
+        return not shape.spec.volumes
 
     # --- may it run there --------------------------------------------------------------------------------------
 

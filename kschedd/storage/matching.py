@@ -12,7 +12,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.selectors import LabelSelector, SelectorError, parse_label_selector
-from kschedd.storage.by_label import ByLabel, demand_of_nodes
+from kschedd.storage.by_label import ByLabel
 from kschedd.storage.claims import FILESYSTEM, class_of, requested
 from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 
@@ -55,13 +55,13 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
     reserved: list[Volume] = []
     free: list[Volume] = []
     for volume in volumes:
-        meant = volume.reserved_for(claim)
+        meant = volume.claim_ref is not None and volume.reserved_for(claim)
         if (
             (volume.claim_ref is not None and not meant)
             or volume.capacity < size
             or volume.mode != mode
             or volume.attributes_class != wanted_attributes
-            or volume.obj.deleting
+            or volume.deleting
         ):
             continue
         if meant:
@@ -75,7 +75,7 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
         ):
             free.append(volume)
     free.sort(key=lambda volume: volume.capacity)
-    filed = ByLabel.of((volume, demand_of_nodes(volume.affinity)) for volume in free)
+    filed = ByLabel.of((volume, volume.demand) for volume in free)
     return Candidates(tuple(reserved), tuple(free), filed)
 
 

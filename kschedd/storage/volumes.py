@@ -12,8 +12,9 @@ import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.api.selectors import NodeSelector, SelectorError, parse_node_selector
+from kschedd.api.selectors import NodeSelector, Requirement, SelectorError, parse_node_selector
 from kschedd.errors import KscheddError
+from kschedd.storage.by_label import demand_of_nodes
 from kschedd.storage.claims import BOUND_BY_CONTROLLER, FILESYSTEM, class_of
 
 AVAILABLE = "Available"
@@ -46,13 +47,16 @@ class Volume:
     access_modes: frozenset[str]
     attributes_class: str
     phase: str
+    deleting: bool
     claim_ref: ClaimRef | None
     affinity: NodeSelector | None  # None: usable from every node
+    demand: Requirement | None  # a label that a node which can use it has in any case
 
     @classmethod
     def of(cls, obj: Object) -> Self:
         spec = obj.spec
         ref = spec.get("claimRef")
+        affinity = node_affinity(spec.get("nodeAffinity"))
         return cls(
             obj,
             obj.name,
@@ -62,8 +66,10 @@ class Volume:
             frozenset(spec.get("accessModes") or ()),
             spec.get("volumeAttributesClassName") or "",
             obj.status.get("phase") or "",
+            obj.deleting,
             None if ref is None else ClaimRef(ref.get("namespace") or "", ref.get("name") or "", ref.get("uid") or ""),
-            node_affinity(spec.get("nodeAffinity")),
+            affinity,
+            demand_of_nodes(affinity),
         )
 
     def reserved_for(self, claim: Object) -> bool:
