@@ -10,7 +10,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import lru_cache
 from itertools import count
 from typing import Any, Self
 from weakref import WeakValueDictionary
@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import attrs
 import msgpack
 
+from kschedd.api.lazily import lazily
 from kschedd.api.objects import Object, _version
 from kschedd.api.resources import Resources, pod_fit_score_requests, pod_nonzero_requests, pod_requests, resizes
 from kschedd.api.selectors import NodeSelector, NodeSelectorTerm, parse_node_selector, parse_preferred_terms
@@ -51,39 +52,46 @@ class PodSpec:
 
     raw: Raw
 
-    @cached_property
+    @lazily
+    def _asks(self) -> "_Asks":
+        raw = self.raw
+        parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
+        return _asks(_pack(parts))
+
+    @lazily
     def requests(self) -> Resources:
-        return pod_requests(self.raw)
+        return self._asks.requests
 
-    @cached_property
+    @lazily
     def nonzero_requests(self) -> tuple[int, int]:
-        return pod_nonzero_requests(self.raw)
+        return self._asks.nonzero
 
-    @cached_property
+    @lazily
     def fit_score_requests(self) -> Resources:
-        return pod_fit_score_requests(self.raw)
+        return self._asks.fit_score
 
-    @cached_property
+    @lazily
     def scheduler_name(self) -> str:
         return self.raw.get("schedulerName") or "default-scheduler"
 
-    @cached_property
+    @lazily
     def priority(self) -> int:
         return self.raw.get("priority") or 0
 
-    @cached_property
+    @lazily
     def preemption_policy(self) -> str:
         return self.raw.get("preemptionPolicy") or "PreemptLowerPriority"
 
-    @cached_property
+    @lazily
     def scheduling_gates(self) -> tuple[str, ...]:
         return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
 
-    @cached_property
+    @lazily
     def tolerations(self) -> tuple[Toleration, ...]:
-        return tuple(parse_toleration(raw) for raw in self.raw.get("tolerations") or ())
+        tolerations = self.raw.get("tolerations")
+        return _tolerations(_pack(tolerations)) if tolerations else ()
 
-    @cached_property
+    @lazily
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(host IP, protocol, port) of every port wanted on the host: of containers and of sidecars."""
         wanted = []
@@ -97,45 +105,72 @@ class PodSpec:
                     )
         return tuple(wanted)
 
-    @cached_property
+    @lazily
     def images(self) -> tuple[str, ...]:
         """Normalised image names of init containers and containers, with repetitions."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
-    @cached_property
+    @lazily
     def node_selector(self) -> Mapping[str, str]:
         return self.raw.get("nodeSelector") or {}
 
-    @cached_property
+    @lazily
     def _affinity(self) -> Raw:
         return self.raw.get("affinity") or _NOTHING
 
-    @cached_property
+    @lazily
     def required_node_affinity(self) -> NodeSelector | None:
         """The required node affinity; None where the pod states none (nodeSelector is apart)."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
-    @cached_property
+    @lazily
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
         """(weight, term) pairs; raises SelectorError where a term cannot be read."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
-    @cached_property
+    @lazily
     def has_pod_affinity(self) -> bool:
         """Whether it states pod affinity or anti-affinity of any sort (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
-    @cached_property
+    @lazily
     def volumes(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("volumes") or ())
 
-    @cached_property
+    @lazily
     def resource_claims(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("resourceClaims") or ())
+
+
+@attrs.frozen(eq=False)
+class _Asks:
+    requests: Resources
+    nonzero: tuple[int, int]
+    fit_score: Resources
+
+
+# Specs that differ elsewhere often have the same containers and tolerations: these are worked out once for all of them.
+
+
+@lru_cache(4096)
+def _asks(packed: bytes) -> _Asks:
+    containers, init_containers, resources, overhead = msgpack.unpackb(packed)
+    spec = {
+        "containers": containers,
+        "initContainers": init_containers,
+        "resources": resources,
+        "overhead": overhead,
+    }
+    return _Asks(pod_requests(spec), pod_nonzero_requests(spec), pod_fit_score_requests(spec))
+
+
+@lru_cache(4096)
+def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
+    return tuple(parse_toleration(raw) for raw in msgpack.unpackb(packed))
 
 
 @attrs.define(eq=False, slots=False)
@@ -147,7 +182,7 @@ class PodShape:
     spec: PodSpec
     number: int
 
-    @cached_property
+    @lazily
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """What a selector can see of a pod: its namespace and labels."""
         return self.namespace, frozenset(self.labels.items())
@@ -168,23 +203,23 @@ class PodShape:
             for raw in self._terms(which, "preferred")
         )
 
-    @cached_property
+    @lazily
     def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
         return self._required("podAffinity")
 
-    @cached_property
+    @lazily
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
         return self._required("podAntiAffinity")
 
-    @cached_property
+    @lazily
     def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
         return self._preferred("podAffinity")
 
-    @cached_property
+    @lazily
     def preferred_anti_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
         return self._preferred("podAntiAffinity")
 
-    @cached_property
+    @lazily
     def spread_constraints(self) -> tuple[SpreadConstraint, ...]:
         raw = self.spec.raw.get("topologySpreadConstraints") or ()
         return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)

@@ -7,6 +7,7 @@ In PreemptionBasic an iteration is the failing attempt, the preemption, the remo
 the nominated node; in Unschedulable it is one complete failing attempt.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 
@@ -49,6 +50,8 @@ def run(
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
+    gc.collect()
+    gc.freeze()  # as the daemon does with what it loaded: the collector need not walk over it again and again
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

@@ -22,13 +22,14 @@ from numpy import count_nonzero  # of a boolean column, several times faster tha
 
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _MEMORY = 192 << 20  # bytes of columns all shapes together may take
 _BYTES_A_ROW = 64
+_MOST_AT_ONCE = 512  # rows evaluated besides those asked about
 _FEWEST = 8  # shapes, however large the cluster
 _MOST_SEEN = 4096
 
@@ -101,6 +102,9 @@ class Remembered:
         self.node_codes = np.zeros(size, dtype=np.int64)
         self.node_scored = np.zeros(size, dtype=np.bool_)
         self.node_base = np.zeros(size, dtype=np.int64)
+        # Rows struck out since: evaluated in one go with the next row that has to be.
+        self.unjudged: set[int] = set()
+        self.unscored: set[int] = set()
 
     def strike_out(self, table: NodeTable) -> None:
         """What changed since the last time is no longer known."""
@@ -118,13 +122,17 @@ class Remembered:
             if rows is None:
                 self.known[:] = False
                 self.scored[:] = False
-            elif len(rows) < 8:
-                for row in rows:
-                    self.known[row] = False
-                    self.scored[row] = False
             else:
-                self.known[rows] = False
-                self.scored[rows] = False
+                if len(rows) < 8:
+                    for row in rows:
+                        self.known[row] = False
+                        self.scored[row] = False
+                else:
+                    self.known[rows] = False
+                    self.scored[rows] = False
+                if len(rows) < _MOST_AT_ONCE:
+                    self.unjudged.update(rows)
+                    self.unscored.update(rows)
 
     def forget_scores(self, skip_score: frozenset[str]) -> None:
         self.skip_score = skip_score
@@ -183,7 +191,8 @@ class Memory:
         """As `Layer.judge` of both layers together, but rows already known are looked up."""
         known = found.known[rows]
         if count_nonzero(known) != len(rows):
-            self._judge_fresh(found, state, pod, rows[~known])
+            fresh = _with_others(rows[~known], found.known, found.unjudged, self.cluster.table)
+            self._judge_fresh(found, state, pod, fresh)
         return found.failed[rows], found.codes[rows]
 
     def _judge_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
@@ -209,7 +218,8 @@ class Memory:
             found.forget_scores(frozenset(state.skip_score))
         scored = found.scored[rows]
         if count_nonzero(scored) != len(rows):
-            self._score_fresh(found, state, pod, rows[~scored])
+            fresh = _with_others(rows[~scored], found.scored, found.unscored, self.cluster.table)
+            self._score_fresh(found, state, pod, fresh)
         raw = {name: column[rows] for name, column in found.raw.items() if name not in state.skip_score}
         return found.base[rows], raw
 
@@ -234,3 +244,20 @@ class Memory:
             if column is None:
                 column = found.raw[name] = np.zeros(found.size, dtype=np.int64)
             column[rows] = values
+
+
+def _with_others(fresh: Rows, holds: Bools, struck_out: set[int], table: NodeTable) -> Rows:
+    """The rows that have to be evaluated now, and others that soon will: a few hundred rows cost hardly more than one.
+
+    Those struck out lately, and where hardly any is asked about (pods that can go to one node only), its neighbours.
+    """
+    if len(fresh) >= _MOST_AT_ONCE:
+        return fresh
+    more = np.fromiter(struck_out, dtype=np.int64, count=len(struck_out))
+    struck_out.clear()
+    if len(fresh) < 4 and len(more) < 4:
+        first = int(fresh[0])
+        neighbours = np.arange(first, min(first + _MOST_AT_ONCE // 2, table.capacity))
+        more = np.concatenate((more, neighbours[table.alive[neighbours]]))
+    more = more[~holds[more]]
+    return np.union1d(fresh, more) if len(more) else fresh

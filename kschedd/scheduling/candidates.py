@@ -1,0 +1,233 @@
+"""Candidate nodes of preemption: trying enough of them, remembering what came out, and choosing the best.
+
+What a dry run came to holds for every pod of the shape as long as the row's node, the pods on it, the nominated pods that
+count there and the budgets that cover any of its victims stay as they are, and no plugin looks beyond the row. So each
+shape has columns with the outcome by row and the criteria by which candidates are ranked; only rows that changed are
+tried again, all of them together.
+
+Invariant: what is remembered equals what `preemption.try_rows` would say now.
+
+Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
+Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting status.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.postfilter import Candidate, DryRun
+from kschedd.framework.status import Code, Status
+from kschedd.scheduling.budgets import Budget, Budgets
+from kschedd.scheduling.feasible import Counted, Filters
+from kschedd.scheduling.preemption import earliest_start, try_rows
+from kschedd.scheduling.remembered import Remembered
+from kschedd.scheduling.verdicts import fit_error
+
+CANDIDATE: Final = -1
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+_UNKNOWN = -1
+_LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
+_MEMORY = 128 << 20  # bytes of columns all shapes together may take
+_BYTES_A_ROW = 56
+_FEWEST = 4  # shapes, however large the cluster
+
+
+class _Columns:
+    """What dry runs for one shape came to."""
+
+    def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], remembered: Remembered | None) -> None:
+        size = table.capacity
+        self.remembered = remembered  # holds as long as the shape's verdicts are remembered in this very place
+        self.position = table.node_changes.position
+        self.budgets = budgets
+        self.counted: Counted = {}
+        self.version: Ints = np.full(size, _UNKNOWN, dtype=np.int64)  # of the row's pods when it was tried
+        self.outcome: Ints = np.zeros(size, dtype=np.int64)
+        self.violations: Ints = np.zeros(size, dtype=np.int64)
+        self.highest: Ints = np.zeros(size, dtype=np.int64)
+        self.priorities: Ints = np.zeros(size, dtype=np.int64)
+        self.victims: Ints = np.zeros(size, dtype=np.int64)
+        self.earliest: Ints = np.zeros(size, dtype=np.int64)
+        self.candidates: dict[int, Candidate] = {}
+        self.statuses: list[Status] = []
+        self._numbers: dict[Status, int] = {}
+        self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim it covers
+
+    def strike_out(self, table: NodeTable, budgets: Mapping[str, Budget], counted: Counted) -> None:
+        """What changed since the last time is no longer known; the pods on a row are compared when it is used."""
+        rows = table.node_changes.since(self.position)
+        self.position = table.node_changes.position
+        if rows is None:
+            self.version[:] = _UNKNOWN
+        elif rows:
+            self.version[rows] = _UNKNOWN
+        if self.counted or counted:
+            changed = [row for row, pods in counted.items() if self.counted.get(row) != pods]
+            changed += [row for row in self.counted if row not in counted]
+            if changed:
+                self.version[changed] = _UNKNOWN
+            self.counted = counted
+        if budgets is not self.budgets:
+            self._strike_budgets(budgets)
+
+    def _strike_budgets(self, budgets: Mapping[str, Budget]) -> None:
+        before, self.budgets = self.budgets, budgets
+        for key in {*before, *budgets}:
+            old, new = before.get(key), budgets.get(key)
+            if old is new:
+                continue
+            if old is None or new is None or old.selector is not new.selector:
+                self.version[:] = _UNKNOWN  # it may cover other pods than before
+                return
+            covered = self._covered.get(key)
+            if covered:
+                self.version[list(covered)] = _UNKNOWN
+
+    def stale(self, table: NodeTable, rows: Rows) -> Rows:
+        """Those of the rows that have to be tried (again)."""
+        return rows[self.version[rows] != table.pods_version[rows]]
+
+    def learn(self, table: NodeTable, row: int, outcome: Candidate | Status, covering: frozenset[str]) -> None:
+        self.version[row] = table.pods_version[row]
+        for key in covering:
+            self._covered.setdefault(key, set()).add(row)
+        if isinstance(outcome, Status):
+            number = self._numbers.get(outcome)
+            if number is None:
+                number = self._numbers[outcome] = len(self.statuses)
+                self.statuses.append(outcome)
+            self.outcome[row] = number
+            self.candidates.pop(row, None)
+            return
+        victims = outcome.victims
+        self.outcome[row] = CANDIDATE
+        self.candidates[row] = outcome
+        self.violations[row] = outcome.pdb_violations
+        self.highest[row] = victims[0].priority
+        self.priorities[row] = sum(victim.priority for victim in victims) + _LIFT * len(victims)
+        self.victims[row] = len(victims)
+        self.earliest[row] = earliest_start(victims)
+
+    def best(self, rows: Rows) -> Rows:
+        """The candidates that no other one beats, by upstream's criteria in order."""
+        for least in (self.violations, self.highest, self.priorities, self.victims):
+            if len(rows) == 1:
+                return rows
+            values = least[rows]
+            rows = rows[values == values.min()]
+        starts = self.earliest[rows]
+        latest: Rows = rows[starts == starts.max()]
+        return latest
+
+
+@attrs.define(eq=False)
+class Candidates:
+    """The dry runs of one profile over one cluster."""
+
+    filters: Filters
+    _budgets: Budgets = attrs.field(init=False)
+    _shapes: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._budgets = Budgets(self.filters.cluster)
+
+    def dry_run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        offset: int,
+        wanted: int,
+        counted: Counted,
+        remembered: Remembered | None,
+    ) -> DryRun:
+        """See `PostFilterView.dry_run`. `remembered` None: nothing is kept."""
+        table = self.filters.cluster.table
+        self._budgets.refresh()
+        columns = self._columns(state, pod, counted, remembered)
+        order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
+        calm: list[Rows] = []  # candidates that violate no budget, and those that do
+        violating: list[Rows] = []
+        some_calm, found, visited = False, 0, 0
+        size = wanted + (wanted >> 4) + 1
+        while visited < len(order) and not (some_calm and found >= wanted):
+            window = order[visited : visited + size]
+            visited += len(window)
+            size *= 2
+            self._try_stale(columns, state, pod, window, counted)
+            among = window[columns.outcome[window] == CANDIDATE]
+            is_calm = columns.violations[among] == 0
+            calm_so_far = np.cumsum(is_calm) > 0 if not some_calm else np.ones(len(among), dtype=np.bool_)
+            enough = np.flatnonzero(calm_so_far[max(0, wanted - found - 1) :])
+            if len(enough) and wanted:
+                end = int(enough[0]) + max(0, wanted - found - 1) + 1
+                among, is_calm = among[:end], is_calm[:end]
+            found += len(among)
+            some_calm = some_calm or bool(is_calm.any())
+            calm.append(among[is_calm][:wanted])
+            violating.append(among[~is_calm])
+        chosen = np.concatenate((*calm, np.concatenate((*violating, order[:0]))[:wanted]))
+        if len(chosen):
+            return _chosen(table, columns, chosen)
+        return _fruitless(table, columns, order)
+
+    def _columns(self, state: CycleState, pod: Pod, counted: Counted, remembered: Remembered | None) -> _Columns:
+        table, budgets = self.filters.cluster.table, self._budgets.all
+        if remembered is None or not self.filters.row_by_row(state):
+            return _Columns(table, budgets, None)
+        number = pod.shape.number
+        columns = self._shapes.get(number)
+        if columns is None or columns.remembered is not remembered:
+            columns = self._shapes[number] = _Columns(table, budgets, remembered)
+            most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
+            while len(self._shapes) > most:
+                self._shapes.popitem(last=False)
+        columns.strike_out(table, budgets, counted)
+        self._shapes.move_to_end(number)
+        return columns
+
+    def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: Counted) -> None:
+        table = self.filters.cluster.table
+        rows = columns.stale(table, window).tolist()
+        if rows:
+            for row, tried in zip(
+                rows, try_rows(self.filters, state, pod, rows, self._budgets, counted), strict=True
+            ):
+                columns.learn(table, row, tried.outcome, tried.covering)
+
+
+def _chosen(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:
+    ties = {table.names[row]: row for row in columns.best(rows).tolist()}
+    best = min(ties)
+    known = columns.candidates
+    return DryRun(tuple([known[row] for row in rows.tolist()]), known[ties[best]], tuple(sorted(ties)))
+
+
+def _fruitless(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:
+    counts = np.bincount(columns.outcome[rows][columns.outcome[rows] >= 0], minlength=len(columns.statuses)).tolist()
+    reasons: Counter[str] = Counter()
+    faults: dict[str, None] = {}
+    for status, count in zip(columns.statuses, counts, strict=True):
+        if not count:
+            continue
+        if status.code == Code.ERROR:
+            faults[status.message] = None
+        for reason in status.reasons:
+            reasons[reason] += count
+    rejected = sum(counts)
+    if rejected < table.node_count:
+        reasons[NOT_HELPFUL] += table.node_count - rejected
+    return DryRun((), None, (), fit_error(table.node_count, reasons), _aggregate(list(faults)))
+
+
+def _aggregate(faults: Sequence[str]) -> str:
+    if len(faults) < 2:
+        return "".join(faults)
+    return f"[{', '.join(faults)}]"

@@ -1,0 +1,218 @@
+"""Which pods would have to go from a node so that a more important one fits: the dry run of preemption.
+
+For each row asked about, all pods of lower priority are taken away; if the pod fits then, as many as possible are let back,
+those first whose eviction would break a PodDisruptionBudget, and among them the more important ones first. What cannot
+come back are the victims.
+
+Many rows are tried side by side in one copy of the table, in rounds: each round lets one pod back on every row and judges
+all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has a clone of the state of its own,
+made only once the row has passed the filters that need none.
+
+Nothing here is kept: see `candidates` for what is remembered from one preemption to the next.
+
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode),
+scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
+Units: start times are microseconds since the epoch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.postfilter import Candidate
+from kschedd.framework.status import Status, error, unresolvable
+from kschedd.scheduling.budgets import Budgets
+from kschedd.scheduling.feasible import Counted, Filters
+from kschedd.scheduling.remembered import Layer
+from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+
+NOT_STARTED: Final = (1 << 63) - 1
+"""Later than any other start: upstream takes a pod without a start time to start now."""
+
+NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@lru_cache(1 << 16)
+def _microseconds(text: str) -> int:
+    try:
+        return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+    except (ValueError, TypeError):
+        return NOT_STARTED
+
+
+def started(pod: Pod) -> int:
+    """When the pod started; NOT_STARTED if it has not."""
+    return _microseconds(pod.start_time) if pod.start_time else NOT_STARTED
+
+
+def importance(pod: Pod) -> tuple[int, int]:
+    """Sorts the more important pods first: higher priority, then longer running."""
+    return -pod.priority, started(pod)
+
+
+def earliest_start(victims: Sequence[Pod]) -> int:
+    """When the first of the victims with the highest priority started."""
+    highest = max(victim.priority for victim in victims)
+    return min(started(victim) for victim in victims if victim.priority == highest)
+
+
+@attrs.frozen(eq=False)
+class Tried:
+    """What trying one row came to, and the keys of the budgets it depends on."""
+
+    outcome: Candidate | Status
+    covering: frozenset[str] = frozenset()
+
+
+_NOBODY_TO_EVICT: Final = Tried(NO_VICTIMS)
+
+
+def try_rows(
+    filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: Counted
+) -> list[Tried]:
+    """Try each of these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
+    table, priority = filters.cluster.table, pod.priority
+    tried = [_NOBODY_TO_EVICT] * len(rows)
+    lesser = [[other for other in table.pods[row] if other.priority < priority] for row in rows]
+    places = [place for place, pods in enumerate(lesser) if pods]
+    if not places:
+        return tried
+    copy = table.copy_rows(rows[place] for place in places)
+    nominated = {number: counted[rows[place]] for number, place in enumerate(places) if rows[place] in counted}
+    stage = _Stage(filters, state, pod, copy, nominated)
+    for place, result in zip(places, _victims(stage, [lesser[place] for place in places], budgets), strict=True):
+        tried[place] = result
+    return tried
+
+
+def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list[Tried]:
+    stage.empty(lesser)
+    verdicts = stage.judge(list(range(len(lesser))), stage.filters.local)
+    rejected = [verdicts.status(row) for row in range(len(lesser))]
+    splits = []
+    queues: list[list[Pod]] = []  # by row: pods to let back, in this order
+    for pods, status in zip(lesser, rejected, strict=True):
+        split = None if status is not None else budgets.split(sorted(pods, key=importance))
+        splits.append(split)
+        queues.append([] if split is None else split.violating + split.others)
+    back: list[list[bool]] = [[] for _ in queues]
+    for turn in range(max(map(len, queues), default=0)):
+        rows = [row for row, queue in enumerate(queues) if turn < len(queue)]
+        for row, fits in zip(rows, stage.let_back(rows, [queues[row][turn] for row in rows]), strict=True):
+            back[row].append(fits)
+    tried = []
+    for row, (split, status) in enumerate(zip(splits, rejected, strict=True)):
+        if split is None:
+            assert status is not None
+            tried.append(Tried(status))
+            continue
+        victims = [pod for pod, stays in zip(queues[row], back[row], strict=True) if not stays]
+        name = stage.table.names[row]
+        if not victims:
+            tried.append(Tried(error(f'expected at least one victim pod on node "{name}"'), split.covering))
+            continue
+        violations = back[row][: len(split.violating)].count(False)
+        if split.violating and split.others:
+            victims.sort(key=importance)
+        tried.append(Tried(Candidate(name, tuple(victims), violations), split.covering))
+    return tried
+
+
+@attrs.define(eq=False)
+class _Stage:
+    """Some rows in a copy of the table, changed and judged side by side. Rows are lists of numbers in the copy."""
+
+    filters: Filters
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    nominated: Mapping[int, Sequence[Pod]]
+    _followers: list[Any] = attrs.field(init=False)
+    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own
+    _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._followers = self.filters.followers(self.state)
+
+    def empty(self, lesser: list[list[Pod]]) -> None:
+        """Take all these pods away, a list for each row."""
+        self._gone = lesser
+        for turn in range(max(map(len, lesser))):
+            rows = [row for row, pods in enumerate(lesser) if turn < len(pods)]
+            self.table.remove_each(rows, [lesser[row][-1 - turn] for row in rows])
+
+    def let_back(self, rows: list[int], pods: list[Pod]) -> list[bool]:
+        """Put one pod back on each row, and take it away again where the pod would not fit. Returns where it fits."""
+        self.table.add_each(rows, pods)
+        self._tell("add_pod", rows, pods)
+        # What depends on the Node alone has been judged and stays as it is.
+        fits = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
+        if not all(fits):
+            crowded = [row for row, stays in zip(rows, fits, strict=True) if not stays]
+            unwanted = [pod for pod, stays in zip(pods, fits, strict=True) if not stays]
+            self.table.remove_each(crowded, unwanted)
+            self._tell("remove_pod", crowded, unwanted)
+        return fits
+
+    def judge(self, rows: list[int], layer: Layer) -> Verdicts:
+        """The verdicts on these rows; where nominated pods count they are judged with them first, then without."""
+        failed, codes, spoken = self._judge(rows, layer)
+        counting = [row for row in rows if row in self.nominated] if self.nominated else []
+        if counting:
+            self._with_nominated(counting, rows, layer, failed, codes, spoken)
+        asked = np.array(rows, dtype=np.int64)
+        return Verdicts(self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, spoken)
+
+    def _with_nominated(
+        self, counting: list[int], rows: list[int], layer: Layer, failed: Places, codes: Ints, spoken: dict[int, Status]
+    ) -> None:
+        others = [(row, other) for row in counting for other in self.nominated[row]]
+        for row, other in others:
+            self._state_of(row)
+            self.table.add_pod(row, other)
+            self._tell("add_pod", [row], [other])
+        first_failed, first_codes, first_spoken = self._judge(counting, layer)
+        for row, other in reversed(others):
+            self.table.remove_pod(row, other)
+            self._tell("remove_pod", [row], [other])
+        place_of = {row: place for place, row in enumerate(rows)}
+        for number in np.flatnonzero(first_failed != PASSED).tolist():
+            row = counting[number]
+            place = place_of[row]
+            failed[place], codes[place] = first_failed[number], first_codes[number]
+            if row in first_spoken:
+                spoken[row] = first_spoken[row]
+
+    def _judge(self, rows: list[int], layer: Layer) -> tuple[Places, Ints, dict[int, Status]]:
+        asked: Rows = np.array(rows, dtype=np.int64)
+        state_of = self._state_of if self._followers else None
+        return self.filters.judge_rows(layer, self.state, self.pod, self.table, asked, state_of)
+
+    def _state_of(self, row: int) -> CycleState:
+        """The row's own state, in step with what has been taken away."""
+        if not self._followers:
+            return self.state
+        state = self._states.get(row)
+        if state is None:
+            state = self._states[row] = self.state.clone()
+            gone = self._gone[row]
+            self._tell("remove_pod", [row] * len(gone), gone)
+        return state
+
+    def _tell(self, method: str, rows: Iterable[int], pods: Iterable[Pod]) -> None:
+        if not self._followers:
+            return
+        for row, other in zip(rows, pods, strict=True):
+            state = self._states.get(row)
+            if state is not None:
+                self.filters.tell(method, self._followers, state, self.pod, other, self.table, row)
