@@ -53,22 +53,23 @@ class PodSpec:
     raw: Raw
 
     @lazily
-    def _asks(self) -> "_Asks":
+    def asks(self) -> "Asks":
+        """What it asks of a node: one object for all specs that ask for the same."""
         raw = self.raw
         parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
         return _asks(_pack(parts))
 
     @lazily
     def requests(self) -> Resources:
-        return self._asks.requests
+        return self.asks.requests
 
     @lazily
     def nonzero_requests(self) -> tuple[int, int]:
-        return self._asks.nonzero
+        return self.asks.nonzero
 
     @lazily
     def fit_score_requests(self) -> Resources:
-        return self._asks.fit_score
+        return self.asks.fit_score
 
     @lazily
     def scheduler_name(self) -> str:
@@ -147,7 +148,7 @@ class PodSpec:
 
 
 @attrs.frozen(eq=False)
-class _Asks:
+class Asks:
     requests: Resources
     nonzero: tuple[int, int]
     fit_score: Resources
@@ -157,7 +158,7 @@ class _Asks:
 
 
 @lru_cache(4096)
-def _asks(packed: bytes) -> _Asks:
+def _asks(packed: bytes) -> Asks:
     containers, init_containers, resources, overhead = msgpack.unpackb(packed)
     spec = {
         "containers": containers,
@@ -165,7 +166,7 @@ def _asks(packed: bytes) -> _Asks:
         "resources": resources,
         "overhead": overhead,
     }
-    return _Asks(pod_requests(spec), pod_nonzero_requests(spec), pod_fit_score_requests(spec))
+    return Asks(pod_requests(spec), pod_nonzero_requests(spec), pod_fit_score_requests(spec))
 
 
 @lru_cache(4096)

@@ -28,7 +28,7 @@ class Taint:
         return f"{{{self.key}: {self.value}}}"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Toleration:
     key: str
     operator: str  # "Exists" or "Equal"
@@ -44,7 +44,7 @@ class Toleration:
         return self.operator == "Exists" or self.value == taint.value
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
     """One (anti-)affinity term with its namespaces resolved for the pod that carries it.
 

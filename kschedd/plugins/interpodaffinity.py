@@ -63,6 +63,9 @@ class _Terms:
     preferred: tuple[tuple[Kind, str, int], ...]  # and weight, negative for anti-affinity
 
 
+_NO_TERMS = _Terms(None, (), (), ())
+
+
 @attrs.define(eq=False)
 class _Tally:
     """Pods by domain of one key as this attempt sees them. `counts` is the cache's own until it has to differ."""
@@ -249,6 +252,8 @@ class InterPodAffinity:
         return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
 
     def _own(self, shape: PodShape) -> _Terms:
+        if not shape.spec.has_pod_affinity:
+            return _NO_TERMS
         terms = self._terms.get(shape.number)
         if terms is None:
             near, away = shape.required_affinity, shape.required_anti_affinity

@@ -56,7 +56,7 @@ class NodeResourcesFit:
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy
     _score: Scorer
-    _wants: dict[int, list[tuple[int, int, str]]] = attrs.field(factory=dict)
+    _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.asks`
 
     @classmethod
     def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
@@ -85,21 +85,21 @@ class NodeResourcesFit:
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
-        for place, (_, _, name) in enumerate(self._wants[pod.shape.number]):
+        for place, (_, _, name) in enumerate(self._wants[pod.pod_spec.asks]):
             if code >> (_FIRST_RESOURCE + place) & 1:
                 reasons.append(f"Insufficient {name}")
         return (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons)
 
     def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
         """(column, amount, name) of every resource compared for this pod."""
-        shape = pod.shape
-        wanted = self._wants.get(shape.number)
+        asks = pod.pod_spec.asks
+        wanted = self._wants.get(asks)
         if wanted is None:
             if len(self._wants) >= _MOST_SHAPES:
                 self._wants.clear()
-            wanted = self._wants[shape.number] = [
+            wanted = self._wants[asks] = [
                 (table.resource(name), amount, name)
-                for name, amount in looked_at(shape.spec.requests)
+                for name, amount in looked_at(asks.requests)
                 if not self._ignores(name)
             ]
         return wanted

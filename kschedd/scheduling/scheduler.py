@@ -100,6 +100,7 @@ class Scheduler:
     ranking: Ranking = attrs.field(init=False)
     _pre_filters: list[Any] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[Any], frozenset[str]]] = attrs.field(factory=dict, init=False)
+    _idle: list[tuple[Any, Callable[[PodShape], bool]]] = attrs.field(init=False)
     _post_filters: list[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -107,6 +108,7 @@ class Scheduler:
         self.filters = Filters(self.profile, self.cluster, self.memory)
         self.ranking = Ranking(self.profile, self.cluster, self.memory)
         self._pre_filters = self.profile.at("pre_filter")
+        self._idle = [(plugin, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
         self._post_filters = self.profile.at("post_filter")
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
@@ -175,8 +177,8 @@ class Scheduler:
         """The plugins whose PreFilter is to be asked about pods of this shape, and the names of those that never are."""
         known = self._concerned_by.get(shape.number)
         if known is None:
-            idle = [p for p in self._pre_filters if hasattr(p, "idle_for") and p.idle_for(shape)]
-            asked = [p for p in self._pre_filters if p not in idle]
+            idle = [plugin for plugin, is_idle in self._idle if is_idle(shape)]
+            asked = [plugin for plugin in self._pre_filters if plugin not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
             known = self._concerned_by[shape.number] = asked, frozenset(p.name for p in idle)
