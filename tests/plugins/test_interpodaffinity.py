@@ -1,0 +1,331 @@
+"""InterPodAffinity in columns says what the plain rule says node by node and pod by pod."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.terms import PodAffinityTerm
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import InterPodAffinityArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ActionType, EventResource, QueueingHint
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Code
+from kschedd.plugins.interpodaffinity import MINDED, NOT_NEAR, TOO_NEAR, InterPodAffinity
+from tests.plugins.random_clusters import HOST, RACK, ZONE, World, node, pod, pods, worlds
+
+Pair = tuple[str, str]
+
+
+@attrs.define
+class PlainFilter:
+    """What upstream's PreFilter keeps: pods counted by (topology key, value)."""
+
+    world: World
+    incoming: Pod
+    near: Counter[Pair] = attrs.field(factory=Counter)
+    away: Counter[Pair] = attrs.field(factory=Counter)
+    minded: Counter[Pair] = attrs.field(factory=Counter)
+
+    def own_term_speaks(self, term: PodAffinityTerm, other: Pod) -> bool:
+        """The namespaces that an own term selects are those that exist; with an empty selector, all."""
+        chosen = other.namespace in term.namespaces
+        selector = term.namespace_selector
+        if selector is not None and not chosen:
+            labels = self.world.namespaces.get(other.namespace)
+            chosen = selector.empty or (labels is not None and selector.matches(labels))
+        return chosen and term.selector.matches(other.labels)
+
+    def near_all(self, other: Pod) -> bool:
+        terms = self.incoming.shape.required_affinity
+        return bool(terms) and all(self.own_term_speaks(term, other) for term in terms)
+
+    def count(self, other: Pod, where: Node, amount: int) -> None:
+        def add(tally: Counter[Pair], key: str) -> None:
+            if key in where.labels:
+                tally[key, where.labels[key]] += amount
+
+        if self.near_all(other):
+            for term in self.incoming.shape.required_affinity:
+                add(self.near, term.topology_key)
+        for term in self.incoming.shape.required_anti_affinity:
+            if self.own_term_speaks(term, other):
+                add(self.away, term.topology_key)
+        labels = self.world.namespaces.get(self.incoming.namespace, {})
+        for term in other.shape.required_anti_affinity:
+            if term.matches(self.incoming.namespace, self.incoming.labels, labels):
+                add(self.minded, term.topology_key)
+
+    @property
+    def skipped(self) -> bool:
+        shape = self.incoming.shape
+        return not (+self.minded or shape.required_affinity or shape.required_anti_affinity)
+
+    def code(self, where: Node) -> int:
+        shape, labels = self.incoming.shape, where.labels
+        keys = [term.topology_key for term in shape.required_affinity]
+        if any(key not in labels for key in keys):
+            return NOT_NEAR
+        if any(self.near[key, labels[key]] <= 0 for key in keys) and not (
+            not +self.near and self.near_all(self.incoming)
+        ):
+            return NOT_NEAR
+        for term in shape.required_anti_affinity:
+            if term.topology_key in labels and self.away[term.topology_key, labels[term.topology_key]] > 0:
+                return TOO_NEAR
+        return MINDED if any(self.minded[pair] > 0 for pair in labels.items()) else 0
+
+
+def plain_filter(world: World, incoming: Pod) -> PlainFilter:
+    plain = PlainFilter(world, incoming)
+    for where in world.nodes:
+        for other in world.on(where):
+            plain.count(other, where, 1)
+    return plain
+
+
+def plain_scores(world: World, incoming: Pod, args: InterPodAffinityArgs, among: Sequence[Node]) -> list[int] | None:
+    """Raw scores; None where upstream skips."""
+    shape = incoming.shape
+    if args.ignore_preferred_terms_of_existing_pods and not (shape.preferred_affinity or shape.preferred_anti_affinity):
+        return None
+    rule = PlainFilter(world, incoming)
+    labels = world.namespaces.get(incoming.namespace, {})
+    points: dict[Pair, int] = {}
+
+    def add(term: PodAffinityTerm, where: Node, weight: int) -> None:
+        if term.topology_key in where.labels:
+            pair = term.topology_key, where.labels[term.topology_key]
+            points[pair] = points.get(pair, 0) + weight
+
+    for where in world.nodes:
+        for other in world.on(where):
+            for sign, preferred in ((1, shape.preferred_affinity), (-1, shape.preferred_anti_affinity)):
+                for weighted in preferred:
+                    if rule.own_term_speaks(weighted.term, other):
+                        add(weighted.term, where, sign * weighted.weight)
+            theirs = [(term, args.hard_pod_affinity_weight) for term in other.shape.required_affinity]
+            theirs = theirs if args.hard_pod_affinity_weight else []
+            theirs += [(weighted.term, weighted.weight) for weighted in other.shape.preferred_affinity]
+            theirs += [(weighted.term, -weighted.weight) for weighted in other.shape.preferred_anti_affinity]
+            for term, weight in theirs:
+                if term.matches(incoming.namespace, incoming.labels, labels):
+                    add(term, where, weight)
+    if not points:
+        return None
+    return [sum(points.get(pair, 0) for pair in where.labels.items()) for where in among]
+
+
+def plain_normalized(scores: list[int]) -> list[int]:
+    least, most = min(scores), max(scores)
+    return [int(100.0 * ((score - least) / (most - least))) if most > least else 0 for score in scores]
+
+
+def plugin_for(cluster: Cluster, args: InterPodAffinityArgs | None = None) -> InterPodAffinity:
+    return InterPodAffinity.from_args(args or InterPodAffinityArgs(), Handle(cluster))
+
+
+def shuffled(world: World, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
+    chosen = random.sample(world.nodes, random.randint(1, len(world.nodes)))
+    return chosen, np.array([world.cluster.table.row_of[where.name] for where in chosen], dtype=np.int64)
+
+
+@settings(max_examples=300, deadline=None)
+@given(worlds(), pods("incoming"), st.randoms(use_true_random=False))
+def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
+    plugin, state = plugin_for(world.cluster), CycleState()
+    plain = plain_filter(world, incoming)
+    if plain.skipped:
+        assert plugin.pre_filter(state, incoming, world.cluster) is SKIP
+        return
+    assert plugin.pre_filter(state, incoming, world.cluster) is None
+    chosen, rows = shuffled(world, random)
+    table = world.cluster.table
+    before = [plain.code(where) for where in chosen]
+    assert plugin.filter_rows(state, incoming, table, rows).tolist() == before
+
+    what_if, where = state.clone(), world.fullest
+    there = world.on(where)
+    leaving = random.sample(there, random.randint(min(len(there), 1), len(there)))
+    copy = table.copy_rows([table.row_of[where.name]])
+    for other in leaving:
+        plain.count(other, where, -1)
+        plugin.remove_pod(what_if, incoming, other, NodeInfo(copy, 0))
+    for other in leaving[1:]:
+        plain.count(other, where, 1)
+        plugin.add_pod(what_if, incoming, other, NodeInfo(copy, 0))
+    after = plugin.filter_rows(what_if, incoming, copy, np.zeros(1, dtype=np.int64))
+    assert after.tolist() == [plain.code(where)]
+    assert plugin.filter_rows(state, incoming, table, rows).tolist() == before, "a what-if must not show outside"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    worlds(),
+    pods("incoming"),
+    st.builds(InterPodAffinityArgs, st.sampled_from((0, 1, 50)), st.booleans()),
+    st.randoms(use_true_random=False),
+)
+def test_scores_equal_the_plain_rule(world: World, incoming: Pod, args: InterPodAffinityArgs, random: Any) -> None:
+    plugin, state = plugin_for(world.cluster, args), CycleState()
+    chosen, rows = shuffled(world, random)
+    expected = plain_scores(world, incoming, args, chosen)
+    status = plugin.pre_score(state, incoming, world.cluster, rows)
+    if expected is None:
+        assert status is SKIP
+        return
+    assert status is None
+    raw = plugin.score_rows(state, incoming, world.cluster.table, rows)
+    assert raw.tolist() == expected
+    assert plugin.normalize(state, incoming, raw).tolist() == plain_normalized(expected)
+
+
+def required(kind: str, key: str, app: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def verdicts(cluster: Cluster, incoming: Pod) -> dict[str, tuple[Code, tuple[str, ...]] | None]:
+    plugin, state = plugin_for(cluster), CycleState()
+    if plugin.pre_filter(state, incoming, cluster) is SKIP:
+        return {name: None for name in cluster.table.row_of}
+    codes = plugin.filter_rows(state, incoming, cluster.table, cluster.table.order)
+    found: dict[str, tuple[Code, tuple[str, ...]] | None] = {}
+    for row, code in zip(cluster.table.order.tolist(), codes.tolist(), strict=True):
+        status = plugin.code_status(state, incoming, code) if code else None
+        found[cluster.table.names[row]] = None if status is None else (status.code, status.reasons)
+    return found
+
+
+def two_zones(*there: Pod) -> Cluster:
+    cluster = Cluster()
+    cluster.load([node("a", {HOST: "a", ZONE: "east"}), node("b", {HOST: "b", ZONE: "west"}), node("c", {HOST: "c"})])
+    cluster.load(there)
+    return cluster
+
+
+NEAR = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match pod affinity rules",))
+AWAY = (Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",))
+MIND = (Code.UNSCHEDULABLE, ("node(s) didn't satisfy existing pods anti-affinity rules",))
+
+
+@pytest.mark.parametrize(
+    ("there", "incoming", "expected"),
+    [
+        pytest.param(
+            [pod("db-0", labels={"app": "db"}, on="a")],
+            pod("web", labels={"app": "web"}, spec=required("podAffinity", ZONE, "db")),
+            {"a": None, "b": NEAR, "c": NEAR},
+            id="affinity-wants-the-zone-of-the-other-pod",
+        ),
+        pytest.param(
+            [],
+            pod("db-0", labels={"app": "db"}, spec=required("podAffinity", ZONE, "db")),
+            {"a": None, "b": None, "c": NEAR},
+            id="the-first-of-a-series-goes-anywhere-with-the-key",
+        ),
+        pytest.param(
+            [],
+            pod("web", labels={"app": "web"}, spec=required("podAffinity", ZONE, "db")),
+            {"a": NEAR, "b": NEAR, "c": NEAR},
+            id="the-first-must-match-its-own-terms",
+        ),
+        pytest.param(
+            [pod("db-0", labels={"app": "db"}, on="a")],
+            pod("db-1", labels={"app": "db"}, spec=required("podAntiAffinity", ZONE, "db")),
+            {"a": AWAY, "b": None, "c": None},
+            id="anti-affinity-bars-the-zone-but-not-nodes-without-one",
+        ),
+        pytest.param(
+            [pod("db-0", labels={"app": "db"}, spec=required("podAntiAffinity", HOST, "web"), on="b")],
+            pod("web", labels={"app": "web"}),
+            {"a": None, "b": MIND, "c": None},
+            id="pods-already-there-may-mind",
+        ),
+        pytest.param(
+            [pod("db-0", labels={"app": "db"}, spec=required("podAntiAffinity", RACK, "web"), on="b")],
+            pod("web", labels={"app": "web"}),
+            {"a": None, "b": None, "c": None},
+            id="a-term-about-a-key-no-node-has-bars-nothing",
+        ),
+        pytest.param(
+            [pod("db-0", labels={"app": "db"}, on="a", terminating=True)],
+            pod("db-1", labels={"app": "db"}, spec=required("podAntiAffinity", HOST, "db")),
+            {"a": AWAY, "b": None, "c": None},
+            id="a-terminating-pod-still-counts",
+        ),
+    ],
+)
+def test_each_rule_has_its_own_words(
+    there: list[Pod], incoming: Pod, expected: dict[str, tuple[Code, tuple[str, ...]] | None]
+) -> None:
+    assert verdicts(two_zones(*there), incoming) == expected
+
+
+def hint(incoming: Pod, resource: EventResource, old: Any, new: Any) -> QueueingHint:
+    for registered in plugin_for(Cluster()).events_to_register():
+        if registered.event.resource is resource:
+            assert registered.hint is not None
+            return registered.hint(incoming, old, new)
+    raise AssertionError(f"{resource} is expected to be registered")
+
+
+def test_it_waits_for_pods_and_for_nodes_with_other_labels() -> None:
+    events = {entry.event.resource: entry.event.action for entry in plugin_for(Cluster()).events_to_register()}
+    assert events == {
+        EventResource.POD: ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
+        EventResource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
+    }
+
+
+db_on_a, web_on_a = pod("x", labels={"app": "db"}, on="a"), pod("x", labels={"app": "web"}, on="a")
+wants_db = pod("p", spec=required("podAffinity", ZONE, "db"))
+hates_db = pod("p", spec=required("podAntiAffinity", ZONE, "db"))
+
+
+@pytest.mark.parametrize(
+    ("incoming", "old", "new", "expected"),
+    [
+        pytest.param(wants_db, None, db_on_a, QueueingHint.QUEUE, id="the-pod-it-wants-came"),
+        pytest.param(wants_db, None, web_on_a, QueueingHint.QUEUE_SKIP, id="another-pod-came"),
+        pytest.param(wants_db, None, pod("x", labels={"app": "db"}), QueueingHint.QUEUE_SKIP, id="it-has-no-node-yet"),
+        pytest.param(wants_db, web_on_a, db_on_a, QueueingHint.QUEUE, id="a-pod-became-the-one-it-wants"),
+        pytest.param(wants_db, db_on_a, None, QueueingHint.QUEUE_SKIP, id="the-pod-it-wants-went"),
+        pytest.param(hates_db, db_on_a, None, QueueingHint.QUEUE, id="the-pod-it-shuns-went"),
+        pytest.param(hates_db, db_on_a, web_on_a, QueueingHint.QUEUE, id="the-pod-it-shuns-became-another"),
+        pytest.param(hates_db, None, db_on_a, QueueingHint.QUEUE_SKIP, id="the-pod-it-shuns-came"),
+    ],
+)
+def test_hint_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, expected: QueueingHint) -> None:
+    assert hint(incoming, EventResource.POD, old, new) is expected
+
+
+east, west, nowhere = node("a", {ZONE: "east"}), node("a", {ZONE: "west"}), node("a", {})
+
+
+@pytest.mark.parametrize(
+    ("incoming", "old", "new", "expected"),
+    [
+        pytest.param(wants_db, None, east, QueueingHint.QUEUE, id="affinity-new-node-with-the-key"),
+        pytest.param(wants_db, None, nowhere, QueueingHint.QUEUE_SKIP, id="affinity-new-node-without-the-key"),
+        pytest.param(wants_db, nowhere, east, QueueingHint.QUEUE, id="affinity-node-gets-the-key"),
+        pytest.param(wants_db, east, nowhere, QueueingHint.QUEUE_SKIP, id="affinity-node-loses-the-key"),
+        pytest.param(wants_db, east, west, QueueingHint.QUEUE, id="affinity-node-moves"),
+        pytest.param(hates_db, None, nowhere, QueueingHint.QUEUE, id="anti-affinity-any-new-node"),
+        pytest.param(hates_db, east, nowhere, QueueingHint.QUEUE, id="anti-affinity-node-loses-the-key"),
+        pytest.param(hates_db, nowhere, east, QueueingHint.QUEUE_SKIP, id="anti-affinity-node-gets-the-key"),
+        pytest.param(hates_db, east, east, QueueingHint.QUEUE_SKIP, id="anti-affinity-node-stays-where-it-is"),
+        pytest.param(hates_db, east, west, QueueingHint.QUEUE, id="anti-affinity-node-moves"),
+    ],
+)
+def test_hint_after_a_node_changed(incoming: Pod, old: Node | None, new: Node, expected: QueueingHint) -> None:
+    assert hint(incoming, EventResource.NODE, old, new) is expected
