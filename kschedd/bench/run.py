@@ -1,0 +1,189 @@
+"""`kschedd bench`: run workloads, print what they came to beside kube-scheduler's figures.
+
+Each run is a process of its own, so that memory is that run's alone and no run warms another one up. The child says how far it
+is on standard error and prints its row as JSON; this process collects the rows.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.bench.figures import recorded
+from kschedd.bench.report import Row, as_json, compared, measured, read_earlier, table
+from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
+from kschedd.errors import KscheddError
+
+
+@attrs.define(eq=False)
+class BenchError(KscheddError):
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen
+class Run:
+    """One run to be made."""
+
+    workload: str
+    nodes: int
+    mode: str
+    percentage: int
+    offered_rate: float
+    pods: int | None
+    init_pods: int | None
+    seed: int
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "bench",
+        help="measure this scheduler on the benchmark workloads",
+        description="Run benchmark workloads and print pods per second, latencies and memory, beside the figures "
+        "recorded of kube-scheduler where the shared folder has them.",
+    )
+    names = ", ".join(WORKLOADS)
+    parser.add_argument(
+        "--workload", action="append", metavar="NAME", help=f"one of {names}; may be repeated; default: all"
+    )
+    parser.add_argument("--nodes", action="append", type=int, metavar="N", help="size of the cluster; default: 5000")
+    parser.add_argument("--mode", choices=(*MODES, "both"), default="algo", help="the decision alone, or all around it")
+    parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0 is adaptive")
+    parser.add_argument("--offered-rate", type=float, default=0.0, help="pods created a second (e2e); 0: all at once")
+    parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
+    parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
+    parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier result written with -o json")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    try:
+        runs = list(_runs(options))
+        earlier = read_earlier(options.compare) if options.compare else []
+        rows = []
+        for done, run in enumerate(runs):
+            print(f"[{done + 1}/{len(runs)}] {run.workload}, {run.nodes:,} nodes, {run.mode}", file=sys.stderr)
+            rows.append(_in_child(run))
+    except KscheddError as fault:
+        print(f"kschedd bench: {fault}", file=sys.stderr)
+        return 2
+    rows = compared(rows, earlier)
+    print(as_json(rows) if options.output == "json" else table(rows))
+    return 0
+
+
+def _runs(options: argparse.Namespace) -> Iterator[Run]:
+    names = [name for given in options.workload or ["all"] for name in given.split(",")]
+    if "all" in names:
+        names = list(WORKLOADS)
+    for name in names:
+        if name not in WORKLOADS:
+            raise BenchError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
+    modes = MODES if options.mode == "both" else (options.mode,)
+    for nodes in options.nodes or [5000]:
+        for name in names:
+            for mode in modes:
+                run = Run(
+                    name,
+                    nodes,
+                    mode,
+                    options.percentage,
+                    options.offered_rate,
+                    options.pods,
+                    options.init_pods,
+                    options.seed,
+                )
+                _workload(run)  # refuses sizes that the description forbids before anything runs
+                yield run
+
+
+def _in_child(run: Run) -> Row:
+    command = [sys.executable, "-m", "kschedd.bench.run", json.dumps(attrs.asdict(run))]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        raise BenchError(f"the run of {run.workload} ended with status {ended.returncode}; what it said is above")
+    return Row(**json.loads(ended.stdout.splitlines()[-1]))
+
+
+# -- in the child -----------------------------------------------------------------------------------------------
+
+
+def _workload(run: Run) -> Workload:
+    sizes = default_sizes(run.workload, run.nodes, run.percentage, run.offered_rate)
+    made = workload(
+        run.workload,
+        run.nodes,
+        init_pods=sizes.init_pods if run.init_pods is None else run.init_pods,
+        pods=sizes.pods if run.pods is None else run.pods,
+        pending=sizes.pending or None,
+    )
+    return made.measured_in("algo" if run.mode == "algo" else "e2e")
+
+
+def _progress() -> Callable[[str, int, int], None] | None:
+    if not sys.stderr.isatty():
+        return None
+
+    def show(what: str, done: int, total: int) -> None:
+        print(f"\r\x1b[K  {what} {done:,}/{total:,}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _measure(run: Run) -> Row:
+    from kschedd.config.changes import with_percentage
+    from kschedd.config.load import default_config
+
+    config = default_config()
+    if run.percentage:
+        config = with_percentage(config, run.percentage)
+    made = _workload(run)
+    progress = _progress()
+    if run.mode == "algo":
+        from kschedd.bench import algo
+
+        timed = algo.run(made, config, run.seed, progress=progress)
+    else:
+        from kschedd.bench import e2e
+
+        timed = e2e.run(made, config, run.seed, run.offered_rate, progress=progress)
+    if progress is not None:
+        print("\r\x1b[K", end="", file=sys.stderr)
+    return measured(
+        workload=run.workload,
+        nodes=run.nodes,
+        mode=run.mode,
+        latencies_s=timed.latencies_s,
+        elapsed_s=timed.elapsed_s,
+        rss_mb=peak_memory_mb(),
+        scheduled=timed.scheduled,
+        failed=timed.failed,
+        percentage=run.percentage,
+        offered_rate=run.offered_rate,
+        init_pods=len(made.init_pods),
+        figure=recorded(run.workload, run.nodes, run.mode, run.percentage, offered_rate=run.offered_rate),
+    )
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process ever had resident, in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(attrs.asdict(_measure(Run(**json.loads(sys.argv[1]))))))
+    except (KscheddError, WorkloadError) as fault:
+        sys.exit(f"kschedd bench: {fault}")
