@@ -294,7 +294,7 @@ class Scheduler:
             rejected_by = rejected_by or plugin.name
         nominated_node = None if result is None else result.nominated_node
         details = None if result is None else result.details
-        return PostFilterResult(Status(final, tuple(messages), rejected_by), nominated_node, (), details)
+        return PostFilterResult(Status(final, tuple(messages), rejected_by), nominated_node, details=details)
 
 
 @attrs.frozen(eq=False)
