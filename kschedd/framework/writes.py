@@ -1,67 +1,26 @@
-"""What a plugin or the scheduler wants written to the API server, as data; whoever owns the connection carries it out.
+"""What PreBind and Bind want done: writes as data, and what to wait for after them.
 
-Source: Kubernetes API v1.34: verbs and subresources of these names.
+Whoever owns the connection to the API server carries a plan out; a plugin only says it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
 from kschedd.framework.status import Status
+from kschedd.store.writes import Bind, Create, Delete, Update, Write
+from kschedd.store.writes import Patch as MergePatch
 
 if TYPE_CHECKING:
     from kschedd.cache.cluster import Cluster
 
-
-@attrs.frozen
-class Bind:
-    namespace: str
-    name: str
-    uid: str
-    node_name: str
-
-
-@attrs.frozen
-class Create:
-    raw: Mapping[str, Any]
-
-
-@attrs.frozen
-class Update:
-    """Replace the object; its metadata.resourceVersion must still be the current one."""
-
-    raw: Mapping[str, Any]
-
-
-@attrs.frozen
-class MergePatch:
-    """RFC 7386 merge patch; `subresource` is "" or "status"."""
-
-    kind: str
-    namespace: str
-    name: str
-    patch: Mapping[str, Any]
-    subresource: str = ""
-
-
-@attrs.frozen
-class Delete:
-    """Delete, of a pod with its own grace period unless one is given; only if `uid` ("": any) is still the object's."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str = ""
-    grace_period_s: int | None = None
-
-
-Write = Bind | Create | Update | MergePatch | Delete
+__all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 
 @attrs.frozen
 class Plan:
-    """What PreBind or Bind needs done: first the writes in order, each answered, then `settled` must come true.
+    """First the writes in order, each answered, then `settled` must come true.
 
     `settled(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not) ends
     the waiting. After `timeout_s` the waiting ends with `timed_out`.
