@@ -86,6 +86,7 @@ class _Tally:
         self.total += amount
 
     def clone(self) -> "_Tally":
+        self.changed = False  # from now on both copy before they write
         return _Tally(self.key, self.counts, self.total)
 
 

@@ -89,6 +89,7 @@ class _Tally:
             self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
+        self.changed = False  # from now on both copy before they write
         return _Tally(self.ready, self.counts, self.least)
 
 

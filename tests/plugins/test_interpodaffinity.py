@@ -160,11 +160,13 @@ def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) 
     for other in leaving:
         plain.count(other, where, -1)
         plugin.remove_pod(what_if, incoming, other, NodeInfo(copy, 0))
+    further, gone = what_if.clone(), plain.code(where)
     for other in leaving[1:]:
         plain.count(other, where, 1)
         plugin.add_pod(what_if, incoming, other, NodeInfo(copy, 0))
     after = plugin.filter_rows(what_if, incoming, copy, np.zeros(1, dtype=np.int64))
     assert after.tolist() == [plain.code(where)]
+    assert plugin.filter_rows(further, incoming, copy, np.zeros(1, dtype=np.int64)).tolist() == [gone]
     assert plugin.filter_rows(state, incoming, table, rows).tolist() == before, "a what-if must not show outside"
 
 
