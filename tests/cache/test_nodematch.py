@@ -24,9 +24,7 @@ def table_of(nodes: list[dict[str, str]]) -> NodeTable:
     return table
 
 
-def plainly(
-    labels: dict[str, str], name: str, node_selector: dict[str, str], required: NodeSelector | None
-) -> bool:
+def plainly(labels: dict[str, str], name: str, node_selector: dict[str, str], required: NodeSelector | None) -> bool:
     if any(labels.get(key) != value for key, value in node_selector.items()):
         return False
     if required is None:
@@ -99,11 +97,7 @@ def test_order_is_numeric(operator: str, bound: str, expected: list[str]) -> Non
     sizes = ["3", "5", "-1", "big", ""]
     table = table_of([{"size": size} if size else {} for size in sizes])
     required = parse_node_selector(
-        {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "size", "operator": operator, "values": [bound]}]}
-            ]
-        }
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "size", "operator": operator, "values": [bound]}]}]}
     )
     rows = np.array([table.row_of[f"node-{n}"] for n in range(len(sizes))], dtype=np.int64)
     met = matching_rows(table, {}, required, rows)
@@ -116,7 +110,5 @@ def test_values_seen_later_are_compared_too() -> None:
         {"nodeSelectorTerms": [{"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["2"]}]}]}
     )
     assert not matching_rows(table, {}, required, None).any()
-    row = table.put_node(
-        Node.from_raw({"kind": "Node", "metadata": {"name": "new", "labels": {"size": "9"}}})
-    )
+    row = table.put_node(Node.from_raw({"kind": "Node", "metadata": {"name": "new", "labels": {"size": "9"}}}))
     assert matching_rows(table, {}, required, np.array([row], dtype=np.int64)).all()
