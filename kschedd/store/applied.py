@@ -12,11 +12,17 @@ _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "ma
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """The manifest with itself, as text, in kubectl's annotation."""
-    meta = {**(raw.get("metadata") or {})}
-    annotations = {name: value for name, value in (meta.get("annotations") or {}).items() if name != LAST_APPLIED}
+    """The manifest with itself, as text, in kubectl's annotation; what cannot have one is for others to refuse."""
+    meta = raw.get("metadata") or {}
+    annotations = meta.get("annotations") or {}
+    if not isinstance(annotations, Mapping):
+        return dict(raw)
+    annotations = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
     bare = {**raw, "metadata": {**meta, "annotations": annotations}}
-    note = json.dumps(bare, separators=(",", ":"), sort_keys=True, default=str) + "\n"
+    try:
+        note = json.dumps(bare, separators=(",", ":"), sort_keys=True) + "\n"
+    except (TypeError, ValueError, RecursionError):
+        return dict(raw)
     return {**raw, "metadata": {**meta, "annotations": {**annotations, LAST_APPLIED: note}}}
 
 

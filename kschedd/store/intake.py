@@ -20,13 +20,16 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, _version
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
+from kschedd.api.shapes import check_shape
 from kschedd.api.validation import accept, accept_meta, accept_pod_spec
 from kschedd.api.validation_names import dns_subdomain
+from kschedd.api.validation_pod import validate_pod_status
 from kschedd.store.admission import Admission, Classes
 from kschedd.store.errors import Invalid
 
 _NOTHING: Mapping[str, Any] = {}
 _REMEMBERED: Final = 1 << 14
+_SHARED: Final = ("labels", "ownerReferences", "finalizers")
 _LONG: Final = 1 << 16  # annotations of this size are looked at each time
 _pack = msgpack.Packer(autoreset=True).pack
 
@@ -44,6 +47,7 @@ class Admitted:
 
     spec: PodSpec
     labels: Mapping[str, str]
+    meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     status: Mapping[str, Any]  # the status such a pod is born with
 
 
@@ -75,12 +79,13 @@ class PodIntake:
         if wrong := dns_subdomain(name):
             raise Invalid("Pod", name, tuple(invalid("metadata.name", name, why) for why in wrong))
         spec = raw.get("spec")
-        labels = meta.get("labels") or _NOTHING
-        annotations = meta.get("annotations") or _NOTHING
-        if annotations and not _plain(annotations):
+        annotations = meta.get("annotations")
+        if annotations is not None and not _plain(annotations):
             return self._admit(spec, meta, name)
-        rest = (meta.get("ownerReferences"), meta.get("finalizers"))
-        key = packed("Pod", name, (spec, labels, list(annotations), *rest))
+        named = list(annotations) if annotations else None
+        key = packed(
+            "Pod", name, (spec, meta.get("labels"), named, meta.get("ownerReferences"), meta.get("finalizers"))
+        )
         found = self._remembered.get(key)
         if found is None:
             found = self._admit(spec, meta, name)
@@ -91,15 +96,16 @@ class PodIntake:
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
         whole = accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-        for field in ("annotations", "labels"):
-            if field in meta:
-                meta[field] = whole["metadata"][field]
+        clean = whole["metadata"]
+        if "annotations" in clean:
+            meta["annotations"] = clean["annotations"]
         spec = self._admission.create_pod(name, whole["spec"], self._classes)
         interned = intern_spec(spec)
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(spec)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
-        return Admitted(interned, whole["metadata"].get("labels") or _NOTHING, status)
+        shared = {field: clean[field] for field in _SHARED if field in clean}
+        return Admitted(interned, clean.get("labels") or _NOTHING, shared, status)
 
     def admit_update(self, raw: Raw, name: str) -> dict[str, Any]:
         """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned."""
@@ -124,6 +130,19 @@ def accepted(kind: str, name: str, raw: Raw) -> dict[str, Any]:
     if done.faults:
         raise Invalid(kind, name, done.faults)
     return done.raw
+
+
+def check_status(kind: str, name: str, raw: Raw) -> None:
+    """Raise Invalid for a status that is not one, looking at nothing else of the object."""
+    status = raw.get("status")
+    if status is None:
+        return
+    faults = check_shape({"kind": kind, "status": status})
+    if not faults and kind == "Pod":
+        faults = validate_pod_status(status)
+    if faults:
+        raise Invalid(kind, name, tuple(faults))
+    packed(kind, name, status)
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:

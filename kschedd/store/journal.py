@@ -147,8 +147,8 @@ class Journal:
                 "DELETE FROM objects WHERE (kind, namespace, name) IN (SELECT kind, namespace, name FROM events)"
             )
             self._db.execute(
-                "INSERT INTO objects SELECT kind, namespace, name, raw FROM events AS e WHERE type != ? AND version ="
-                " (SELECT max(version) FROM events WHERE kind = e.kind AND namespace = e.namespace AND name = e.name)",
+                "INSERT INTO objects SELECT kind, namespace, name, raw FROM events WHERE type != ? AND version IN"
+                " (SELECT max(version) FROM events GROUP BY kind, namespace, name)",
                 (_CODES[DELETED],),
             )
             self._db.execute("DELETE FROM events")

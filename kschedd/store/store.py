@@ -31,7 +31,7 @@ from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.deletion import Propagation, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from kschedd.store.indexes import Indexes
-from kschedd.store.intake import PodIntake, accepted, new_pod, packed, pod_again
+from kschedd.store.intake import PodIntake, accepted, check_status, new_pod, packed, pod_again
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.times import stamp
 
@@ -200,6 +200,8 @@ class Store:
     ) -> Object:
         """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
         old = self.get(kind, namespace, name)
+        if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or _NOTHING, Mapping):
+            raise Invalid(kind, name, (invalid("", patch, "a merge patch is a mapping, and so is its metadata"),))
         updates.check_preconditions(old, patch.get("metadata") or _NOTHING)
         if subresource == "status":
             wanted: Raw = {"status": patches.merge_patch(old.status, patch.get("status") or _NOTHING)}
@@ -354,9 +356,10 @@ class Store:
     def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
         spec = raw.get("spec")
         node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
+        if raw.get("apiVersion") != "v1":
+            accepted(kind, name, {**raw, "metadata": meta})
         admitted = self._intake.admit(raw, meta, name)
-        if "labels" in meta:
-            meta["labels"] = admitted.labels
+        meta.update(admitted.meta)
         self._born(kind, meta, restore)
         status: Raw = admitted.status
         if restore and raw.get("status"):
@@ -386,9 +389,11 @@ class Store:
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> Object:
         wanted = updates.requested(old, raw, subresource, with_status=with_status)
-        if subresource != "status":
+        if subresource == "status":
+            check_status(old.kind, old.name, wanted)
+        else:
             wanted = self._checked(old, wanted, subresource)
-        packed(old.kind, old.name, wanted)
+            packed(old.kind, old.name, wanted)
         if dry_run:
             return self._retyped(old, wanted)
         return self._settle(old, wanted)

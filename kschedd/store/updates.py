@@ -74,12 +74,13 @@ def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: b
     """What the object would be: from `raw` the part that this request may change, from `old` the rest."""
     if subresource == "status":
         changed = dict(old.raw)
-        if raw.get("status") is None:
+        status = raw.get("status")
+        if status is None:
             changed.pop("status", None)
-        else:
-            changed["status"] = raw["status"]
-            if old.kind == "Pod" and "qosClass" not in raw["status"] and "qosClass" in old.status:
-                changed["status"] = {**raw["status"], "qosClass": old.status["qosClass"]}
+            return changed
+        if old.kind == "Pod" and isinstance(status, Mapping) and "qosClass" not in status:
+            status = {**status, "qosClass": old.status.get("qosClass")}
+        changed["status"] = status
         return changed
     if subresource == "resize":
         return {**old.raw, "spec": raw.get("spec") or {}}
