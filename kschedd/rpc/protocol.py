@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import attrs
-import msgpack  # type: ignore[import-untyped]  # it ships no types
+import msgpack
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 MAX_MSGID = 2**32 - 1
