@@ -39,6 +39,7 @@ _NOTHING: Mapping[str, Any] = {}
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED_BASE: Final = 58
 BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 
 Applied = Literal["created", "configured", "unchanged"]
@@ -252,7 +253,7 @@ class Store:
                 f"ResourceVersion in object meta: {old.resource_version}"
             )
             raise Conflict(kind, name, why)
-        if kind == "Namespace" and name in BUILT_IN_NAMESPACES[:1] + BUILT_IN_NAMESPACES[2:]:
+        if kind == "Namespace" and name in _UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
         left = marked(old, grace_period_s, propagation, self._now())
         if dry_run:

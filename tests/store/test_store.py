@@ -442,3 +442,9 @@ def test_dependents_are_found_by_their_owners_uid(store: Store) -> None:
     assert [o.name for o in store.owned_by("u1")] == ["child"]
     store.merge_patch("ConfigMap", "default", "child", {"metadata": {"ownerReferences": None}})
     assert list(store.owned_by("u1")) == []
+
+
+def test_the_namespaces_a_cluster_cannot_do_without_stay(store: Store) -> None:
+    for name in ("default", "kube-public", "kube-system"):
+        with pytest.raises(Forbidden, match=f'namespaces "{name}" is forbidden: this namespace may not be deleted'):
+            store.delete("Namespace", "", name)
