@@ -1,0 +1,167 @@
+"""The world of a recorded trace: an API server in memory, and a clock that only the trace moves.
+
+Writes are taken as they come, without defaults or checks; their watch events wait in `events` until the runner delivers
+them. Bound pods run at once; pods deleted by the scheduler go at once, or are marked where the trace says so.
+
+Source of the rules: the README beside the records ("Environment").
+Units: milliseconds since the start of the trace.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object, parse, with_fields
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Status, error
+from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
+from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+from kschedd.store.patches import merge_patch
+from kschedd.store.times import stamp
+
+Raw = Mapping[str, Any]
+
+T0_S = 1_735_689_600  # 2025-01-01T00:00:00Z
+MILLISECOND = 1_000_000  # ns
+
+
+def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
+    """What the pod's PodScheduled condition says, as steps show it."""
+    if not isinstance(obj, Pod):
+        return None
+    for condition in obj.status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled":
+            return {field: condition.get(field) or "" for field in ("status", "reason", "message")}
+    return None
+
+
+@attrs.define(eq=False)
+class Environment:
+    graceful_deletion: bool
+    now_ms: int = 0
+    objects: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # (kind, key) -> object
+    events: list[WatchEvent] = attrs.field(factory=list)  # of writes not delivered yet
+    bound: list[list[str]] = attrs.field(factory=list)  # [pod, node], of this step
+    deleted: list[str] = attrs.field(factory=list)  # by the scheduler, in this step
+    conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # that changed in this step
+    _bindings: int = 0
+    _version: int = 0
+
+    # -- what the scheduler asks ------------------------------------------------------------------------------
+
+    @property
+    def now_s(self) -> float:
+        return T0_S + self.now_ms / 1000
+
+    @property
+    def now_ns(self) -> int:
+        return self.now_ms * MILLISECOND
+
+    def current_pod(self, key: str) -> Pod | None:
+        found = self.objects.get(("Pod", key))
+        return found if isinstance(found, Pod) else None
+
+    def write(self, write: Write) -> Status | None:
+        """One write of the scheduler."""
+        match write:
+            case Create(raw):
+                self._put(raw)
+                return None
+            case Update(raw):
+                return self._change(raw["kind"], _key(raw["metadata"]), "", raw)
+            case Bind(namespace, name, uid, node_name):
+                return self._bind(f"{namespace}/{name}", uid, node_name)
+            case MergePatch(kind, namespace, name, patch):
+                key = f"{namespace}/{name}" if namespace else name
+                return self._change(kind, key, (patch.get("metadata") or {}).get("uid") or "", patch)
+            case Delete(kind, namespace, name, uid):
+                return self._evict(kind, f"{namespace}/{name}" if namespace else name, uid)
+        raise AssertionError(f"no trace has a write like {write}")
+
+    def _change(self, kind: str, key: str, uid: str, patch: Raw) -> Status | None:
+        old = self.objects.get((kind, key))
+        if old is None or (uid and uid != old.uid):
+            return _not_found(kind, key)
+        self._patch(old, patch)
+        return None
+
+    def _bind(self, key: str, uid: str, node_name: str) -> Status | None:
+        pod = self.current_pod(key)
+        if pod is None or (uid and uid != pod.uid):
+            return _not_found("Pod", key)
+        self._bindings += 1
+        conditions = [c for c in pod.status.get("conditions") or () if c.get("type") != "PodScheduled"]
+        status = {
+            "phase": "Running",
+            "startTime": stamp(T0_S + self._bindings),
+            "conditions": [*conditions, {"type": "PodScheduled", "status": "True"}],
+        }
+        self._put(with_fields(with_fields(pod.raw, "spec", nodeName=node_name), "status", **status))
+        self.bound.append([key, node_name])
+        return None
+
+    def _evict(self, kind: str, key: str, uid: str) -> Status | None:
+        old = self.objects.get((kind, key))
+        if old is None or (uid and uid != old.uid):
+            return _not_found(kind, key)
+        self.deleted.append(key)
+        if self.graceful_deletion:
+            self._put(with_fields(old.raw, "metadata", deletionTimestamp=stamp(self.now_s)))
+        else:
+            self._remove(old)
+        return None
+
+    # -- what the trace does ----------------------------------------------------------------------------------
+
+    def apply(self, op: Raw) -> None:
+        """An operation on an object: create, patch or delete."""
+        if op["op"] == "create":
+            self._put(op["object"])
+            return
+        old = self.objects.get((op["kind"], _key(op)))
+        if old is None:
+            return
+        if op["op"] == "delete":
+            self._remove(old)
+        else:
+            self._patch(old, op["patch"])
+
+    def load(self, objects: list[Raw]) -> None:
+        for raw in objects:
+            self._put(raw)
+
+    def take_events(self) -> list[WatchEvent]:
+        events, self.events = self.events, []
+        return events
+
+    # -- objects ----------------------------------------------------------------------------------------------
+
+    def _patch(self, old: Object, patch: Raw) -> None:
+        changed = merge_patch(old.raw, patch)
+        if changed != old.raw:
+            self._put(changed)
+
+    def _put(self, raw: Raw) -> None:
+        self._version += 1
+        new = parse(with_fields(raw, "metadata", resourceVersion=str(self._version)))
+        old = self.objects.get((new.kind, new.key))
+        self.objects[new.kind, new.key] = new
+        condition = scheduled_condition(new)
+        if condition is not None and condition != scheduled_condition(old):
+            self.conditions[new.key] = condition
+        self.events.append(WatchEvent(ADDED if old is None else MODIFIED, old, new, self._version))
+
+    def _remove(self, old: Object) -> None:
+        self._version += 1
+        del self.objects[old.kind, old.key]
+        self.events.append(WatchEvent(DELETED, old, old, self._version))
+
+
+def _key(named: Raw) -> str:
+    namespace = named.get("namespace")
+    return f"{namespace}/{named['name']}" if namespace else str(named["name"])
+
+
+def _not_found(kind: str, key: str) -> Status:
+    return error(f'{kind.lower()}s "{key}" not found')

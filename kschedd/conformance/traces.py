@@ -1,0 +1,215 @@
+"""One golden trace in lockstep: each recorded operation is applied, the scheduler comes to rest in virtual time, and
+what it did is put into the record's own words, step by step.
+
+Where kube-scheduler took one of several best nodes, we take the one it took, if it is among our own best; the set of
+the best is compared anyway. After the first step that differs the rest would only repeat it: the run ends there.
+
+Source of the format and the rules: the README beside the records ("Traces").
+Units: milliseconds since the start of the trace.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.cache.table import Rows
+from kschedd.config.load import config_from_raw
+from kschedd.config.model import Config
+from kschedd.conformance.compare import differences
+from kschedd.conformance.environment import MILLISECOND, Environment
+from kschedd.conformance.records import Record
+from kschedd.queue.entry import Place, QueuedPod
+from kschedd.queue.scheduling_queue import Recorder
+from kschedd.scheduling.machine import Rejected
+from kschedd.scheduling.scheduler import Failed, Placed, by_name
+from kschedd.simulate.attempts import Attempts
+
+Raw = Mapping[str, Any]
+Got = dict[str, Any]
+
+_TICK_MS = 1000
+_LEFTOVER_MS = 30_000
+_WAITING = (Place.BACKOFF, Place.ERROR_BACKOFF)
+_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+
+
+def trace_differences(record: Record, *, remember: bool = True) -> Iterator[str]:
+    """Where the first step that differs does; nothing if the whole trace is as recorded."""
+    run = Lockstep(record, remember=remember)
+    for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
+        found = list(differences(want, run.step(op, want["attempts"]), f"steps[{number}]"))
+        if found:
+            yield from found
+            return
+
+
+@attrs.define(eq=False)
+class _Recorded:
+    """Takes the node that was taken upstream, if it is one of our best; else the alphabetically first."""
+
+    node: str = ""
+
+    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
+        for row in rows.tolist():
+            if names[row] == self.node:
+                return int(row)
+        return by_name(rows, names)
+
+
+class Lockstep:
+    """A trace being run. `attempts` and `environment` may be looked at between steps."""
+
+    def __init__(self, record: Record, *, remember: bool = True, recorder: Recorder | None = None) -> None:
+        raw = record.raw
+        self.autorun: bool = raw["autorun"]
+        self.environment = Environment(raw["graceful_deletion"])
+        self._choose = _Recorded()
+        self.attempts = Attempts(
+            _every_node(config_from_raw(record.config, feature_gates=raw["feature_gates"])),
+            self.environment,
+            choose=self._choose,
+            remember=remember,
+            recorder=recorder,
+            on_rejected=self._rejected,
+        )
+        self._want: list[Raw] = []  # attempts upstream made in this step and we have yet to make
+        self._made: list[Got] = []
+        self._rejection: Rejected | None = None
+        self.environment.load(record.objects)
+        self._deliver()
+
+    def step(self, op: Raw, want: Sequence[Raw]) -> Got:
+        """Apply one operation; `want` are the attempts recorded for it. Returns what the record calls a step."""
+        world = self.environment
+        self._want, self._made = list(want), []
+        world.bound, world.deleted, world.conditions = [], [], {}
+        world.now_ms += 1
+        match op["op"]:
+            case "run":
+                self._run(op.get("cycles") or 0, op.get("during") or ())
+            case "advance":
+                self._advance(round(op["seconds"] * 1000))
+            case _:
+                world.apply(op)
+                self._deliver()
+        if self.autorun and op["op"] != "run":
+            self._run()
+        return self._step()
+
+    # -- time -------------------------------------------------------------------------------------------------
+
+    def _advance(self, span: int) -> None:
+        world, queue = self.environment, self.attempts.queue
+        target = world.now_ms + span
+        while (second := (world.now_ms // _TICK_MS + 1) * _TICK_MS) <= target:
+            world.now_ms = second
+            queue.flush_backoff(world.now_ns)
+            self._run_if_auto()
+            if second % _LEFTOVER_MS == 0:
+                queue.flush_unschedulable_leftover(world.now_ns)
+                self._run_if_auto()
+        world.now_ms = max(world.now_ms, target)
+
+    def _run_if_auto(self) -> None:
+        if self.autorun:
+            self._run()
+
+    # -- cycles -----------------------------------------------------------------------------------------------
+
+    def _run(self, most: int = 0, during: Sequence[Raw] = ()) -> None:
+        done = 0
+        while not most or done < most:
+            entry = self.attempts.pop()
+            if entry is None:
+                return
+            self._cycle(entry, during if done == 0 else ())
+            done += 1
+
+    def _cycle(self, entry: QueuedPod, during: Sequence[Raw]) -> None:
+        world = self.environment
+        made: Got = {"pod": entry.key, "at_ms": world.now_ms, "attempt": entry.attempts}
+        self._made.append(made)
+        recorded = self._want.pop(0) if self._want else {}
+        self._choose.node = recorded.get("node") or ""
+        result = self.attempts.decide(entry)
+        best = self._best(result) if isinstance(result, Placed) else None
+        for op in during:
+            world.now_ms += 1
+            world.apply(op)
+            self._deliver()
+        world.now_ms += 1 if during else 0
+        if result is None:
+            made["result"] = "skipped"
+        else:
+            self._carry(entry, result, made, best)
+        self.attempts.activate()
+        self._deliver()
+        world.now_ms += 1
+
+    def _carry(self, entry: QueuedPod, result: Placed | Failed, made: Got, best: list[str] | None) -> None:
+        self._rejection = None
+        gone_before = len(self.environment.deleted)
+        self.attempts.carry(entry, result)
+        assert not self.attempts.underway, "a cycle of a trace is expected to be complete before anything else happens"
+        if best is not None:
+            made["best"] = best
+        if self._rejection is None:
+            assert isinstance(result, Placed)
+            made["result"], made["node"] = "scheduled", result.node_name
+            return
+        rejected = self._rejection
+        made["result"] = "unschedulable" if rejected.reason == "Unschedulable" else "error"
+        made["message"] = rejected.message
+        # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
+        for name, plugins in (
+            ("unschedulable_plugins", rejected.entry.unschedulable_plugins),
+            ("pending_plugins", rejected.entry.pending_plugins),
+        ):
+            if plugins:
+                made[name] = sorted(plugins)
+        if rejected.nominated_node is not None:
+            made["nominated_node"] = rejected.nominated_node
+        if self.environment.deleted[gone_before:]:
+            made["deleted"] = sorted(self.environment.deleted[gone_before:])
+
+    def _rejected(self, rejected: Rejected) -> None:
+        self._rejection = rejected
+
+    def _best(self, placed: Placed) -> list[str]:
+        names = self.attempts.machine.cluster.table.names
+        rows = placed.feasible
+        if placed.totals is not None:
+            rows = rows[placed.totals == placed.totals.max()]
+        return sorted(names[row] for row in rows.tolist())
+
+    def _deliver(self) -> None:
+        for event in self.environment.take_events():
+            self.attempts.observe(event)
+
+    # -- what a step shows ------------------------------------------------------------------------------------
+
+    def _step(self) -> Got:
+        world, queue = self.environment, self.attempts.queue
+        return {
+            "attempts": self._made,
+            "bound": world.bound,
+            "deleted": world.deleted,
+            "queues": {place.value: sorted(entry.key for entry in queue.entries(place)) for place in _SHOWN},
+            "backoff_until_ms": {
+                entry.key: queue.backoff_until(entry) // MILLISECOND
+                for place in _WAITING
+                for entry in queue.entries(place)
+            },
+            "nominated": {
+                node: sorted(pod.key for pod in pods.values()) for node, pods in queue.nominator.nodes.items()
+            },
+            "conditions": world.conditions,
+            "now_ms": world.now_ms,
+        }
+
+
+def _every_node(config: Config) -> Config:
+    """The configuration as the traces ran it: all nodes are scored."""
+    profiles = tuple(attrs.evolve(profile, percentage_of_nodes_to_score=100) for profile in config.profiles)
+    return attrs.evolve(config, profiles=profiles, percentage_of_nodes_to_score=100)
