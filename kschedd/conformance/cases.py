@@ -1,7 +1,7 @@
 """One golden case: a cluster and a pod, one scheduling cycle, and what kube-scheduler made of it.
 
-`got` evaluates a case with our scheduler and puts the outcome into the record's own words, so that comparing is comparing two
-mappings. Every node is evaluated, ties are broken by name.
+`got` evaluates a case with our scheduler and puts the outcome into the record's own words, so that comparing is
+comparing two mappings. Every node is evaluated, ties are broken by name.
 
 Source of the format: the README beside the records.
 """
@@ -17,6 +17,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.conformance.records import Record
+from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
@@ -115,9 +116,7 @@ def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]
     return verdicts
 
 
-def _describe_placed(
-    outcome: Got, scheduler: Scheduler, placed: Placed, nominated: dict[str, list[Pod]]
-) -> None:
+def _describe_placed(outcome: Got, scheduler: Scheduler, placed: Placed, nominated: dict[str, list[Pod]]) -> None:
     pod, state, rows = placed.pod, placed.state, placed.feasible
     names = scheduler.cluster.table.names
     verdicts = placed.verdicts
@@ -134,7 +133,8 @@ def _describe_placed(
         return
     scores = drive(scheduler.ranking.details(state, pod, rows))
     assert isinstance(scores, Scores), "scores that could be summed are expected to be there one by one"
-    assert placed.totals is not None and (scores.total == placed.totals).all(), "details add up to the totals"
+    assert placed.totals is not None, "several feasible nodes are expected to be scored"
+    assert (scores.total == placed.totals).all(), "details are expected to add up to the totals"
     ordered = [names[row] for row in rows.tolist()]
     outcome["raw_scores"] = {
         name: dict(zip(ordered, values.tolist(), strict=True)) for name, values in scores.raw.items()
@@ -152,13 +152,11 @@ def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[s
     rejecting = {Code.PENDING: set[str](), Code.UNSCHEDULABLE: set[str]()}
     for status, _ in verdicts.kinds():
         rejecting[Code.PENDING if status.code == Code.PENDING else Code.UNSCHEDULABLE].add(status.plugin)
-    _, _, narrowed_by = scheduler.pre_filter(type(verdicts.state)(), pod)
+    _, _, narrowed_by = scheduler.pre_filter(CycleState(), pod)
     return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
 
 
 def _describe_narrowing(outcome: Got, scheduler: Scheduler, pod: Pod) -> None:
-    from kschedd.framework.cycle_state import CycleState
-
     narrowing, status, _ = scheduler.pre_filter(CycleState(), pod)
     if status is None and narrowing is not None:
         outcome["prefilter_nodes"] = sorted(narrowing.node_names)
@@ -198,7 +196,7 @@ def _describe_post_filter(result: PostFilterResult) -> Raw:
         "code": result.status.code.label,
         "message": result.status.message,
         "nominated_node": result.nominated_node,
-        "nominated_ties": None if details is None else details.ties,
+        "nominated_ties": None if details is None else list(details.ties),
         "victims": sorted(victim.key for victim in result.victims),
         "deleted": sorted(victim.key for victim in result.victims if not victim.deletion_timestamp),
         "cleared_nominations": [] if details is None else sorted(pod.key for pod in details.cleared),

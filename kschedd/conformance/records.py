@@ -5,6 +5,7 @@ Errors: RecordError says file, line and what is wrong; other files are still rea
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ class RecordError(KscheddError):
         return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
 
 
+class Unsupported(Exception):
+    """The record asks for something that this kschedd does not have or know."""
+
+
 @attrs.frozen(eq=False)
 class Record:
     id: str
@@ -42,11 +47,11 @@ class Record:
 
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
-    """The files of golden records among the paths, and in the folders among them. Raises RecordError if there is none."""
+    """The files among the paths, and those of golden records in the folders among them. Raises RecordError."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES))
+            found = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
             if not found:
                 raise RecordError(str(path), 0, f"has no golden records: files ending in {' or '.join(SUFFIXES)}")
             files += found
@@ -62,12 +67,56 @@ def read_records(file: Path) -> Iterator[Record]:
     number = 0
     try:
         with gzip.open(file, "rb") if file.name.endswith(".gz") else file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+            for line in lines:
+                number += 1
                 if line.strip():
                     yield _record(json.loads(line))
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as fault:
-        raise RecordError(str(file), number, f"is no golden record: {fault!r}") from fault
+    except (OSError, EOFError, zlib.error) as fault:
+        raise RecordError(str(file), number, f"cannot be read: {fault}") from fault
+    except UnicodeDecodeError as fault:
+        raise RecordError(str(file), number, f"is no text in UTF-8: {fault.reason}") from fault
+    except RecursionError as fault:
+        raise RecordError(str(file), number, "is nested too deeply") from fault
+    except json.JSONDecodeError as fault:
+        raise RecordError(str(file), number, f"is no JSON: {fault}") from fault
+    except _NoRecord as fault:
+        raise RecordError(str(file), number, f"is no golden record: {fault}") from fault
 
 
-def _record(raw: Raw) -> Record:
-    return Record(raw["id"], raw["family"], raw.get("config"), raw["objects"], raw)
+class _NoRecord(Exception):
+    pass
+
+
+# What a record must have, for its runner to find what it looks for.
+_FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
+_CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
+_TRACE: Mapping[str, type | tuple[type, ...]] = {
+    **_FIELDS,
+    "feature_gates": dict,
+    "graceful_deletion": bool,
+    "autorun": bool,
+    "ops": list,
+}
+
+
+def _record(raw: Any) -> Record:
+    if not isinstance(raw, dict):
+        raise _NoRecord("a mapping is expected")
+    trace = raw.get("family") == "traces"
+    for name, wanted in (_TRACE if trace else _CASE).items():
+        if name not in raw:
+            raise _NoRecord(f"{name} is missing")
+        if not isinstance(raw[name], wanted):
+            raise _NoRecord(f"{name} is {type(raw[name]).__name__}")
+    config = raw.get("config")
+    if config is not None and not isinstance(config, dict):
+        raise _NoRecord("config must be null or a mapping")
+    for place, obj in enumerate([*raw["objects"], *([] if trace else [raw["pod"]])]):
+        if not (isinstance(obj, dict) and obj.get("kind") and isinstance(obj.get("metadata"), dict)):
+            where = f"objects[{place}]" if place < len(raw["objects"]) else "pod"
+            raise _NoRecord(f"{where} is no object: kind and metadata are expected")
+    if trace:
+        steps = raw["want"].get("steps")
+        if not isinstance(steps, list) or len(steps) != len(raw["ops"]):
+            raise _NoRecord("want.steps must have one step for each of ops")
+    return Record(raw["id"], raw["family"], config, raw["objects"], raw)

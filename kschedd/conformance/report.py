@@ -1,0 +1,99 @@
+"""What running golden records came to: counts by family, the first differences, as a table or as JSON."""
+
+import json
+from enum import StrEnum
+from typing import TextIO
+
+import attrs
+
+from kschedd.conformance.records import Record, RecordError
+
+_LINES_A_RECORD = 5
+
+
+class Outcome(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+
+
+@attrs.frozen(eq=False)
+class Verdict:
+    record: Record
+    outcome: Outcome
+    differences: tuple[str, ...] = ()  # or why it is unsupported
+
+
+@attrs.define(eq=False)
+class Family:
+    counts: dict[Outcome, int] = attrs.field(factory=lambda: dict.fromkeys(Outcome, 0))
+    not_passed: list[Verdict] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Report:
+    families: dict[str, Family] = attrs.field(factory=dict)
+    faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read to their end
+
+    def add(self, verdict: Verdict) -> None:
+        family = self.families.setdefault(verdict.record.family, Family())
+        family.counts[verdict.outcome] += 1
+        if verdict.outcome is not Outcome.PASSED:
+            family.not_passed.append(verdict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every record of every file did."""
+        return not self.faults and not any(family.not_passed for family in self.families.values())
+
+    def as_json(self) -> str:
+        families = {
+            name: {outcome.value: count for outcome, count in family.counts.items()}
+            for name, family in sorted(self.families.items())
+        }
+        return json.dumps({"families": families})
+
+    def as_table(self, show: int = 1) -> str:
+        """The counts, and the first differences of the first `show` records of each family that did not pass."""
+        rows = [("FAMILY", *(outcome.name for outcome in Outcome))]
+        for name, family in sorted(self.families.items()):
+            rows.append((name, *(str(family.counts[outcome]) for outcome in Outcome)))
+        if len(self.families) > 1:
+            totals = (sum(family.counts[outcome] for family in self.families.values()) for outcome in Outcome)
+            rows.append(("total", *map(str, totals)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "   ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
+        ]
+        for _, family in sorted(self.families.items()):
+            for verdict in family.not_passed[:show]:
+                lines += ["", f"{verdict.record.id} {verdict.outcome.value}:"]
+                lines += [f"  {line}" for line in verdict.differences[:_LINES_A_RECORD]]
+                left = len(verdict.differences) - _LINES_A_RECORD
+                if left > 0:
+                    lines.append(f"  and {left} more")
+        return "\n".join(lines)
+
+
+@attrs.define(eq=False)
+class Progress:
+    """One line that is written over and over while records run; nothing where nobody watches."""
+
+    out: TextIO
+    _count: int = 0
+    _width: int = 0
+
+    def __call__(self, verdict: Verdict) -> None:
+        self._count += 1
+        if self._count % 10 == 1 and self.out.isatty():
+            line = f"{verdict.record.family}: {self._count} records"
+            self.out.write(f"\r{line.ljust(self._width)}")
+            self.out.flush()
+            self._width = len(line)
+
+    def clear(self) -> None:
+        if self._width:
+            self.out.write(f"\r{' ' * self._width}\r")
+            self.out.flush()
+            self._width = 0

@@ -1,0 +1,141 @@
+"""`kschedd verify PATH...`: golden records run against this scheduler, family by family.
+
+A record passes if what we make of it is what kube-scheduler made of it, whole; it is unsupported if it needs a part of
+kschedd that is not there, and never counts as passed then. A bad file is told and the others are still run.
+
+Exit status: 0 if every record passed, 1 if one failed or is unsupported, 2 if a path, file or record could not be read.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.conformance import cases, traces
+from kschedd.conformance.compare import differences
+from kschedd.conformance.records import Record, RecordError, Unsupported, read_records, record_files
+from kschedd.conformance.report import Outcome, Progress, Report, Verdict
+from kschedd.errors import KscheddError
+
+TRACES = "traces"
+
+
+def judge(record: Record, *, remembered: bool = False) -> Verdict:
+    """Run one record. `remembered`: let evaluations be remembered from attempt to attempt, as the daemon does."""
+    try:
+        found = tuple(_differences(record, remembered))
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith("kschedd."):
+            raise
+        return Verdict(record, Outcome.UNSUPPORTED, (f"needs {missing.name}, which is not built yet",))
+    except Unsupported as lack:
+        return Verdict(record, Outcome.UNSUPPORTED, (str(lack),))
+    except KscheddError as refusal:
+        found = (f"refused: {refusal}",)
+    except Exception as bug:  # one record that finds a bug must not hide what the others find
+        found = (f"kschedd broke down: {_where(bug)}",)
+    return Verdict(record, Outcome.FAILED if found else Outcome.PASSED, found)
+
+
+def _differences(record: Record, remembered: bool) -> Iterator[str]:
+    if record.family == TRACES:
+        return traces.trace_differences(record, remember=remembered)
+    return differences(record.want, cases.got(record, remember=remembered))
+
+
+def _where(bug: Exception) -> str:
+    """The exception and the innermost line that raised it."""
+    trace = bug.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
+    return f"{type(bug).__name__}: {bug}{place}"
+
+
+@attrs.frozen
+class Options:
+    paths: tuple[Path, ...]
+    remembered: bool = False
+    only: str = ""  # run the records whose id has this in it
+
+
+def verify(options: Options, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> Report:
+    """Run all records of all files. Raises RecordError where a path is none; bad files are in the report."""
+    report = Report()
+    for file in record_files(options.paths):
+        try:
+            for record in _records(file, options.only):
+                verdict = judge(record, remembered=options.remembered)
+                report.add(verdict)
+                progress(verdict)
+        except RecordError as fault:
+            report.faults.append(fault)
+    return report
+
+
+def _records(file: Path, only: str) -> Iterator[Record]:
+    number = 0
+    for record in read_records(file):
+        number += 1
+        if only in record.id:
+            yield record
+    if not number:
+        raise RecordError(str(file), 0, "is empty: it has no golden record")
+
+
+# -- the command ------------------------------------------------------------------------------------------------
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+    """Mount `verify` among the verbs of a command line; `run` is set as its `func`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "verify",
+        help="check decisions against golden records of kube-scheduler",
+        description="Run golden records of kube-scheduler and compare, family by family.",
+    )
+    _add_arguments(parser)
+    return parser
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", type=Path, help="files of golden records (.jsonl, .jsonl.gz), or folders"
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("--remembered", action="store_true", help="evaluate by what earlier attempts left remembered")
+    parser.add_argument("--only", metavar="TEXT", default="", help="run only records whose id contains this")
+    parser.add_argument(
+        "--show", metavar="N", type=int, default=1, help="failed records of each family to show (default: 1)"
+    )
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the parsed command out; returns the exit status."""
+    progress = Progress(sys.stderr)
+    try:
+        report = verify(Options(tuple(args.paths), args.remembered, args.only), progress=progress)
+    except RecordError as fault:
+        print(f"kschedd verify: {fault}", file=sys.stderr)
+        return 2
+    finally:
+        progress.clear()
+    for bad in report.faults:
+        print(f"kschedd verify: {bad}", file=sys.stderr)
+    if args.only and not report.families and not report.faults:
+        print(f"kschedd verify: no record's id contains {args.only!r}", file=sys.stderr)
+        return 2
+    print(report.as_json() if args.output == "json" else report.as_table(args.show))
+    if report.faults:
+        return 2
+    return 0 if report.passed else 1
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """`python -m kschedd.conformance PATH...`"""
+    parser = argparse.ArgumentParser(prog="kschedd verify", description="Check decisions against golden records.")
+    _add_arguments(parser)
+    return run(parser.parse_args(args))
