@@ -1,0 +1,220 @@
+"""NodeName, NodeUnschedulable, NodePorts, TaintToleration, NodeAffinity, ImageLocality: the rules, one by one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import SelectorError
+from kschedd.api.terms import Taint, Toleration
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import NodeAffinityArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import QUEUE, QUEUE_SKIP
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import Narrowing
+from kschedd.framework.status import SKIP, Code, Status
+from kschedd.plugins.imagelocality import ImageLocality
+from kschedd.plugins.nodeaffinity import NodeAffinity
+from kschedd.plugins.nodename import NodeName
+from kschedd.plugins.nodeports import NodePorts, conflict
+from kschedd.plugins.nodeunschedulable import NodeUnschedulable
+from kschedd.plugins.schedulinggates import SchedulingGates
+from kschedd.plugins.tainttoleration import TaintToleration, intolerable, untolerated
+
+
+def node(name: str, labels: dict[str, str] | None = None, status: Any = None, **spec: Any) -> Node:
+    meta = {"name": name, "labels": labels or {}}
+    return Node.from_raw({"kind": "Node", "metadata": meta, "spec": spec, "status": status or {}})
+
+
+def pod(name: str = "new", **spec: Any) -> Pod:
+    spec.setdefault("containers", [{"name": "c", "image": "i"}])
+    return Pod.from_raw({"kind": "Pod", "metadata": {"name": name, "namespace": "d", "uid": name}, "spec": spec})
+
+
+def cluster_of(*objects: Any) -> Cluster:
+    cluster = Cluster()
+    cluster.load(objects)
+    return cluster
+
+
+def rejected(plugin: Any, incoming: Pod, cluster: Cluster) -> dict[str, str]:
+    """Node -> reason, of the nodes the plugin rejects."""
+    table = cluster.table
+    codes = plugin.filter_rows(CycleState(), incoming, table, table.order)
+    if codes is None:
+        return {}
+    said = {}
+    for row, code in zip(table.order.tolist(), codes.tolist(), strict=True):
+        if code:
+            status: Status = plugin.code_status(CycleState(), incoming, code)
+            said[table.names[row]] = status.message
+    return said
+
+
+def test_a_pod_that_names_its_node_fits_only_there() -> None:
+    cluster = cluster_of(node("a"), node("b"))
+    assert rejected(NodeName(), pod(nodeName="b"), cluster) == {"a": "node(s) didn't match the requested node name"}
+    assert rejected(NodeName(), pod(), cluster) == {}
+
+
+def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
+    cluster = cluster_of(node("open"), node("cordoned", unschedulable=True))
+    tolerating = pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+    assert rejected(NodeUnschedulable(), pod(), cluster) == {"cordoned": "node(s) were unschedulable"}
+    assert rejected(NodeUnschedulable(), tolerating, cluster) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "used", "taken"),
+    [
+        pytest.param(("0.0.0.0", "TCP", 80), ("10.0.0.1", "TCP", 80), True, id="every-address-meets-one"),
+        pytest.param(("10.0.0.1", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="one-address-meets-every"),
+        pytest.param(("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), False, id="different-addresses"),
+        pytest.param(("0.0.0.0", "UDP", 80), ("0.0.0.0", "TCP", 80), False, id="different-protocols"),
+        pytest.param(("0.0.0.0", "TCP", 81), ("0.0.0.0", "TCP", 80), False, id="different-ports"),
+    ],
+)
+def test_host_ports_meet(wanted: Any, used: Any, taken: bool) -> None:
+    assert conflict((wanted,), {used}) is taken
+
+
+def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
+    port = {"containerPort": 1, "hostPort": 80, "protocol": "TCP"}
+    sidecar = pod(initContainers=[{"name": "s", "image": "i", "restartPolicy": "Always", "ports": [port]}])
+    init = pod(initContainers=[{"name": "s", "image": "i", "ports": [port]}])
+    taken = pod("there", nodeName="n", containers=[{"name": "c", "image": "i", "ports": [port]}])
+    cluster = cluster_of(node("n"), taken)
+    assert list(rejected(NodePorts(), sidecar, cluster)) == ["n"]
+    assert rejected(NodePorts(), init, cluster) == {}
+    assert NodePorts().pre_filter(CycleState(), init, cluster) is SKIP
+
+
+taints = st.builds(
+    Taint,
+    st.sampled_from("ab"),
+    st.sampled_from(["", "x", "y"]),
+    st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+)
+tolerations = st.builds(
+    Toleration,
+    st.sampled_from(["", "a", "b"]),
+    st.sampled_from(["Exists", "Equal"]),
+    st.sampled_from(["", "x", "y"]),
+    st.sampled_from(["", "NoSchedule", "PreferNoSchedule", "NoExecute"]),
+    st.none(),
+)
+
+
+@given(st.lists(st.lists(taints, max_size=3), min_size=1, max_size=5), st.lists(tolerations, max_size=3))
+def test_taints_looked_up_by_set_are_the_taints_of_each_node(
+    tainted: list[list[Taint]], tolerated: list[Toleration]
+) -> None:
+    def raw(taint: Taint) -> dict[str, str]:
+        return {"key": taint.key, "value": taint.value, "effect": taint.effect}
+
+    cluster = cluster_of(*(node(f"n{i}", taints=[raw(t) for t in of]) for i, of in enumerate(tainted)))
+    incoming = pod(
+        tolerations=[{"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in tolerated]
+    )
+    plugin = TaintToleration()
+    said = rejected(plugin, incoming, cluster)
+    scores = plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    for place, of in enumerate(tainted):
+        keeps_away = untolerated(tuple(of), tuple(tolerated))
+        wanted = (
+            None if keeps_away is None else f"node(s) had untolerated taint {{{keeps_away.key}: {keeps_away.value}}}"
+        )
+        assert said.get(f"n{place}") == wanted
+        assert scores[cluster.table.order.tolist().index(cluster.table.row_of[f"n{place}"])] == intolerable(
+            tuple(of), tuple(tolerated)
+        )
+
+
+def test_only_hard_taints_keep_a_pod_away() -> None:
+    assert untolerated((Taint("a", "", "PreferNoSchedule"),), ()) is None
+    assert intolerable((Taint("a", "", "PreferNoSchedule"),), ()) == 1
+
+
+def affinity(**node_affinity: Any) -> Any:
+    return {"nodeAffinity": node_affinity}
+
+
+def required(*terms: Any) -> Any:
+    return affinity(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": list(terms)})
+
+
+def named(*names: str) -> Any:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [n]} for n in names]}
+
+
+@pytest.mark.parametrize(
+    ("terms", "wanted"),
+    [
+        pytest.param([named("a")], Narrowing(frozenset({"a"})), id="one-name"),
+        pytest.param([named("a"), named("gone")], Narrowing(frozenset({"a", "gone"})), id="either-name"),
+        pytest.param([named("a"), {"matchExpressions": []}], None, id="a-term-without-name-leaves-all"),
+    ],
+)
+def test_affinity_to_names_narrows_the_nodes(terms: list[Any], wanted: Any) -> None:
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    assert plugin.pre_filter(CycleState(), pod(affinity=required(*terms)), Cluster()) == wanted
+
+
+def test_two_names_at_once_conflict() -> None:
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    said = plugin.pre_filter(CycleState(), pod(affinity=required(named("a", "b"))), Cluster())
+    assert isinstance(said, Status)
+    assert (said.code, said.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
+
+
+def test_node_selector_affinity_and_added_affinity_all_count() -> None:
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ssd]}}
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(added), Handle(Cluster()))
+    cluster = cluster_of(node("a", {"disk": "ssd", "zone": "1"}), node("b", {"zone": "1"}), node("c", {"disk": "ssd"}))
+    assert rejected(plugin, pod(nodeSelector={"zone": "1"}), cluster) == {
+        "b": "node(s) didn't match scheduler-enforced node affinity",
+        "c": "node(s) didn't match Pod's node affinity/selector",
+    }
+
+
+def test_an_unreadable_preferred_term_is_an_error() -> None:
+    bad = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["-5"]}]}}
+    incoming = pod(affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[bad]))
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    said = plugin.pre_score(CycleState(), incoming, None, cluster_of(node("a")).table.order)
+    assert said is not None
+    assert said.code == Code.ERROR
+    with pytest.raises(SelectorError):
+        _ = incoming.pod_spec.preferred_node_affinity
+
+
+def test_affinity_is_woken_when_a_node_begins_to_match() -> None:
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    waiting = pod(nodeSelector={"disk": "ssd"})
+    without, with_label = node("a"), node("a", {"disk": "ssd"})
+    assert plugin._after_node(waiting, without, with_label) is QUEUE
+    assert plugin._after_node(waiting, with_label, with_label) is QUEUE_SKIP
+    assert plugin._after_node(waiting, None, without) is QUEUE_SKIP
+
+
+def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
+    gigabyte = 1000 * 1024 * 1024
+    image = {"names": ["repo/app:latest"], "sizeBytes": gigabyte}
+    cluster = cluster_of(node("has", status={"images": [image]}), node("lacks"))
+    incoming = pod(containers=[{"name": "c", "image": "repo/app"}])
+    scores = ImageLocality().score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    # Half the nodes have it, so half its size counts: (500 - 23) of (1000 - 23) MiB.
+    assert scores.tolist() == [100 * (500 - 23) // (1000 - 23), 0]
+
+
+def test_gates_keep_a_pod_out_and_are_named() -> None:
+    said = SchedulingGates().pre_enqueue(pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
+    assert said is not None
+    assert said.message == "waiting for scheduling gates: [a b]"
+    assert SchedulingGates().pre_enqueue(pod()) is None

@@ -1,0 +1,235 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation in columns say what the plain rules say node by node."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ResourceWeight,
+    ScoringStrategy,
+    ShapePoint,
+)
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import QUEUE, QUEUE_SKIP
+from kschedd.framework.handle import Handle
+from kschedd.framework.status import SKIP, Code
+from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
+from kschedd.plugins.noderesourcesfit import NodeResourcesFit, broken_line
+
+GPU = "example.com/gpu"
+RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
+
+
+def node(name: str, **allocatable: str) -> Node:
+    names = {"gpu": GPU, "storage": "ephemeral-storage"}
+    amounts = {names.get(key, key): amount for key, amount in {"pods": "110", **allocatable}.items()}
+    return Node.from_raw({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts}})
+
+
+def pod(name: str, *containers: dict[str, str], on: str = "", **spec: Any) -> Pod:
+    stated = [
+        {"name": f"c{place}", "image": "i", "resources": {"requests": requests}}
+        for place, requests in enumerate(containers)
+    ]
+    raw = {"containers": stated, **spec, **({"nodeName": on} if on else {})}
+    return Pod.from_raw({"kind": "Pod", "metadata": {"name": name, "namespace": "d", "uid": name}, "spec": raw})
+
+
+amounts = st.sampled_from(["0", "1", "2", "4"])
+requests = st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=4)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    cluster = Cluster()
+    for place in range(draw(st.integers(1, 5))):
+        has = draw(st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(["0", "3", "8"]), max_size=4))
+        raw = {**has, "pods": draw(st.sampled_from(["1", "2", "110"]))}
+        meta = {"name": f"n{place}"}
+        cluster.put(Node.from_raw({"kind": "Node", "metadata": meta, "status": {"allocatable": raw}}))
+        for number in range(draw(st.integers(0, 2))):
+            cluster.put(pod(f"p{place}-{number}", draw(requests), on=f"n{place}"))
+    return cluster
+
+
+def fit(**args: Any) -> NodeResourcesFit:
+    return NodeResourcesFit.from_args(NodeResourcesFitArgs(**args), Handle(Cluster()))
+
+
+def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[str]] | None:
+    """What upstream's fitsRequest says of one node."""
+    lacking, hopeless = set(), False
+    if len(there) + 1 > where.allocatable.get("pods", 0):
+        lacking.add("Too many pods")
+    for name, asked in incoming.requests.items():
+        has = where.allocatable.get(name, 0)
+        used = sum(other.requests.get(name, 0) for other in there)
+        if asked > 0 and asked > has - used:
+            lacking.add(f"Insufficient {name}")
+            hopeless = hopeless or asked > has
+    if not lacking:
+        return None
+    return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, lacking
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), requests)
+def test_fit_in_columns_says_what_the_plain_rule_says(cluster: Cluster, asked: dict[str, str]) -> None:
+    plugin, incoming, table = fit(), pod("new", asked), cluster.table
+    rows = table.order
+    codes = plugin.filter_rows(CycleState(), incoming, table, rows)
+    for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
+        where = table.nodes[row]
+        assert where is not None
+        wanted = plain_fit(incoming, where, table.pods[row])
+        if wanted is None:
+            assert code == 0
+        else:
+            status = plugin.code_status(CycleState(), incoming, code)
+            assert (status.code, set(status.reasons)) == wanted
+
+
+def plain_average(strategy: ScoringStrategy, incoming: Pod, where: Node, there: list[Pod]) -> int:
+    total = weights = 0
+    for resource in strategy.resources:
+        name, weight = resource.name, resource.weight
+        asked = incoming.pod_spec.fit_score_requests.get(name, 0)
+        if name == GPU and not asked:
+            continue
+        used = sum(_counted(other, name) for other in there) + asked
+        has = where.allocatable.get(name, 0)
+        if not has:
+            continue
+        if strategy.type == "LeastAllocated":
+            score = 0 if used > has else (has - used) * 100 // has
+        elif strategy.type == "MostAllocated":
+            score = min(used, has) * 100 // has
+        else:
+            score = broken_line(strategy.shape, min(used, has) * 100 // has)
+            if not score:
+                continue
+        total += score * weight
+        weights += weight
+    if not weights:
+        return 0
+    return math.floor(total / weights + 0.5) if strategy.shape else total // weights
+
+
+def _counted(other: Pod, name: str) -> int:
+    if name in ("cpu", "memory"):
+        return other.nonzero_requests[name == "memory"]
+    return other.requests.get(name, 0)
+
+
+SHAPE = (ShapePoint(0, 0), ShapePoint(40, 10), ShapePoint(100, 3))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    clusters(),
+    requests,
+    st.sampled_from([("LeastAllocated", ()), ("MostAllocated", ()), ("RequestedToCapacityRatio", SHAPE)]),
+    st.permutations(RESOURCES),
+    st.lists(st.integers(1, 100), min_size=4, max_size=4),
+)
+def test_fit_scores_as_the_plain_rule_does(
+    cluster: Cluster, asked: dict[str, str], kind: Any, names: list[str], weights: list[int]
+) -> None:
+    resources = tuple(ResourceWeight(name, weight) for name, weight in zip(names, weights, strict=True))
+    strategy = ScoringStrategy(kind[0], resources[:3], kind[1])
+    plugin, incoming, table = fit(scoring_strategy=strategy), pod("new", asked), cluster.table
+    scores = plugin.score_rows(CycleState(), incoming, table, table.order)
+    for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
+        where = table.nodes[row]
+        assert where is not None
+        assert score == plain_average(strategy, incoming, where, table.pods[row])
+
+
+def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: list[Pod]) -> int:
+    fractions = []
+    for name in names:
+        asked = incoming.requests.get(name, 0)
+        has = where.allocatable.get(name, 0)
+        if not has or (name == GPU and not asked):
+            continue
+        used = sum(other.requests.get(name, 0) for other in there) + asked
+        fractions.append(min(used / has, 1.0))
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = sum(fractions) / len(fractions)
+        squares = 0.0
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        deviation = math.sqrt(squares / len(fractions))
+    else:
+        deviation = 0.0
+    return int((1 - deviation) * 100)
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), requests, st.integers(1, 4))
+def test_balance_in_columns_is_the_plain_standard_deviation(cluster: Cluster, asked: dict[str, str], many: int) -> None:
+    names = RESOURCES[:many]
+    args = NodeResourcesBalancedAllocationArgs(tuple(ResourceWeight(name) for name in names))
+    plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(Cluster()))
+    incoming, table = pod("new", asked), cluster.table
+    scores = plugin.score_rows(CycleState(), incoming, table, table.order)
+    for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
+        where = table.nodes[row]
+        assert where is not None
+        assert score == plain_balance(names, incoming, where, table.pods[row])
+
+
+def test_a_pod_that_requests_nothing_is_not_balanced() -> None:
+    plugin = NodeResourcesBalancedAllocation.from_args(NodeResourcesBalancedAllocationArgs(), Handle(Cluster()))
+    assert plugin.pre_score(CycleState(), pod("best-effort", {}), None, np.zeros(0, dtype=np.int64)) is SKIP
+
+
+def test_ignored_resources_and_groups_are_not_compared() -> None:
+    cluster = Cluster()
+    cluster.put(node("n", cpu="1"))
+    incoming = pod("new", {GPU: "4", "vendor.io/nic": "1"})
+    plugin = fit(ignored_resources=("vendor.io/nic",), ignored_resource_groups=("example.com",))
+    assert not plugin.filter_rows(CycleState(), incoming, cluster.table, cluster.table.order).any()
+
+
+@pytest.mark.parametrize(
+    ("percent", "score"),
+    [
+        pytest.param(0, 0, id="first-corner"),
+        pytest.param(20, 50, id="halfway-up"),
+        pytest.param(40, 100, id="middle-corner"),
+        pytest.param(41, 99, id="just-past-it-truncated-towards-zero"),
+        pytest.param(100, 30, id="last-corner"),
+    ],
+)
+def test_the_score_between_two_corners_lies_on_the_line(percent: int, score: int) -> None:
+    assert broken_line(SHAPE, percent) == score
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        pytest.param(None, node("n", cpu="2", memory="1"), QUEUE, id="new-node-that-is-large-enough"),
+        pytest.param(None, node("n", cpu="1", memory="1"), QUEUE_SKIP, id="new-node-too-small-even-when-empty"),
+        pytest.param(
+            node("n", cpu="2", memory="1"), node("n", cpu="4", memory="1"), QUEUE, id="a-requested-resource-grew"
+        ),
+        pytest.param(
+            node("n", cpu="2", memory="1"), node("n", cpu="2", memory="9"), QUEUE_SKIP, id="another-resource-grew"
+        ),
+        pytest.param(node("n", cpu="2", pods="1"), node("n", cpu="2", pods="2"), QUEUE, id="more-pods-are-allowed"),
+    ],
+)
+def test_fit_is_woken_by_nodes_that_may_help(old: Node | None, new: Node, hint: Any) -> None:
+    assert fit()._after_node(pod("waiting", {"cpu": "2"}), old, new) is hint
