@@ -13,7 +13,7 @@ conditions, extended resources). Upstream picks the claim to give back at random
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 
@@ -53,7 +53,8 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from kschedd.framework.writes import MergePatch, Plan, Write
+from kschedd.framework.writes import Plan, Write
+from kschedd.store.writes import patch_of, status_of
 
 # What stands for a second of upstream's filter timeout: the search counts steps, so that two runs end alike.
 STEPS_PER_SECOND: Final = 5_000
@@ -79,6 +80,7 @@ _WITHOUT_CLAIMS: Final = _Attempt()
 @attrs.define(eq=False)
 class DynamicResources:
     name: ClassVar = "DynamicResources"
+    reads: ClassVar = None  # what is free depends on the claims of the whole cluster
 
     _handle: Handle
     _enabled: bool
@@ -116,6 +118,7 @@ class DynamicResources:
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        # Left for pods without claims too: by it PostFilter knows that the cycle came this far (hence no `idle_for`).
         state.data[self.name] = _WITHOUT_CLAIMS
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP
@@ -232,7 +235,7 @@ class DynamicResources:
             if all(entry.get("uid") == pod.uid for entry in reserved_for(claim)) and len(reserved_for(claim)) <= 1:
                 gone = {"allocation": None, "reservedFor": None, "devices": None}
                 return PostFilterResult(
-                    unschedulable("deallocation of ResourceClaim completed"), writes=(_status(claim, gone),)
+                    unschedulable("deallocation of ResourceClaim completed"), writes=(status_of(claim, gone),)
                 )
         return PostFilterResult(unschedulable("still not schedulable"))
 
@@ -266,7 +269,7 @@ class DynamicResources:
             current = self._handle.cluster.get("ResourceClaim", claim.key)
             if current is not None and current.uid == claim.uid and is_reserved_for(current, pod):
                 left = [entry for entry in reserved_for(current) if entry.get("uid") != pod.uid]
-                writes.append(_status(current, {"reservedFor": left or None}))
+                writes.append(status_of(current, {"reservedFor": left or None}))
         attempt.reserved.clear()
         return Plan(tuple(writes)) if writes else None
 
@@ -290,9 +293,9 @@ class DynamicResources:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
                 finalizers: Sequence[str] = current.metadata.get("finalizers") or ()
                 if FINALIZER not in finalizers:
-                    writes.append(_patch(current, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
+                    writes.append(patch_of(current, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
                 fields["allocation"] = kept
-            writes.append(_status(current, fields))
+            writes.append(status_of(current, fields))
         return Plan(tuple(writes)) if writes else None
 
     def _reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
@@ -350,13 +353,3 @@ class DynamicResources:
         except ClaimError:
             return QUEUE_SKIP
         return QUEUE
-
-
-def _patch(claim: Object, patch: dict[str, Any], subresource: Literal["", "status"] = "") -> MergePatch:
-    """A patch of this very claim: its uid is a precondition."""
-    metadata = {**(patch.get("metadata") or {}), "uid": claim.uid}
-    return MergePatch("ResourceClaim", claim.namespace, claim.name, {**patch, "metadata": metadata}, subresource)
-
-
-def _status(claim: Object, fields: dict[str, Any]) -> MergePatch:
-    return _patch(claim, {"status": fields}, "status")

@@ -1,0 +1,331 @@
+"""Finding devices: the first solution in order, the plain exhaustive search as its rule, and what is refused."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.objects import Object, parse
+from kschedd.devices.allocator import AllocationError, Allocator, Features, NodeFailure
+from kschedd.devices.claims import Claim, read_claim
+from kschedd.devices.inventory import Device, DeviceId, Inventory
+from kschedd.devices.results import allocations
+from tests.devices.made import (
+    DRIVER,
+    claim_raw,
+    class_raw,
+    device,
+    exact,
+    first_of,
+    node,
+    slice_of,
+    wish,
+)
+
+NODE = node("n1")
+MODEL = f'device.attributes["{DRIVER}"].model'
+NUMA = {"constraints": [{"matchAttribute": f"{DRIVER}/numa"}]}
+
+
+def allocator(
+    claims: list[dict[str, Any]], slices: list[Object], *, used: tuple[str, ...] = (), classes: Any = None, **more: Any
+) -> Allocator:
+    known = {c["metadata"]["name"]: parse(c) for c in classes or [class_raw("gpu", f'device.driver == "{DRIVER}"')]}
+    return Allocator(
+        tuple(read_claim(parse(raw)) for raw in claims),
+        frozenset(DeviceId(DRIVER, "n1", name) for name in used),
+        known.get,
+        Inventory().updated(slices),
+        **more,
+    )
+
+
+def names(made: Allocator) -> list[list[str]] | None:
+    """`request=device` of what each claim gets on the node."""
+    solution = made.allocate(NODE)
+    if solution is None:
+        return None
+    return [[f"{g.request.full_name(g.wish)}={g.device.id.name}" for g in given] for given in solution.given]
+
+
+GPUS = slice_of(
+    "n1",
+    device("g0", model="a100", numa=0, memory="80Gi"),
+    device("g1", model="t4", numa=1, memory="16Gi"),
+    device("g2", model="a100", numa=1, memory="40Gi"),
+    device("g3", model="a100", numa=1, memory="80Gi"),
+)
+
+
+def test_takes_the_first_free_devices_in_order() -> None:
+    claims = [claim_raw("c", exact("r", count=2)), claim_raw("d", exact("s"))]
+    assert names(allocator(claims, [GPUS])) == [["r=g0", "r=g1"], ["s=g2"]]
+
+
+def test_devices_in_use_are_passed_over() -> None:
+    assert names(allocator([claim_raw("c", exact("r"))], [GPUS], used=("g0", "g1"))) == [["r=g2"]]
+
+
+def test_selectors_of_class_and_request_both_hold() -> None:
+    classes = [class_raw("big", f'device.capacity["{DRIVER}"].memory.compareTo(quantity("60Gi")) >= 0')]
+    request = exact("r", f'{MODEL} == "a100" && device.attributes["{DRIVER}"].numa == 1', device_class="big")
+    assert names(allocator([claim_raw("c", request)], [GPUS], classes=classes)) == [["r=g3"]]
+
+
+def test_goes_back_when_a_later_request_would_find_nothing() -> None:
+    # The first request would like g0, but the second can do with nothing else.
+    classes = [class_raw("gpu"), class_raw("only-g0", f'{MODEL} == "a100" && device.attributes["{DRIVER}"].numa == 0')]
+    claim = claim_raw("c", exact("any"), exact("fixed", device_class="only-g0"))
+    assert names(allocator([claim], [GPUS], classes=classes)) == [["any=g1", "fixed=g0"]]
+
+
+def test_match_attribute_keeps_devices_together() -> None:
+    claim = claim_raw("c", exact("r", f'{MODEL} == "a100"', count=2), **NUMA)
+    assert names(allocator([claim], [GPUS])) == [["r=g2", "r=g3"]]
+
+
+def test_constraint_concerns_only_the_requests_it_names() -> None:
+    constraint = [{"matchAttribute": f"{DRIVER}/numa", "requests": ["x", "y"]}]
+    claim = claim_raw("c", exact("free"), exact("x"), exact("y"), constraints=constraint)
+    assert names(allocator([claim], [GPUS])) == [["free=g0", "x=g1", "y=g2"]]
+
+
+def test_device_without_the_attribute_satisfies_no_constraint() -> None:
+    bare = slice_of("n1", device("g0"), device("g1", numa=0))
+    assert names(allocator([claim_raw("c", exact("r"), **NUMA)], [bare])) == [["r=g1"]]
+
+
+def test_all_takes_every_matching_device() -> None:
+    claim = claim_raw("c", exact("r", f'{MODEL} == "a100"', allocationMode="All"))
+    assert names(allocator([claim], [GPUS])) == [["r=g0", "r=g2", "r=g3"]]
+
+
+def test_all_fails_if_one_of_them_is_in_use_or_there_is_none() -> None:
+    every = claim_raw("c", exact("r", allocationMode="All"))
+    none = claim_raw("c", exact("r", f'{MODEL} == "h100"', allocationMode="All"))
+    assert names(allocator([every], [GPUS], used=("g2",))) is None
+    assert names(allocator([none], [GPUS])) is None
+
+
+def test_all_against_a_constraint_is_an_error() -> None:
+    claim = claim_raw("c", exact("r", allocationMode="All"), **NUMA)
+    with pytest.raises(AllocationError) as error:
+        names(allocator([claim], [GPUS]))
+    assert str(error.value) == (
+        f"claim default/c, request r: cannot add device {DRIVER}/n1/g1 "
+        "because a claim constraint would not be satisfied"
+    )
+
+
+def test_first_alternative_that_can_be_met_is_taken() -> None:
+    request = first_of(
+        "r", wish("h", f'{MODEL} == "h100"'), wish("a", f'{MODEL} == "a100"', count=2), wish("t", f'{MODEL} == "t4"')
+    )
+    assert names(allocator([claim_raw("c", request)], [GPUS])) == [["r/a=g0", "r/a=g2"]]
+    assert names(allocator([claim_raw("c", request)], [GPUS], used=("g0", "g3"))) == [["r/t=g1"]]
+
+
+def test_admin_access_shares_devices_but_not_within_its_claim() -> None:
+    claim = claim_raw("c", exact("look", adminAccess=True, count=4))
+    assert names(allocator([claim], [GPUS], used=("g0", "g1"))) == [["look=g0", "look=g1", "look=g2", "look=g3"]]
+    too_many = claim_raw("c", exact("look", adminAccess=True, count=5))
+    assert names(allocator([too_many], [GPUS])) is None
+
+
+def test_devices_of_switched_off_features_are_not_given_out() -> None:
+    odd = slice_of(
+        "n1",
+        {"name": "part", "consumesCounters": [{"counterSet": "x", "counters": {}}]},
+        {"name": "slow", "bindingConditions": ["ready"]},
+        device("plain"),
+    )
+    assert names(allocator([claim_raw("c", exact("r"))], [odd])) == [["r=plain"]]
+
+
+def test_incomplete_pool_serves_requests_for_some_but_not_for_all() -> None:
+    half = slice_of("n1", device("g0"), of=2)
+    assert names(allocator([claim_raw("c", exact("r"))], [half])) == [["r=g0"]]
+    why = f"asks for all devices, but resource pool {DRIVER}/n1 is currently being updated"
+    with pytest.raises(AllocationError, match=why):
+        names(allocator([claim_raw("c", exact("r", allocationMode="All"))], [half]))
+
+
+def test_invalid_pool_is_an_error_once_it_is_come_to() -> None:
+    good, bad = slice_of("n1", device("g0")), slice_of("z", device("d"), device("d"), nodeName="n1")
+    assert names(allocator([claim_raw("c", exact("r"))], [good, bad])) == [["r=g0"]]
+    with pytest.raises(AllocationError, match="pool z is invalid: duplicate device name d"):
+        names(allocator([claim_raw("c", exact("r", count=2))], [good, bad]))
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        pytest.param(
+            claim_raw("c", exact("r", "device.driver ==")),
+            "claim default/c: selector #0: CEL compile error: compilation failed: ERROR: <input>:1:17: Syntax error",
+            id="selector-does-not-compile",
+        ),
+        pytest.param(
+            claim_raw("c", exact("r", "true", f'device.attributes["{DRIVER}"].colour == "red"')),
+            f"claim default/c: selector #1 on device {DRIVER}/n1/g0: CEL runtime error: no such key: colour",
+            id="selector-fails-on-a-device",
+        ),
+        pytest.param(
+            claim_raw("c", exact("r", device_class="ghost")),
+            "claim default/c, request r: could not retrieve device class ghost: "
+            'deviceclass.resource.k8s.io "ghost" not found',
+            id="class",
+        ),
+        pytest.param(
+            claim_raw("c", exact("r", count=33)),
+            "claim default/c: number of requested devices 33 exceeds the claim limit of 32",
+            id="too-many-devices",
+        ),
+        pytest.param(
+            claim_raw("c", exact("r"), constraints=[{"distinctAttribute": "x/y"}]),
+            "claim default/c, constraint #0: empty constraint (unsupported constraint type?)",
+            id="unknown-constraint",
+        ),
+        pytest.param(
+            claim_raw("c", exact("r", allocationMode="Some")),
+            "claim default/c, request r: unsupported count mode Some",
+            id="mode",
+        ),
+    ],
+)
+def test_error_has_upstreams_words(claim: dict[str, Any], why: str) -> None:
+    with pytest.raises(AllocationError) as error:
+        names(allocator([claim], [GPUS]))
+    assert str(error.value).startswith(why)
+
+
+def test_broken_class_is_named() -> None:
+    with pytest.raises(AllocationError, match=r"^class gpu: selector #0: CEL compile error"):
+        names(allocator([claim_raw("c", exact("r"))], [GPUS], classes=[class_raw("gpu", "nonsense(")]))
+
+
+def test_features_that_are_off_are_refused() -> None:
+    off = Features(admin_access=False, prioritized_list=False)
+    with pytest.raises(AllocationError, match="admin access is requested, but the feature is disabled"):
+        names(allocator([claim_raw("c", exact("r", adminAccess=True))], [GPUS], features=off))
+    with pytest.raises(AllocationError, match="has subrequests, but the DRAPrioritizedList feature is disabled"):
+        names(allocator([claim_raw("c", first_of("r", wish("a")))], [GPUS], features=off))
+
+
+def test_hopeless_search_among_equals_ends_soon() -> None:
+    many = slice_of("n1", *(device(f"g{n}", model="a100") for n in range(24)))
+    claim = claim_raw("c", *(exact(f"r{n}") for n in range(8)), exact("none", f'{MODEL} == "h100"'))
+    assert names(allocator([claim], [slice_of("n1", *(device(f"g{n}", model="a") for n in range(10)))])) is None
+    with pytest.raises(NodeFailure, match=r"^timed out trying to allocate devices$"):
+        names(allocator([claim], [many], most_steps=2_000))
+
+
+def test_written_allocation_names_requests_configs_and_the_node() -> None:
+    config = {"opaque": {"driver": DRIVER, "parameters": {"mode": "x"}}}
+    classes = [class_raw("gpu", config=[config])]
+    claim = claim_raw(
+        "c",
+        first_of("r", wish("h", f'{MODEL} == "h100"'), wish("t", f'{MODEL} == "t4"')),
+        exact("s"),
+        config=[{"requests": ["r/t"], **config}, {"requests": ["r/h"], **config}, config],
+    )
+    made = allocator([claim], [GPUS], classes=classes)
+    solution = made.allocate(NODE)
+    assert solution is not None
+    [written] = allocations(solution, made.claims, made.classes)
+    only = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    assert written == {
+        "devices": {
+            "results": [
+                {"request": "r/t", "driver": DRIVER, "pool": "n1", "device": "g1"},
+                {"request": "s", "driver": DRIVER, "pool": "n1", "device": "g0"},
+            ],
+            "config": [
+                {"source": "FromClass", **config},
+                {"source": "FromClaim", "requests": ["r/t"], **config},
+                {"source": "FromClaim", **config},
+            ],
+        },
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [only]}]},
+    }
+
+
+def test_devices_that_many_nodes_reach_leave_the_choice_open() -> None:
+    zone = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+    shared, everywhere = slice_of("rack", device("d"), nodeSelector=zone), slice_of("net", device("e"), allNodes=True)
+    here = node("n1", zone="a")
+    for slices, selector in (([shared], zone), ([everywhere], None)):
+        made = allocator([claim_raw("c", exact("r"))], slices)
+        solution = made.allocate(here)
+        assert solution is not None
+        assert allocations(solution, made.claims, made.classes)[0].get("nodeSelector") == selector
+
+
+# -- the rule in plain words: try every device for every place, in order, and keep the first that works out -------
+
+
+def plain_search(made: Allocator) -> list[list[str]] | None:
+    devices = [d for pool in made.inventory.pools(NODE) for s in pool.slices for d in s.devices]
+
+    def fits(claim: Claim, given: list[tuple[str, Device]]) -> bool:
+        return all(
+            len({d.attribute(c["matchAttribute"]) for _, d in given}) < 2
+            and None not in {d.attribute(c["matchAttribute"]) for _, d in given}
+            for c in claim.constraints
+        )
+
+    def matching(request_wish: Any) -> list[Device]:
+        wanted = request_wish.selectors[0]["cel"]["expression"].rpartition(" ")[2] if request_wish.selectors else None
+        return [d for d in devices if wanted is None or f'"{d.attribute(f"{DRIVER}/model")[1]}"' == wanted]  # type: ignore[index]
+
+    def solutions(places: list[tuple[int, int]], taken: list[list[tuple[str, Device]]]) -> Iterator[list[list[str]]]:
+        if not places:
+            yield [[f"{name}={d.id.name}" for name, d in given] for given in taken]
+            return
+        (c, r), rest = places[0], places[1:]
+        request = made.claims[c].requests[r]
+        for alternative in request.wishes:
+            yield from fill(alternative, request.full_name(alternative), alternative.count, c, rest, taken)
+
+    def fill(alternative: Any, name: str, missing: int, c: int, rest: Any, taken: Any) -> Iterator[list[list[str]]]:
+        if missing == 0:
+            yield from solutions(rest, taken)
+            return
+        held = {d.id for given in taken for _, d in given} | made.in_use
+        for one in matching(alternative):
+            given = [*taken[c], (name, one)]
+            if one.id not in held and fits(made.claims[c], given):
+                yield from fill(alternative, name, missing - 1, c, rest, [*taken[:c], given, *taken[c + 1 :]])
+
+    places = [(c, r) for c, claim in enumerate(made.claims) for r in range(len(claim.requests))]
+    return next(solutions(places, [[] for _ in made.claims]), None)
+
+
+_MODELS = st.sampled_from(["a", "b"])
+_DEVICES = st.lists(st.tuples(_MODELS, st.integers(0, 2)), min_size=1, max_size=6)
+_WISHES = st.tuples(st.none() | _MODELS, st.integers(1, 3))
+_REQUESTS = st.lists(st.lists(_WISHES, min_size=1, max_size=2), min_size=1, max_size=3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_DEVICES, st.lists(st.tuples(_REQUESTS, st.booleans()), min_size=1, max_size=2), st.sets(st.integers(0, 5)))
+def test_finds_what_the_plain_search_finds_first(devices: Any, wanted: Any, used: set[int]) -> None:
+    def a_wish(name: str, model: str | None, count: int) -> dict[str, Any]:
+        return wish(name, *([f'{MODEL} == "{model}"'] if model else []), count=count)
+
+    slices = [slice_of("n1", *(device(f"g{n}", model=m, numa=numa) for n, (m, numa) in enumerate(devices)))]
+    claims = [
+        claim_raw(
+            f"c{c}",
+            *(
+                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(wishes)))
+                for r, wishes in enumerate(requests)
+            ),
+            **(NUMA if together else {}),
+        )
+        for c, (requests, together) in enumerate(wanted)
+    ]
+    made = allocator(claims, slices, used=tuple(f"g{n}" for n in used))
+    assert names(made) == plain_search(made)

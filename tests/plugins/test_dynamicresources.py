@@ -1,0 +1,391 @@
+"""DynamicResources: what pods with and without claims meet, what is kept, written, given back, and what wakes them."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import DynamicResourcesArgs
+from kschedd.config.feature_gates import GATES
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import SKIP, Code, Status
+from kschedd.plugins.dynamicresources import DynamicResources
+from kschedd.store.patches import merge_patch
+from kschedd.store.writes import Patch
+from tests.devices.made import DRIVER, allocated, claim_raw, class_raw, device, exact, first_of, node, slice_of, wish
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"')
+
+
+def pod(*claims: str, name: str = "p", uid: str = "", statuses: Any = None, template: str = "") -> Pod:
+    """A pod that names these claims, or (`template`) wants them made."""
+    entries = [
+        {"name": c, "resourceClaimTemplateName": template} if template else {"name": c, "resourceClaimName": c}
+        for c in claims
+    ]
+    return Pod.from_raw(
+        {
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"},
+            "spec": {"containers": [{"name": "c"}], "resourceClaims": entries} if entries else {"containers": []},
+            "status": {"resourceClaimStatuses": statuses} if statuses is not None else {},
+        }
+    )
+
+
+def claim(name: str, *requests: Any, meta: Any = None, **more: Any) -> Object:
+    raw = claim_raw(name, *(requests or (exact("r"),)), **more)
+    return parse({**raw, "metadata": {**raw["metadata"], **(meta or {})}})
+
+
+class World:
+    """A cluster of two nodes with two GPUs each, the plugin on it, and a watch that is delivered by hand."""
+
+    def __init__(self, *objects: Object, **gates: bool) -> None:
+        self.cluster = Cluster()
+        self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
+        self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
+        self.cluster.load(objects)
+        self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(self.cluster, {**GATES, **gates}))
+
+    def start(self, of: Pod) -> tuple[CycleState, Status | None]:
+        state = CycleState()
+        return state, self.plugin.pre_filter(state, of, self.cluster)
+
+    def verdicts(self, state: CycleState, of: Pod) -> list[Status | None]:
+        table = self.cluster.table
+        return [self.plugin.filter(state, of, NodeInfo(table, table.row_of[name])) for name in ("n1", "n2")]
+
+    def placed(self, of: Pod, on: str = "n1") -> CycleState:
+        """The pod reserved on the node."""
+        state, said = self.start(of)
+        assert said is None
+        self.verdicts(state, of)
+        assert self.plugin.reserve(state, of, on) is None
+        return state
+
+    def write(self, plan: Any) -> None:
+        """Do what a plan says, and let the cluster see it."""
+        for one in plan.writes:
+            assert isinstance(one, Patch)
+            current = self.cluster.get(one.kind, f"{one.namespace}/{one.name}")
+            assert current is not None
+            self.cluster.put(parse(merge_patch(current.raw, one.patch)))
+
+    def claim(self, name: str) -> Object:
+        found = self.cluster.get("ResourceClaim", f"default/{name}")
+        assert found is not None
+        return found
+
+
+def refusal(code: Code, *reasons: str) -> Status:
+    return Status(code, reasons)
+
+
+UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+# -- pods without claims --------------------------------------------------------------------------------------
+
+
+def test_pod_without_claims_passes_and_has_nothing_to_give_back() -> None:
+    world, plain = World(), pod()
+    assert world.plugin.pre_enqueue(plain) is None
+    state, said = world.start(plain)
+    assert said is SKIP
+    assert world.plugin.reserve(state, plain, "n1") is None
+    assert world.plugin.pre_bind_pre_flight(state, plain, "n1") is SKIP
+    assert world.plugin.pre_bind(state, plain, "n1") is None
+    result = world.plugin.post_filter(state, plain, world.cluster, None)
+    assert result.status == refusal(Code.UNSCHEDULABLE, "no new claims to deallocate")
+
+
+def test_post_filter_errs_where_pre_filter_was_not_reached() -> None:
+    world = World()
+    result = world.plugin.post_filter(CycleState(), pod(), world.cluster, None)
+    assert result.status == refusal(Code.ERROR, "not found")
+
+
+def test_cel_is_not_loaded_before_a_device_is_asked() -> None:
+    code = "import sys, kschedd.plugins.dynamicresources; print([m for m in sys.modules if '.cel_' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# -- the gate -------------------------------------------------------------------------------------------------
+
+_MADE = [{"name": "c", "resourceClaimName": "made"}]
+
+
+@pytest.mark.parametrize(
+    ("of", "there", "reason"),
+    [
+        pytest.param(
+            pod("c", template="t"), None, 'pod "default/p": ResourceClaim not created yet', id="template-not-served"
+        ),
+        pytest.param(pod("c"), None, 'could not find ResourceClaim "default/c"', id="claim-missing"),
+        pytest.param(
+            pod("c"),
+            claim("c", meta={"deletionTimestamp": "2025-01-01T00:00:00Z"}),
+            'resourceclaim "c" is being deleted',
+            id="claim-deleted",
+        ),
+        pytest.param(
+            pod("c", template="t", statuses=_MADE),
+            claim("made"),
+            "ResourceClaim default/made was not created for pod default/p (pod is not owner)",
+            id="claim-of-another-pod",
+        ),
+        pytest.param(
+            Pod.from_raw(
+                {
+                    "kind": "Pod",
+                    "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+                    "spec": {"resourceClaims": [{"name": "c"}]},
+                }
+            ),
+            None,
+            'pod "default/p", spec.resourceClaim "c": none of the supported fields are set',
+            id="entry-of-an-unknown-kind",
+        ),
+    ],
+)
+def test_pod_is_kept_out_of_the_queue(of: Pod, there: Object | None, reason: str) -> None:
+    world = World(*([there] if there else []))
+    assert world.plugin.pre_enqueue(of) == refusal(UNRESOLVABLE, reason)
+    assert world.start(of)[1] == refusal(UNRESOLVABLE, reason)
+
+
+def test_entry_that_needs_no_claim_is_passed_over() -> None:
+    world, of = World(), pod("c", template="t", statuses=[{"name": "c"}])
+    assert world.plugin.pre_enqueue(of) is None
+    assert world.start(of)[1] is SKIP
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "reason"),
+    [
+        pytest.param(
+            exact("r", device_class="ghost"), UNRESOLVABLE, "request r: device class ghost does not exist", id="class"
+        ),
+        pytest.param(
+            first_of("r", wish("a"), wish("b", device_class="ghost")),
+            UNRESOLVABLE,
+            "request r/b: device class ghost does not exist",
+            id="class-of-an-alternative",
+        ),
+        pytest.param(
+            exact("r", device_class=""), Code.ERROR, "request r: unsupported request type", id="no-class-named"
+        ),
+        pytest.param(
+            {"name": "r"},
+            UNRESOLVABLE,
+            "resource claim default/c, request r: unknown request type",
+            id="request-of-an-unknown-kind",
+        ),
+    ],
+)
+def test_request_that_no_node_can_meet(request_: dict[str, Any], code: Code, reason: str) -> None:
+    assert World(claim("c", request_)).start(pod("c"))[1] == refusal(code, reason)
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------
+
+
+def test_nodes_without_enough_free_devices_are_refused() -> None:
+    world = World(claim("used", status=allocated("g0", on_node="n1", reserved=("x",))), claim("c", exact("r", count=2)))
+    state, said = world.start(pod("c"))
+    assert said is None
+    assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "cannot allocate all claims"), None]
+
+
+def test_allocated_claim_ties_the_pod_to_its_node() -> None:
+    world = World(claim("c", status=allocated("g0", on_node="n2")))
+    state, _ = world.start(pod("c"))
+    assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "resourceclaim not available on the node"), None]
+
+
+def test_selector_that_fails_is_an_error_on_the_node() -> None:
+    world = World(claim("c", exact("r", f'device.attributes["{DRIVER}"].colour == "red"')))
+    state, _ = world.start(pod("c"))
+    first, _ = world.verdicts(state, pod("c"))
+    assert first is not None
+    assert first.code == Code.ERROR
+    assert first.message == (
+        f"claim default/c: selector #0 on device {DRIVER}/n1/g0: CEL runtime error: no such key: colour"
+    )
+
+
+def test_device_class_and_slices_may_change_between_cycles() -> None:
+    world = World(claim("c", exact("r", count=3)))
+    state, _ = world.start(pod("c"))
+    assert None not in world.verdicts(state, pod("c"))
+    world.cluster.put(slice_of("n2", device("g0"), device("g1"), device("g2")))
+    state, _ = world.start(pod("c"))
+    assert world.verdicts(state, pod("c"))[1] is None
+    world.cluster.put(parse(class_raw("gpu", "false")))
+    state, _ = world.start(pod("c"))
+    assert None not in world.verdicts(state, pod("c"))
+
+
+# -- reserve, write, give back --------------------------------------------------------------------------------
+
+
+def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> None:
+    world = World(claim("a", exact("r", count=2)), claim("b", exact("r", count=2)))
+    state = world.placed(pod("a"))
+    other, _ = world.start(pod("b", name="q"))
+    assert world.verdicts(other, pod("b", name="q")) == [refusal(UNRESOLVABLE, "cannot allocate all claims"), None]
+    world.plugin.unreserve(state, pod("a"), "n1")
+    other, _ = world.start(pod("b", name="q"))
+    assert world.verdicts(other, pod("b", name="q")) == [None, None]
+
+
+def test_claim_being_allocated_makes_other_pods_wait() -> None:
+    world = World(claim("a"))
+    world.placed(pod("a"))
+    _, said = world.start(pod("a", name="q"))
+    assert said == refusal(UNRESOLVABLE, "resource claim default/a is in the process of being allocated")
+
+
+def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
+    world = World(claim("a", exact("r", f'device.attributes["{DRIVER}"].model == "b"')))
+    state = world.placed(pod("a"), on="n2")
+    plan = world.plugin.pre_bind(state, pod("a"), "n2")
+    assert [getattr(one, "subresource", None) for one in plan.writes] == ["", "status"]  # type: ignore[union-attr]
+    world.write(plan)
+    written = world.claim("a")
+    assert written.metadata["finalizers"] == [FINALIZER]
+    assert written.status["allocation"]["devices"]["results"] == [
+        {"request": "r", "driver": DRIVER, "pool": "n2", "device": "g1"}
+    ]
+    assert written.status["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "uid-p"}]
+    # Seen by the watch, the claim can be shared, and only where its device is.
+    other, said = world.start(pod("a", name="q"))
+    assert said is None
+    assert world.verdicts(other, pod("a", name="q"))[1] is None
+
+
+def test_two_pods_that_bind_at_once_both_stay_in_a_shared_claim() -> None:
+    world = World(claim("a", status=allocated("g0", on_node="n1")))
+    plans = []
+    for name in ("p", "q"):
+        state = world.placed(pod("a", name=name))
+        plans.append(world.plugin.pre_bind(state, pod("a", name=name), "n1"))
+    for plan in plans:
+        world.write(plan)
+    assert [entry["name"] for entry in world.claim("a").status["reservedFor"]] == ["p", "q"]
+
+
+def test_pod_already_in_its_claim_has_nothing_to_write() -> None:
+    world = World(claim("a", status=allocated("g0", on_node="n1", reserved=("p",))))
+    state = world.placed(pod("a"))
+    assert world.plugin.pre_bind(state, pod("a"), "n1") is None
+
+
+def test_pre_bind_stops_where_the_claim_changed_meanwhile() -> None:
+    world = World(claim("a"), claim("b"))
+    state = world.placed(pod("a", "b"))
+    world.cluster.put(claim("a", status=allocated("g1", on_node="n2")))
+    said = world.plugin.pre_bind(state, pod("a", "b"), "n1")
+    assert said == refusal(Code.ERROR, "claim default/a got allocated elsewhere in the meantime")
+    world.cluster.remove(world.claim("a"))
+    said = world.plugin.pre_bind(state, pod("a", "b"), "n1")
+    assert said == refusal(Code.ERROR, "claim default/a got deleted in the meantime")
+
+
+def test_unreserve_takes_a_written_reservation_back() -> None:
+    world = World(claim("a"))
+    state = world.placed(pod("a"))
+    world.write(world.plugin.pre_bind(state, pod("a"), "n1"))
+    plan = world.plugin.unreserve(state, pod("a"), "n1")
+    assert plan is not None
+    world.write(plan)
+    assert "reservedFor" not in world.claim("a").status
+    assert world.claim("a").status["allocation"]
+
+
+def test_pod_that_fits_nowhere_gives_back_its_own_claim() -> None:
+    # It holds a device on n1, but its other claim can only be met on n2.
+    held = claim("a", status=allocated("g0", on_node="n1", reserved=("p",)))
+    used = claim("used", status=allocated("g1", on_node="n1", reserved=("x",)))
+    world = World(held, used, claim("b"))
+    both = pod("a", "b")
+    state, _ = world.start(both)
+    assert None not in world.verdicts(state, both)
+    result = world.plugin.post_filter(state, both, world.cluster, None)
+    assert result.status == refusal(Code.UNSCHEDULABLE, "deallocation of ResourceClaim completed")
+    world.write(result)
+    assert not world.claim("a").status
+    state, _ = world.start(both)
+    assert world.verdicts(state, both)[1] is None
+
+
+def test_claim_that_others_use_is_not_given_back() -> None:
+    world = World(claim("a", status=allocated("g0", on_node="n3", reserved=("p", "other"))))
+    state, _ = world.start(pod("a"))
+    world.verdicts(state, pod("a"))
+    result = world.plugin.post_filter(state, pod("a"), world.cluster, None)
+    assert (result.status, result.writes) == (refusal(Code.UNSCHEDULABLE, "still not schedulable"), ())
+
+
+def test_switched_off_it_does_nothing() -> None:
+    world = World(DynamicResourceAllocation=False)
+    assert world.plugin.pre_enqueue(pod("c")) is None
+    state, said = world.start(pod("c"))
+    assert said is SKIP
+    assert world.plugin.post_filter(state, pod("c"), world.cluster, None).status.message == "plugin disabled"
+    assert world.plugin.events_to_register() == []
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+def hint(world: World, resource: EventResource) -> Any:
+    [found] = [entry for entry in world.plugin.events_to_register() if entry.event.resource is resource]
+    assert found.event.action & (ActionType.ADD | ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return found.hint
+
+
+def test_claim_that_comes_wakes_the_pod_that_names_it() -> None:
+    mine, other = claim("c"), claim("other")
+    world = World(mine, other)
+    after = hint(world, EventResource.RESOURCE_CLAIM)
+    assert after(pod("c"), None, mine) is QUEUE
+    assert after(pod("c"), None, other) is QUEUE_SKIP
+    assert after(pod("c", "missing"), None, mine) is QUEUE_SKIP
+
+
+def test_any_claim_that_gives_devices_back_wakes_all_who_wait() -> None:
+    mine, free = claim("c"), claim("other")
+    held = claim("other", status=allocated("g0", on_node="n1"))
+    after = hint(World(mine, free), EventResource.RESOURCE_CLAIM)
+    assert after(pod("c"), held, free) is QUEUE
+    assert after(pod("c"), free, held) is QUEUE_SKIP
+
+
+def test_only_a_changed_status_of_the_own_claim_matters() -> None:
+    before = claim("c")
+    guarded = claim("c", meta={"finalizers": [FINALIZER]})
+    held = claim("c", status=allocated("g0", on_node="n1"))
+    after = hint(World(held), EventResource.RESOURCE_CLAIM)
+    assert after(pod("c"), before, guarded) is QUEUE_SKIP
+    assert after(pod("c"), before, held) is QUEUE
+
+
+def test_name_of_a_made_claim_wakes_its_pod() -> None:
+    waiting = pod("c", template="t")
+    served = pod("c", template="t", statuses=_MADE)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    world = World(claim("made", meta={"ownerReferences": [owner]}))
+    after = hint(world, EventResource.POD)
+    assert after(waiting, waiting, served) is QUEUE
+    assert after(waiting, waiting, waiting) is QUEUE_SKIP
+    assert after(pod("c", name="q", template="t"), waiting, served) is QUEUE_SKIP
