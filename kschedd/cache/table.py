@@ -13,7 +13,7 @@ Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a reso
 Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, image_name
+from kschedd.api.pods import Pod, PodSpec, image_name
 from kschedd.api.terms import Taint
 
 Rows = npt.NDArray[np.int64]
@@ -329,8 +329,11 @@ class NodeTable:
             self.add_pod(row, new)
 
     def _place(self, row: int, pod: Pod) -> int:
+        pods = self.pods[row]
+        if pods and pods[-1] is pod:
+            return len(pods) - 1
         uid = pod.uid
-        for place, candidate in enumerate(self.pods[row]):
+        for place, candidate in enumerate(pods):
             if candidate is pod or candidate.uid == uid:
                 return place
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
@@ -368,6 +371,42 @@ class NodeTable:
         """A table of its own with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
         chosen = np.fromiter(rows, dtype=np.int64)
         return _Copy(self, chosen)
+
+    def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
+        """One pod to each of some different rows: as `add_pod` one by one, but pods that ask alike are counted together."""
+        for row, pod in zip(rows, pods, strict=True):
+            self.pods[row].append(pod)
+        self._count_each(rows, pods, 1)
+
+    def remove_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
+        """The contrary of `add_each`."""
+        there = self.pods
+        for row, pod in zip(rows, pods, strict=True):
+            on_row = there[row]
+            place = self._place(row, pod)
+            on_row[place] = on_row[-1]
+            on_row.pop()
+        self._count_each(rows, pods, -1)
+
+    def _count_each(self, rows: Sequence[int], pods: Sequence[Pod], sign: int) -> None:
+        alike: dict[PodSpec, list[int]] = {}
+        for row, pod in zip(rows, pods, strict=True):
+            spec = pod.shape.spec
+            if spec.host_ports or spec.volumes or pod.requests is not spec.requests:
+                self._count(row, pod, sign)
+            else:
+                alike.setdefault(spec, []).append(row)
+        for spec, places in alike.items():
+            for name, amount in spec.requests.items():
+                if name != "pods" and amount:
+                    self.requested[self.resource(name), places] += sign * amount
+            cpu, memory = spec.nonzero_requests
+            self.nonzero[0, places] += sign * cpu
+            self.nonzero[1, places] += sign * memory
+            self.pod_count[places] += sign
+        self.pods_version[rows] += 1
+        for row in rows:
+            self.pod_changes.add(row)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.row_of.values())

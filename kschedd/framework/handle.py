@@ -27,4 +27,5 @@ class Handle:
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
+    evicting: Callable[[str], bool] = lambda uid: False  # whether what PostFilter wanted for this pod is still being done
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None

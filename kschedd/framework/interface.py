@@ -17,6 +17,7 @@ remembered per shape and only rows that changed are judged again. Without `reads
 What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if add_pod/remove_pod
 change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the pod alone if its entry is absent;
 `idle_for(shape)` (optional) is true where PreFilter would say SKIP to every pod of that shape, whatever the cluster; it is then not asked.
+`indifferent(pod)` (optional) is true where its filter lets this pod pass on every node, whatever the cluster.
 `pre_score_by_shape = True` promises that `pre_score` says the same to every pod of a shape and leaves nothing in `state`.
 `epoch(cluster)` (optional, hashable) names everything else its verdict depends on: when it changes, what is remembered is dropped.
 
@@ -27,7 +28,7 @@ All other points have one form:
     events_to_register() -> sequence of ClusterEventWithHint
     pre_filter(state, pod, cluster) -> Status | Narrowing | None       Status SKIP: its filter is not run
     add_pod(state, pod, other, node) / remove_pod(...)       on what-if runs, keep `state` in step
-    post_filter(state, pod, cluster, verdicts) -> PostFilterResult
+    post_filter(state, pod, cluster, view) -> PostFilterResult      `view`: a `postfilter.PostFilterView`
     pre_score(state, pod, cluster, rows) -> Status | None    Status SKIP: its score is not run
     normalize(state, pod, scores) -> scores                  int64 array of all feasible nodes, 0..100 out
     reserve(state, pod, node_name) -> Status | None;  unreserve(state, pod, node_name) -> None
@@ -89,10 +90,11 @@ class Narrowing:
 
 @attrs.frozen
 class PostFilterResult:
-    """What PostFilter did. `nominated_node`: None leaves the pod's nomination as it is, "" clears it."""
+    """What PostFilter decided. `nominated_node`: None leaves the pod's nomination as it is, "" clears it."""
 
     status: Status
     nominated_node: str | None = None
-    victims: tuple[Any, ...] = ()  # Pods to evict, worst first
+    victims: tuple[Any, ...] = ()  # pods that have to go, the most important first; terminating ones among them
     writes: tuple[Any, ...] = ()  # what is to be written for it, in order
+    rejected: tuple[Any, ...] = ()  # victims that still wait at Permit: they are rejected ("preempted"), not deleted
     details: Any = None  # what `explain` and `verify` show of it

@@ -26,6 +26,9 @@ class NodeName:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
+    def indifferent(self, pod: Pod) -> bool:
+        return not pod.node_name
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         if not pod.node_name:
             return None

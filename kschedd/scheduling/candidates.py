@@ -24,7 +24,8 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate, DryRun
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
-from kschedd.scheduling.feasible import Counted, Filters
+from kschedd.scheduling.feasible import Filters
+from kschedd.scheduling.nominated import Counted
 from kschedd.scheduling.preemption import earliest_start, try_rows
 from kschedd.scheduling.remembered import Remembered
 from kschedd.scheduling.verdicts import fit_error
@@ -92,7 +93,8 @@ class _Columns:
 
     def stale(self, table: NodeTable, rows: Rows) -> Rows:
         """Those of the rows that have to be tried (again)."""
-        return rows[self.version[rows] != table.pods_version[rows]]
+        changed: Rows = rows[self.version[rows] != table.pods_version[rows]]
+        return changed
 
     def learn(self, table: NodeTable, row: int, outcome: Candidate | Status, covering: frozenset[str]) -> None:
         self.version[row] = table.pods_version[row]
@@ -151,6 +153,8 @@ class Candidates:
         """See `PostFilterView.dry_run`. `remembered` None: nothing is kept."""
         table = self.filters.cluster.table
         self._budgets.refresh()
+        if not len(rows):
+            return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, remembered)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
         calm: list[Rows] = []  # candidates that violate no budget, and those that do
@@ -180,7 +184,7 @@ class Candidates:
 
     def _columns(self, state: CycleState, pod: Pod, counted: Counted, remembered: Remembered | None) -> _Columns:
         table, budgets = self.filters.cluster.table, self._budgets.all
-        if remembered is None or not self.filters.row_by_row(state):
+        if remembered is None or not self.filters.row_by_row(state, pod):
             return _Columns(table, budgets, None)
         number = pod.shape.number
         columns = self._shapes.get(number)
@@ -197,9 +201,7 @@ class Candidates:
         table = self.filters.cluster.table
         rows = columns.stale(table, window).tolist()
         if rows:
-            for row, tried in zip(
-                rows, try_rows(self.filters, state, pod, rows, self._budgets, counted), strict=True
-            ):
+            for row, tried in zip(rows, try_rows(self.filters, state, pod, rows, self._budgets, counted), strict=True):
                 columns.learn(table, row, tried.outcome, tried.covering)
 
 

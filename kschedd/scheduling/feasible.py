@@ -4,14 +4,14 @@ Nodes are visited in the order of the table (zone by zone in turn), from where t
 feasible ones are found as the percentage of nodes to score asks for. The search takes windows of rows at a time, so its cost
 follows the number of nodes looked at, not the size of the cluster; the outcome is that of visiting one node after the other.
 
-A node to which pods of the same or higher priority are nominated is judged twice, with them and without.
+A search of every node that found none is remembered as a whole while nothing changes: pods that fit nowhere cost little.
 
-Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind),
-scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
+Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -22,11 +22,11 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error
+from kschedd.scheduling.nominated import Counted, Crowds
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
 from kschedd.scheduling.remembered import Layer, Memory, Remembered
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
 
-Nominated = Mapping[str, Sequence[Pod]]  # node name -> pods nominated to it
 Shards = list[
     Callable[[], Any]
 ]  # independent pieces of work; whoever drives the search runs them, side by side if it likes
@@ -46,6 +46,24 @@ class Found:
     error: Status | None = None  # a filter failed on some node
 
 
+@attrs.frozen(eq=False)
+class Vain:
+    """A search of every node that found none, which comes to the same until something changes."""
+
+    found: Found
+    order: Rows
+    start: int
+    positions: tuple[int, int]  # of the table's logs
+
+    @classmethod
+    def of(cls, found: Found, order: Rows, start: int, table: NodeTable) -> "Vain":
+        return cls(found, order, start, (table.node_changes.position, table.pod_changes.position))
+
+    def holds(self, order: Rows, start: int, table: NodeTable) -> bool:
+        now = table.node_changes.position, table.pod_changes.position
+        return self.order is order and self.start == start and self.positions == now
+
+
 def nodes_to_find(nodes: int, percentage: int) -> int:
     """How many feasible nodes end the search among `nodes`; `percentage` 0 is adaptive."""
     if nodes < _FEWEST:
@@ -63,12 +81,21 @@ class Filters:
     cluster: Cluster
     memory: Memory | None
     local: Layer = attrs.field(init=False)
+    of_pods: Layer = attrs.field(init=False)
     others: tuple[FilterPlugin, ...] = attrs.field(init=False)
+    crowds: Crowds = attrs.field(init=False)
+    _beyond: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
+    _following: list[Any] = attrs.field(init=False)
     _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
+    _vain: WeakKeyDictionary[Remembered, Vain] = attrs.field(factory=WeakKeyDictionary, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.local = Layer(self.profile, None)
+        self.of_pods = Layer(self.profile, True)
         self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.sort is not Sort.LOCAL)
+        self.crowds = Crowds(self)
+        self._beyond = [(f.name, getattr(f.plugin, "indifferent", _never)) for f in self.others]
+        self._following = [plugin for plugin in self.profile.at("pre_filter") if hasattr(plugin, "add_pod")]
 
     def search(
         self,
@@ -77,20 +104,27 @@ class Filters:
         order: Rows,
         start: int,
         wanted: int,
-        nominated: Nominated,
+        counted: Counted,
         remembered: Remembered | None,
     ) -> Search:
         """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
         total = len(order)
+        vain = None
+        by_itself = order is self.cluster.table.order and self.row_by_row(state, pod)
+        kept = remembered if by_itself else None  # what may hold for later searches
+        if kept is not None:
+            vain = self._vain.get(kept)
+            if vain is not None and not counted and vain.holds(order, start, self.cluster.table):
+                return vain.found
         batches: list[tuple[Rows, Places, Ints]] = []
         spoken: dict[int, Status] = {}
         feasible: list[Rows] = []
         lacking, visited = wanted, 0
-        size = int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+        size = total if vain is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
-            failed, codes, said = yield from self._judge(state, pod, rows, nominated, remembered)
+            failed, codes, said = yield from self._judge(state, pod, rows, counted, remembered)
             fitting = np.flatnonzero(failed == PASSED)
             if len(fitting) >= lacking:
                 seen = int(fitting[lacking - 1]) + 1
@@ -118,10 +152,16 @@ class Filters:
             spoken = {row: status for row, status in spoken.items() if row in there}
         verdicts = Verdicts(self.cluster.table, self.profile.filters, state, pod, rows, failed, codes, spoken)
         broken = next((s for s in spoken.values() if not s.rejected), None)
-        return Found(found, visited, verdicts, broken)
+        result = Found(found, visited, verdicts, broken)
+        if kept is not None:
+            if len(found):
+                self._vain.pop(kept, None)
+            elif not counted:
+                self._vain[kept] = Vain.of(result, order, start, self.cluster.table)
+        return result
 
     def _judge(
-        self, state: CycleState, pod: Pod, rows: Rows, nominated: Nominated, remembered: Remembered | None
+        self, state: CycleState, pod: Pod, rows: Rows, counted: Counted, remembered: Remembered | None
     ) -> Generator[Shards, list[Any], tuple[Places, Ints, dict[int, Status]]]:
         if remembered is None:
             failed, codes = self.local.judge(state, pod, self.cluster.table, rows)
@@ -129,8 +169,8 @@ class Filters:
             assert self.memory is not None
             failed, codes = self.memory.judge(remembered, state, pod, rows)
         spoken = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
-        if nominated:
-            self._judge_nominated(state, pod, rows, failed, codes, spoken, nominated)
+        if counted:
+            self.crowds.judge(state, pod, rows, failed, codes, spoken, counted, remembered)
         return failed, codes, spoken
 
     def _judge_others(
@@ -167,98 +207,49 @@ class Filters:
 
     # -- what if ----------------------------------------------------------------------------------------------
 
-    def judge_copy(self, state: CycleState, pod: Pod, table: NodeTable) -> list[Status | None]:
-        """The verdict on every row of a what-if copy, in words."""
-        rows = np.arange(table.capacity, dtype=np.int64)
-        failed, codes = self.local.judge(state, pod, table, rows)
-        spoken = drive(self._judge_others(state, pod, table, rows, failed, codes))
-        verdicts = Verdicts(table, self.profile.filters, state, pod, rows, failed, codes, spoken)
-        return [verdicts.status(place) for place in range(len(rows))]
+    def row_by_row(self, state: CycleState, pod: Pod) -> bool:
+        """Whether no filter that has a say looks beyond the row it judges."""
+        skipped = state.skip_filter
+        return all([name in skipped or indifferent(pod) for name, indifferent in self._beyond])
 
-    def passes_copy(self, state: CycleState, pod: Pod, table: NodeTable) -> bool:
-        """Whether the one row of a what-if copy passes."""
-        rows = _FIRST_ROW
-        failed, codes = self.local.judge(state, pod, table, rows)
-        if failed[0] != PASSED:
-            return False
-        drive(self._judge_others(state, pod, table, rows, failed, codes))
-        return bool(failed[0] == PASSED)
+    def judge_rows(
+        self,
+        layer: Layer,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        state_of: Callable[[int], CycleState] | None = None,
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        """The verdicts of a layer of the local filters and of all others on rows of a what-if copy, here and now.
 
-    def add_pod(self, state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int) -> None:
-        """Count `other` on a row of a copy, and in the plugins' state."""
-        table.add_pod(row, other)
-        self._tell("add_pod", state, pod, other, table, row)
-
-    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int) -> None:
-        table.remove_pod(row, other)
-        self._tell("remove_pod", state, pod, other, table, row)
-
-    def _tell(self, method: str, state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int) -> None:
-        for plugin in self.followers(state):
-            getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+        With `state_of` every row has a state of its own, asked for only if a filter wants to see it.
+        """
+        failed, codes = layer.judge(state, pod, table, rows)
+        if state_of is None:
+            return failed, codes, drive(self._judge_others(state, pod, table, rows, failed, codes))
+        spoken: dict[int, Status] = {}
+        first = min((filter_.place for filter_ in self.others if filter_.name not in state.skip_filter), default=PASSED)
+        for place in np.flatnonzero(failed > first).tolist():
+            one = slice(place, place + 1)
+            own = state_of(int(rows[place]))
+            spoken.update(drive(self._judge_others(own, pod, table, rows[one], failed[one], codes[one])))
+        return failed, codes, spoken
 
     def followers(self, state: CycleState) -> list[Any]:
         """The plugins whose state follows pods that a what-if adds or takes away."""
-        return [
-            plugin
-            for plugin in self.profile.at("pre_filter")
-            if hasattr(plugin, "add_pod") and plugin.name not in state.skip_filter
-        ]
+        return [plugin for plugin in self._following if plugin.name not in state.skip_filter]
 
-    def _judge_nominated(
-        self,
-        state: CycleState,
-        pod: Pod,
-        rows: Rows,
-        failed: Places,
-        codes: Ints,
-        spoken: dict[int, Status],
-        nominated: Nominated,
+    def tell(
+        self, method: str, followers: list[Any], state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int
     ) -> None:
-        """Judge the rows to which pods are nominated again, with those pods there; a rejection counts first."""
-        row_of = self.cluster.table.row_of
-        counting: dict[int, list[Pod]] = {}
-        for node_name, pods in nominated.items():
-            row = row_of.get(node_name)
-            others = [p for p in pods if p.uid != pod.uid and p.priority >= pod.priority]
-            if row is not None and others:
-                counting[row] = others
-        if not counting:
-            return
-        place_of = {row: place for place, row in enumerate(rows.tolist()) if row in counting}
-        if not place_of:
-            return
-        asked = list(place_of)
-        if self.followers(state):
-            for row in asked:
-                self._with_nominated(state.clone(), pod, [row], place_of, failed, codes, spoken, counting)
-        else:
-            self._with_nominated(state, pod, asked, place_of, failed, codes, spoken, counting)
-
-    def _with_nominated(
-        self,
-        state: CycleState,
-        pod: Pod,
-        asked: list[int],
-        place_of: dict[int, int],
-        failed: Places,
-        codes: Ints,
-        spoken: dict[int, Status],
-        counting: dict[int, list[Pod]],
-    ) -> None:
-        copy = self.cluster.table.copy_rows(asked)
-        for number, row in enumerate(asked):
-            for other in counting[row]:
-                self.add_pod(state, pod, other, copy, number)
-        for row, status in zip(asked, self.judge_copy(state, pod, copy), strict=True):
-            if status is not None:
-                place = place_of[row]
-                failed[place] = next(f.place for f in self.profile.filters if f.name == status.plugin)
-                codes[place] = SPOKEN
-                spoken[row] = status
+        """Keep the plugins' state in step with a pod added to (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
+        for plugin in followers:
+            getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
 
 
-_FIRST_ROW = np.zeros(1, dtype=np.int64)
+def _never(pod: Pod) -> bool:
+    return False
 
 
 def _plain_shard(

@@ -32,7 +32,7 @@ from kschedd.framework.writes import MergePatch, Plan, Write
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
 from kschedd.queue.hints import Registrations
 from kschedd.queue.scheduling_queue import PreEnqueue
-from kschedd.scheduling.feasible import Nominated
+from kschedd.scheduling.nominated import Nominated
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, Failed, Placed, Scheduler, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods

@@ -29,7 +29,8 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
 from kschedd.scheduling.budgets import Budgets
-from kschedd.scheduling.feasible import Counted, Filters
+from kschedd.scheduling.feasible import Filters
+from kschedd.scheduling.nominated import Counted
 from kschedd.scheduling.remembered import Layer
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 
@@ -137,12 +138,13 @@ class _Stage:
     pod: Pod
     table: NodeTable
     nominated: Mapping[int, Sequence[Pod]]
-    _followers: list[Any] = attrs.field(init=False)
+    _followers: list[Any] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own
     _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._followers = self.filters.followers(self.state)
+        if not self.filters.row_by_row(self.state, self.pod):
+            self._followers = self.filters.followers(self.state)
 
     def empty(self, lesser: list[list[Pod]]) -> None:
         """Take all these pods away, a list for each row."""
@@ -156,7 +158,7 @@ class _Stage:
         self.table.add_each(rows, pods)
         self._tell("add_pod", rows, pods)
         # What depends on the Node alone has been judged and stays as it is.
-        fits = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
+        fits: list[bool] = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
         if not all(fits):
             crowded = [row for row, stays in zip(rows, fits, strict=True) if not stays]
             unwanted = [pod for pod, stays in zip(pods, fits, strict=True) if not stays]

@@ -21,8 +21,11 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, unresolvable
-from kschedd.scheduling.feasible import Filters, Found, Nominated, Shards, nodes_to_find
+from kschedd.scheduling.candidates import Candidates
+from kschedd.scheduling.feasible import Filters, Found, Shards, nodes_to_find
+from kschedd.scheduling.nominated import Counted, Nominated, counted_on
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.remembered import Memory, Remembered
@@ -98,6 +101,7 @@ class Scheduler:
     memory: Memory | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
+    candidates: Candidates = attrs.field(init=False)
     _pre_filters: list[Any] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[Any], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _idle: list[tuple[Any, Callable[[PodShape], bool]]] = attrs.field(init=False)
@@ -107,6 +111,7 @@ class Scheduler:
         self.memory = Memory(self.profile, self.cluster) if self.remember else None
         self.filters = Filters(self.profile, self.cluster, self.memory)
         self.ranking = Ranking(self.profile, self.cluster, self.memory)
+        self.candidates = Candidates(self.filters)
         self._pre_filters = self.profile.at("pre_filter")
         self._idle = [(plugin, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
         self._post_filters = self.profile.at("post_filter")
@@ -121,6 +126,7 @@ class Scheduler:
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
             return Failed(pod, unresolvable(NO_NODES), diagnosis, state)
+        counted = counted_on(table, pod, nominated)
         narrowing, status, narrowed_by = self.pre_filter(state, pod)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
@@ -128,16 +134,18 @@ class Scheduler:
                 return Failed(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
-            return (yield from self._post_filter(state, pod, diagnosis, self._nobody(state, pod, status), nominated))
+            view = PostFilterView(self, self._nobody(state, pod, status), nominated, counted, None)
+            return self._post_filter(state, pod, diagnosis, view)
         remembered = None if self.memory is None else self.memory.of(pod, state)
-        found = yield from self._find(state, pod, narrowing, narrowed_by, nominated, every_node, remembered)
+        found = yield from self._find(state, pod, narrowing, narrowed_by, counted, every_node, remembered)
         diagnosis.verdicts = found.verdicts
         if found.error is not None:
             diagnosis.add_verdicts()
             return Failed(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            return (yield from self._post_filter(state, pod, diagnosis, found.verdicts, nominated))
+            view = PostFilterView(self, found.verdicts, nominated, counted, remembered)
+            return self._post_filter(state, pod, diagnosis, view)
         return (yield from self._select(state, pod, found, diagnosis, remembered))
 
     # -- prefilter --------------------------------------------------------------------------------------------
@@ -198,7 +206,7 @@ class Scheduler:
         pod: Pod,
         narrowing: Narrowing | None,
         narrowed_by: set[str],
-        nominated: Nominated,
+        counted: Counted,
         every_node: bool,
         remembered: Remembered | None,
     ) -> Generator[Shards, list[Any], Found]:
@@ -207,7 +215,7 @@ class Scheduler:
         wished = pod.nominated_node_name
         if wished and wished in table.row_of and not every_node:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            found = yield from self.filters.search(state, pod, row, 0, 1, nominated, remembered)
+            found = yield from self.filters.search(state, pod, row, 0, 1, counted, remembered)
             if len(found.rows):
                 return found
             extra = 1
@@ -217,7 +225,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self.filters.search(state, pod, order, start, wanted, nominated, remembered)
+        found = yield from self.filters.search(state, pod, order, start, wanted, counted, remembered)
         if narrowing is not None:
             found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
         if not every_node:
@@ -254,19 +262,16 @@ class Scheduler:
 
     # -- postfilter -------------------------------------------------------------------------------------------
 
-    def _post_filter(
-        self, state: CycleState, pod: Pod, diagnosis: Diagnosis, verdicts: Verdicts, nominated: Nominated
-    ) -> Attempt:
+    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "PostFilterView") -> Failed:
         result = None
         if self._post_filters:
-            result = self.post_filter(state, pod, verdicts, nominated)
+            result = self.post_filter(state, pod, view)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
-        nominated_node = "" if result is None else result.nominated_node
+        nominated_node = None if result is None else result.nominated_node
         return Failed(pod, status, diagnosis, state, result, nominated_node)
-        yield  # pragma: no cover - makes this a generator like its siblings
 
-    def post_filter(self, state: CycleState, pod: Pod, verdicts: Verdicts, nominated: Nominated) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, view: "PostFilterView") -> PostFilterResult:
         """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
@@ -275,10 +280,10 @@ class Scheduler:
         result: PostFilterResult | None = None
         rejected_by = ""
         final = Code.UNSCHEDULABLE
-        post = PostFilterView(self, verdicts, nominated)
         for plugin in self._post_filters:
+            said: PostFilterResult
             try:
-                said = plugin.post_filter(state, pod, self.cluster, post)
+                said = plugin.post_filter(state, pod, self.cluster, view)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = PostFilterResult(error(f"{type(fault).__name__}: {fault}"))
             code = said.status.code
@@ -299,15 +304,27 @@ class Scheduler:
 
 @attrs.frozen(eq=False)
 class PostFilterView:
-    """What PostFilter plugins may use: the verdicts, who is nominated where, and filters to try changes with."""
+    """What PostFilter plugins are given of a failed attempt; see `kschedd.framework.postfilter`."""
 
     scheduler: Scheduler
     verdicts: Verdicts
     nominated: Nominated
+    counted: Counted
+    remembered: Remembered | None
 
-    @property
-    def filters(self) -> Filters:
-        return self.scheduler.filters
+    def code_on(self, node_name: str) -> Code:
+        row = self.scheduler.cluster.table.row_of.get(node_name)
+        return self.verdicts.absent.code if row is None else self.verdicts.code_on(row)
+
+    def rows_with(self, code: Code) -> Rows:
+        return self.verdicts.rows_with(code)
+
+    def nominated_on(self, node_name: str) -> Sequence[Pod]:
+        return tuple(self.nominated.get(node_name, ()))
+
+    def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
+        candidates = self.scheduler.candidates
+        return candidates.dry_run(state, pod, rows, offset, wanted, self.counted, self.remembered)
 
 
 @attrs.define(eq=False)

@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus,
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
@@ -22,6 +22,8 @@ from kschedd.scheduling.profile import FilterPlugin
 Places = npt.NDArray[np.int16]
 PASSED = 32767
 SPOKEN = -1
+
+_FEW_KEYS = 1 << 14  # up to this, counting them all beats sorting
 
 ABSENT = unresolvable()  # what a node that nobody asked about counts as
 
@@ -40,6 +42,10 @@ class Verdicts:
     spoken: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     absent: Status = ABSENT
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict)
+    _kinds: list[tuple[Status, int]] | None = None
+    _of_codes: list[tuple[Status, int, int]] | None = None
+    _rows_with: dict[Code, Rows] = attrs.field(factory=dict)
+    _reasons: Counter[str] | None = None
 
     def status(self, place: int) -> Status | None:
         """The status at a place of `rows`; None if the node passed."""
@@ -66,36 +72,78 @@ class Verdicts:
 
     def kinds(self) -> list[tuple[Status, int]]:
         """Each distinct rejection and how many nodes got it."""
-        found: list[tuple[Status, int]] = []
-        for failed in np.unique(self.failed).tolist():
-            if failed == PASSED:
-                continue
-            codes, counts = np.unique(self.codes[self.failed == failed], return_counts=True)
-            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-                if code != SPOKEN:
-                    found.append((self._say(failed, code), count))
-        counted = Counter(self.spoken.values())
-        found.extend(counted.items())
-        return found
+        if self._kinds is None:
+            self._kinds = [(status, count) for status, count, _ in self._coded()]
+            self._kinds += Counter(self.spoken.values()).items()
+        return self._kinds
+
+    def _coded(self) -> list[tuple[Status, int, int]]:
+        """(status, number of nodes, key) of each distinct rejection that came as a code."""
+        if self._of_codes is None:
+            keys = self._row_keys()
+            keys = keys[(self.failed != PASSED) & (self.codes != SPOKEN)]
+            width = len(self.filters)
+            if len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS:
+                counts = np.bincount(keys)
+                distinct = np.flatnonzero(counts)
+                counts = counts[distinct]
+            else:
+                distinct, counts = np.unique(keys, return_counts=True)
+            self._of_codes = [
+                (self._say(key % width, key // width), count, key)
+                for key, count in zip(distinct.tolist(), counts.tolist(), strict=True)
+            ]
+        return self._of_codes
+
+    def _row_keys(self) -> Ints:
+        """A number for each row that stands for the plugin and its code."""
+        return self.codes * len(self.filters) + self.failed
 
     def rows_with(self, code: Code) -> Rows:
-        """The rows rejected with this status code, in visiting order."""
-        chosen = np.zeros(len(self.rows), dtype=np.bool_)
-        for failed in np.unique(self.failed).tolist():
-            if failed == PASSED:
-                continue
-            of_plugin = self.failed == failed
-            for number in np.unique(self.codes[of_plugin]).tolist():
-                if number != SPOKEN and self._say(failed, number).code == code:
-                    chosen |= of_plugin & (self.codes == number)
-        for place, row in enumerate(self.rows.tolist()) if self.spoken else ():
-            if row in self.spoken and self.spoken[row].code == code:
-                chosen[place] = True
-        return self.rows[chosen]
+        """The rows rejected with this status code, in visiting order; those nobody asked about come last."""
+        found = self._rows_with.get(code)
+        if found is None:
+            found = self._rows_with[code] = self._find_rows(code)
+        return found
+
+    def _find_rows(self, code: Code) -> Rows:
+        rejected = [key for status, _, key in self._coded() if status.code == code]
+        spoken = [row for row, status in self.spoken.items() if status.code == code]
+        if sum(count for _, count, key in self._coded() if key in rejected) == len(self.rows):
+            found = self.rows
+        elif rejected or spoken:
+            chosen = np.isin(self.rows, spoken) if spoken else np.zeros(len(self.rows), dtype=np.bool_)
+            if rejected:
+                coded = (self.failed != PASSED) & (self.codes != SPOKEN)
+                chosen |= coded & np.isin(self._row_keys(), rejected)
+            found = self.rows[chosen]
+        else:
+            found = self.rows[:0]
+        if self.absent.code != code:
+            return found
+        order = self.table.order
+        return np.concatenate((found, order[~np.isin(order, self.rows)]))
+
+    def code_on(self, row: int) -> Code:
+        """The status code of one row."""
+        place = np.flatnonzero(self.rows == row)
+        if not len(place):
+            return self.absent.code
+        status = self.status(int(place[0]))
+        return Code.SUCCESS if status is None else status.code
+
+    def reasons(self) -> Counter[str]:
+        """How often each reason was given; not to be changed."""
+        if self._reasons is None:
+            self._reasons = Counter()
+            for status, count in self.kinds():
+                for reason in status.reasons:
+                    self._reasons[reason] += count
+        return self._reasons
 
     def __len__(self) -> int:
         """How many nodes were rejected."""
-        return int((self.failed != PASSED).sum())
+        return sum(count for _, count in self.kinds())
 
 
 @attrs.define(eq=False)
@@ -123,21 +171,26 @@ class Diagnosis:
     @property
     def message(self) -> str:
         """The text of the fit error, as it stands in the PodScheduled condition."""
-        text = f"0/{self.node_count} nodes are available:"
         if self.pre_filter is not None:
-            if self.pre_filter.message:
-                text += f" {self.pre_filter.message}."
+            said = self.pre_filter.message
+            text = f"{_none_of(self.node_count)} {said}." if said else _none_of(self.node_count)
         elif self.verdicts is not None:
-            reasons: Counter[str] = Counter()
-            for status, count in self.verdicts.kinds():
-                for reason in status.reasons:
-                    reasons[reason] += count
-            rejected = len(self.verdicts)
-            if rejected < self.node_count:
-                for reason in self.verdicts.absent.reasons:
-                    reasons[reason] += self.node_count - rejected
-            if reasons:
-                text += f" {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."
-        if self.post_filter_message:
-            text += f" {self.post_filter_message}"
-        return text
+            reasons = self.verdicts.reasons()
+            absent = self.node_count - len(self.verdicts)
+            if absent and self.verdicts.absent.reasons:
+                reasons = reasons + Counter(dict.fromkeys(self.verdicts.absent.reasons, absent))
+            text = fit_error(self.node_count, reasons)
+        else:
+            text = _none_of(self.node_count)
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+
+
+def _none_of(node_count: int) -> str:
+    return f"0/{node_count} nodes are available:"
+
+
+def fit_error(node_count: int, reasons: Mapping[str, int]) -> str:
+    """No node of so many is available: how often each reason was given, in upstream's words and order."""
+    if not reasons:
+        return _none_of(node_count)
+    return f"{_none_of(node_count)} {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."

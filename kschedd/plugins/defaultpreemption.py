@@ -1,0 +1,173 @@
+"""DefaultPreemption: where no node has room, pods of lower priority make way for a more important one.
+
+Only nodes on which that may help are tried (rejected, but not unresolvably), and on large clusters only a share of them,
+from an offset that differs from pod to pod. The candidate with the least harm is chosen: fewest broken
+PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest start.
+The pod is nominated to that node; its victims get a condition and are deleted. It waits while that is carried out.
+
+It decides and says what is to be written; whoever owns the connection to the API server writes.
+
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go.
+Errors: none of its own; a filter that fails on every candidate makes the result an Error.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, Self
+from zlib import crc32
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.args import DefaultPreemptionArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.postfilter import PostFilterView, Preemption
+from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
+from kschedd.framework.writes import Delete, MergePatch, Write
+
+_DISRUPTION: Final = "DisruptionTarget"
+_BY_SCHEDULER: Final = "PreemptionByScheduler"
+_SUCCESS: Final = Status(Code.SUCCESS)
+_WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+@attrs.frozen(eq=False)
+class DefaultPreemption:
+    name: ClassVar = "DefaultPreemption"
+    args: DefaultPreemptionArgs
+    _seed: int
+    _gates: bool  # asynchronous: evictions are carried out while other pods are scheduled
+    _evicting: Callable[[str], bool]
+    _waiting: Callable[[], Sequence[tuple[Pod, str]]]
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        return cls(
+            args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs(),
+            handle.seed,
+            handle.feature_gates.get("SchedulerAsyncPreemption", True),
+            lambda uid: handle.evicting(uid),
+            lambda: handle.waiting_pods(),
+        )
+
+    # -- the pod waits while its victims are being evicted ------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return _WAITING if self._gates and self._evicting(pod.uid) else None
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        if not self._gates:
+            return ()
+        return (on(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deleted, by_shape=True),)
+
+    # -- preempting ---------------------------------------------------------------------------------------------
+
+    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView) -> PostFilterResult:
+        why = ineligible(pod, cluster, view)
+        if why:
+            return PostFilterResult(unschedulable(f"preemption: {why}"))
+        rows = view.rows_with(Code.UNSCHEDULABLE)
+        offset = crc32(f"{self._seed}/{pod.uid}".encode()) % len(rows) if len(rows) else 0
+        tried = view.dry_run(state, pod, rows, offset, self.wanted(len(rows)))
+        best = tried.best
+        if best is None:
+            if tried.fault:
+                return PostFilterResult(error(f"preemption: {tried.fault}"))
+            return PostFilterResult(unschedulable(f"preemption: {tried.message}"), nominated_node="")
+        evicted = [victim for victim in best.victims if not victim.deletion_timestamp]
+        cleared = cleared_nominations(pod, view.nominated_on(best.node_name)) if evicted else ()
+        waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
+        writes: list[Write] = [_no_nomination(other) for other in cleared]
+        for victim in evicted:
+            if victim.uid not in waiting:
+                writes += evict(victim, pod)
+        return PostFilterResult(
+            _SUCCESS,
+            best.node_name,
+            best.victims,
+            tuple(writes),
+            tuple(victim for victim in evicted if victim.uid in waiting),
+            Preemption(tried.candidates, tried.ties, cleared),
+        )
+
+    def wanted(self, nodes: int) -> int:
+        """How many candidates end the search among so many nodes that may help."""
+        share = nodes * self.args.min_candidate_nodes_percentage // 100
+        return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
+
+
+def ineligible(pod: Pod, cluster: Cluster, view: PostFilterView) -> str:
+    """Why the pod must not preempt others (now); "" if it may."""
+    if pod.pod_spec.preemption_policy == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    node_name = pod.nominated_node_name
+    row = cluster.table.row_of.get(node_name) if node_name else None
+    if row is None or view.code_on(node_name) == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    if any(other.priority < pod.priority and _goes_for_another(other) for other in cluster.table.pods[row]):
+        return "not eligible due to a terminating pod on the nominated node."
+    return ""
+
+
+def _goes_for_another(pod: Pod) -> bool:
+    """Whether the pod terminates because of a preemption."""
+    if not pod.deletion_timestamp:
+        return False
+    for condition in pod.status.get("conditions") or ():
+        if condition.get("type") == _DISRUPTION:
+            return bool(condition.get("status") == "True" and condition.get("reason") == _BY_SCHEDULER)
+    return False
+
+
+def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
+    """Less important pods that wait for the same node; they had better look for another one at once."""
+    return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
+
+
+def _no_nomination(pod: Pod) -> MergePatch:
+    patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
+    return MergePatch("Pod", pod.namespace, pod.name, patch, "status")
+
+
+def evict(victim: Pod, preemptor: Pod) -> list[Write]:
+    """The condition that says why, unless the victim has it already, and the deletion with its own grace period.
+
+    Who writes the condition adds its lastTransitionTime where there is none: nothing here knows the time.
+    """
+    wanted = {
+        "type": _DISRUPTION,
+        "status": "True",
+        "reason": _BY_SCHEDULER,
+        "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+    }
+    generation = victim.metadata.get("generation")
+    if generation:
+        wanted["observedGeneration"] = generation
+    deletion = Delete("Pod", victim.namespace, victim.name, victim.uid)
+    conditions = list(victim.status.get("conditions") or ())
+    place = next((n for n, known in enumerate(conditions) if known.get("type") == _DISRUPTION), None)
+    if place is None:
+        conditions.append(wanted)
+    else:
+        known = conditions[place]
+        if all(known.get(field) == value for field, value in wanted.items()):
+            return [deletion]
+        since = known.get("lastTransitionTime") if known.get("status") == "True" else None
+        conditions[place] = {**wanted, "lastTransitionTime": since} if since else wanted
+    patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": conditions}}
+    return [MergePatch("Pod", victim.namespace, victim.name, patch, "status"), deletion]
+
+
+def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """The plugins that rejected the pod decide when it is looked at again, not the one that made room for it."""
+    return QUEUE_SKIP
