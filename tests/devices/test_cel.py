@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kschedd.devices.cel_program import LONGEST_EXPRESSION, CelCompileError, compile_selector
 from kschedd.devices.cel_run import DeviceInput
-from kschedd.devices.cel_values import CelFailure, DeviceMaps, Quantity, Semver, Uint
+from kschedd.devices.cel_syntax import Uint
+from kschedd.devices.cel_values import CelFailure, DeviceMaps, Quantity, Semver
 
 DEVICE = DeviceInput(
     "gpu.example.com",

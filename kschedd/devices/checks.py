@@ -1,0 +1,57 @@
+"""What the API server refuses of claims, templates and classes beyond their shape: selectors that do not compile, and
+admin access where the namespace does not allow it.
+
+For whoever takes objects in; the shape is checked by `kschedd.api.validation_devices`. CEL is loaded only for an object
+that has a selector.
+
+Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
+(AuthorizedForAdmin). The worst-case cost is not estimated: a run that costs too much is stopped instead.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, forbidden, invalid
+from kschedd.devices.selection import compile_error
+
+Raw = Mapping[str, Any]
+
+KINDS: Final = frozenset(("ResourceClaim", "ResourceClaimTemplate", "DeviceClass"))
+ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+LONGEST_EXPRESSION: Final = 10 * 1024
+_NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+
+
+def faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
+    """Everything wrong with an object of one of KINDS; `namespace_labels` are those of the namespace it is in."""
+    spec, path = raw.get("spec") or {}, "spec"
+    if raw.get("kind") == "ResourceClaimTemplate":
+        spec, path = spec.get("spec") or {}, "spec.spec"
+    found = [fault for place, selectors in _selectors(spec, path) for fault in _selector_faults(place, selectors)]
+    if namespace_labels.get(ADMIN_LABEL) != "true":
+        for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+            if (request.get("exactly") or {}).get("adminAccess"):
+                found.append(forbidden(f"{path}.devices.requests[{index}].adminAccess", _NOT_ADMIN))
+    return found
+
+
+def _selectors(spec: Raw, path: str) -> Iterator[tuple[str, Any]]:
+    yield f"{path}.selectors", spec.get("selectors") or ()
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+        here = f"{path}.devices.requests[{index}]"
+        yield f"{here}.exactly.selectors", (request.get("exactly") or {}).get("selectors") or ()
+        for number, alternative in enumerate(request.get("firstAvailable") or ()):
+            yield f"{here}.firstAvailable[{number}].selectors", alternative.get("selectors") or ()
+
+
+def _selector_faults(path: str, selectors: Any) -> Iterator[FieldError]:
+    for index, selector in enumerate(selectors):
+        expression = (selector.get("cel") or {}).get("expression")
+        if not expression:
+            continue
+        place = f"{path}[{index}].cel.expression"
+        if len(expression) > LONGEST_EXPRESSION:
+            why = f"Too long: may not be more than {LONGEST_EXPRESSION} bytes"
+            yield FieldError(place, expression, why)
+        elif (error := compile_error(expression)) is not None:
+            yield invalid(place, expression, error)
