@@ -367,52 +367,16 @@ class NodeTable:
 
     # -- copies for what-if ------------------------------------------------------------------------------------
 
-    def copy_rows(self, rows: Iterable[int]) -> "NodeTable":
+    def copy_rows(self, rows: Iterable[int]) -> "TableCopy":
         """A table of its own with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
         chosen = np.fromiter(rows, dtype=np.int64)
-        return _Copy(self, chosen)
-
-    def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """One pod to each of some different rows: as `add_pod` one by one, but pods that ask alike are counted together."""
-        for row, pod in zip(rows, pods, strict=True):
-            self.pods[row].append(pod)
-        self._count_each(rows, pods, 1)
-
-    def remove_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """The contrary of `add_each`."""
-        there = self.pods
-        for row, pod in zip(rows, pods, strict=True):
-            on_row = there[row]
-            place = self._place(row, pod)
-            on_row[place] = on_row[-1]
-            on_row.pop()
-        self._count_each(rows, pods, -1)
-
-    def _count_each(self, rows: Sequence[int], pods: Sequence[Pod], sign: int) -> None:
-        alike: dict[PodSpec, list[int]] = {}
-        for row, pod in zip(rows, pods, strict=True):
-            spec = pod.shape.spec
-            if spec.host_ports or spec.volumes or pod.requests is not spec.requests:
-                self._count(row, pod, sign)
-            else:
-                alike.setdefault(spec, []).append(row)
-        for spec, places in alike.items():
-            for name, amount in spec.requests.items():
-                if name != "pods" and amount:
-                    self.requested[self.resource(name), places] += sign * amount
-            cpu, memory = spec.nonzero_requests
-            self.nonzero[0, places] += sign * cpu
-            self.nonzero[1, places] += sign * memory
-            self.pod_count[places] += sign
-        self.pods_version[rows] += 1
-        for row in rows:
-            self.pod_changes.add(row)
+        return TableCopy(self, chosen)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.row_of.values())
 
 
-class _Copy(NodeTable):
+class TableCopy(NodeTable):
     """Some rows of another table. Label columns are copied when asked for; images stay those of the whole table."""
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
@@ -454,6 +418,43 @@ class _Copy(NodeTable):
             column = LabelColumn(key, whole.ids[self.rows_of_whole], whole.numbers, whole.values)
             self._labels[key] = column
         return column
+
+    def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
+        """One pod to each of these rows, all different: as `add_pod`, but pods that ask alike are counted together."""
+        for row, pod in zip(rows, pods, strict=True):
+            self.pods[row].append(pod)
+        self._count_each(rows, pods, 1)
+
+    def remove_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
+        """The contrary of `add_each`."""
+        there = self.pods
+        for row, pod in zip(rows, pods, strict=True):
+            on_row = there[row]
+            place = self._place(row, pod)
+            on_row[place] = on_row[-1]
+            on_row.pop()
+        self._count_each(rows, pods, -1)
+
+    def _count_each(self, rows: Sequence[int], pods: Sequence[Pod], sign: int) -> None:
+        alike: dict[PodSpec, list[int]] = {}
+        for row, pod in zip(rows, pods, strict=True):
+            spec = pod.shape.spec
+            if spec.host_ports or spec.volumes or pod.requests is not spec.requests:
+                self._count(row, pod, sign)
+            elif spec in alike:
+                alike[spec].append(row)
+            else:
+                alike[spec] = [row]
+        for spec, found in alike.items():
+            places = np.array(found, dtype=np.int64)
+            for name, amount in spec.requests.items():
+                if name != "pods" and amount:
+                    self.requested[self.resource(name), places] += sign * amount
+            cpu, memory = spec.nonzero_requests
+            self.nonzero[0, places] += sign * cpu
+            self.nonzero[1, places] += sign * memory
+            self.pod_count[places] += sign
+        self.pods_version[rows] += 1
 
 
 def claim_keys(pod: Pod) -> list[str]:

@@ -26,7 +26,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.feasible import Filters
 from kschedd.scheduling.nominated import Counted
-from kschedd.scheduling.preemption import earliest_start, try_rows
+from kschedd.scheduling.preemption import Tried, earliest_start, try_rows
 from kschedd.scheduling.remembered import Remembered
 from kschedd.scheduling.verdicts import fit_error
 
@@ -56,7 +56,7 @@ class _Columns:
         self.priorities: Ints = np.zeros(size, dtype=np.int64)
         self.victims: Ints = np.zeros(size, dtype=np.int64)
         self.earliest: Ints = np.zeros(size, dtype=np.int64)
-        self.candidates: dict[int, Candidate] = {}
+        self.candidates = np.full(size, None, dtype=np.object_)
         self.statuses: list[Status] = []
         self._numbers: dict[Status, int] = {}
         self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim it covers
@@ -96,26 +96,39 @@ class _Columns:
         changed: Rows = rows[self.version[rows] != table.pods_version[rows]]
         return changed
 
-    def learn(self, table: NodeTable, row: int, outcome: Candidate | Status, covering: frozenset[str]) -> None:
-        self.version[row] = table.pods_version[row]
-        for key in covering:
-            self._covered.setdefault(key, set()).add(row)
-        if isinstance(outcome, Status):
-            number = self._numbers.get(outcome)
-            if number is None:
-                number = self._numbers[outcome] = len(self.statuses)
-                self.statuses.append(outcome)
-            self.outcome[row] = number
-            self.candidates.pop(row, None)
+    def learn(self, table: NodeTable, rows: list[int], tried: list[Tried]) -> None:
+        """Take in what trying these rows came to."""
+        self.version[rows] = table.pods_version[rows]
+        outcomes = [self._outcome(result.outcome) for result in tried]
+        self.outcome[rows] = outcomes
+        for row, result in zip(rows, tried, strict=True):
+            for key in result.covering:
+                self._covered.setdefault(key, set()).add(row)
+        found = [
+            (row, result.outcome)
+            for row, result in zip(rows, tried, strict=True)
+            if isinstance(result.outcome, Candidate)
+        ]
+        if not found:
             return
-        victims = outcome.victims
-        self.outcome[row] = CANDIDATE
-        self.candidates[row] = outcome
-        self.violations[row] = outcome.pdb_violations
-        self.highest[row] = victims[0].priority
-        self.priorities[row] = sum(victim.priority for victim in victims) + _LIFT * len(victims)
-        self.victims[row] = len(victims)
-        self.earliest[row] = earliest_start(victims)
+        chosen = [row for row, _ in found]
+        victims = [candidate.victims for _, candidate in found]
+        self.violations[chosen] = [candidate.pdb_violations for _, candidate in found]
+        self.highest[chosen] = [pods[0].priority for pods in victims]
+        self.priorities[chosen] = [sum([pod.priority for pod in pods]) + _LIFT * len(pods) for pods in victims]
+        self.victims[chosen] = [len(pods) for pods in victims]
+        self.earliest[chosen] = [earliest_start(pods) for pods in victims]
+        for row, candidate in found:
+            self.candidates[row] = candidate
+
+    def _outcome(self, outcome: Candidate | Status) -> int:
+        if isinstance(outcome, Candidate):
+            return CANDIDATE
+        number = self._numbers.get(outcome)
+        if number is None:
+            number = self._numbers[outcome] = len(self.statuses)
+            self.statuses.append(outcome)
+        return number
 
     def best(self, rows: Rows) -> Rows:
         """The candidates that no other one beats, by upstream's criteria in order."""
@@ -201,15 +214,14 @@ class Candidates:
         table = self.filters.cluster.table
         rows = columns.stale(table, window).tolist()
         if rows:
-            for row, tried in zip(rows, try_rows(self.filters, state, pod, rows, self._budgets, counted), strict=True):
-                columns.learn(table, row, tried.outcome, tried.covering)
+            columns.learn(table, rows, try_rows(self.filters, state, pod, rows, self._budgets, counted))
 
 
 def _chosen(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:
     ties = {table.names[row]: row for row in columns.best(rows).tolist()}
     best = min(ties)
-    known = columns.candidates
-    return DryRun(tuple([known[row] for row in rows.tolist()]), known[ties[best]], tuple(sorted(ties)))
+    candidates: tuple[Candidate, ...] = tuple(columns.candidates[rows].tolist())
+    return DryRun(candidates, columns.candidates[ties[best]], tuple(sorted(ties)))
 
 
 def _fruitless(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:

@@ -24,7 +24,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.nominated import Counted, Crowds
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
-from kschedd.scheduling.remembered import Layer, Memory, Remembered
+from kschedd.scheduling.remembered import Layer, Memory, Remembered, filter_columns
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
 
 Shards = list[
@@ -184,7 +184,7 @@ class Filters:
             open_ = failed > filter_.place
             if filter_.sort is Sort.COLUMNS:
                 everywhere = open_.all()
-                said = filter_.plugin.filter_rows(state, pod, table, rows if everywhere else rows[open_])
+                said = filter_columns(filter_, state, pod, table, rows if everywhere else rows[open_])
                 if said is None:
                     continue
                 places = np.flatnonzero(open_)[said != 0] if not everywhere else np.flatnonzero(said)

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
@@ -136,7 +136,7 @@ class _Stage:
     filters: Filters
     state: CycleState
     pod: Pod
-    table: NodeTable
+    table: TableCopy
     nominated: Mapping[int, Sequence[Pod]]
     _followers: list[Any] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own

@@ -30,6 +30,7 @@ class FilterPlugin:
     plugin: Any
     name: str
     sort: Sort
+    trusted: bool  # in-tree: what it says needs no check
 
 
 @attrs.frozen(eq=False)
@@ -39,7 +40,7 @@ class ScorePlugin:
     weight: int
     sort: Sort
     normalizes: bool
-    trusted: bool  # in-tree: its scores need no check
+    trusted: bool
 
 
 def _sort(plugin: Any, column_method: str) -> Sort:
@@ -73,7 +74,9 @@ def start_profile(config: Config, profile: Profile, registry: Registry, handle: 
     """Make every plugin of the profile. Raises PluginLoadError where one from elsewhere cannot be made."""
     plugins = {name: registry.make(name, profile.args(name), handle) for name in profile.names()}
     filters = tuple(
-        FilterPlugin(place, plugins[ref.name], ref.name, _sort(plugins[ref.name], "filter_rows"))
+        FilterPlugin(
+            place, plugins[ref.name], ref.name, _sort(plugins[ref.name], "filter_rows"), ref.name not in registry.added
+        )
         for place, ref in enumerate(profile.at("filter"))
     )
     scores = tuple(

@@ -16,12 +16,11 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.feasible import Shards
 from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
-from kschedd.scheduling.remembered import Layer, Memory, Remembered
+from kschedd.scheduling.remembered import Layer, Memory, PluginFault, Remembered, check_range, score_columns
 
 _SHARD = 64
 _MOST_SHAPES = 4096
@@ -35,10 +34,6 @@ class Scores:
     raw: dict[str, Ints]
     weighted: dict[str, Ints]
     total: Ints
-
-
-def _failure(text: str) -> Status:
-    return Status(Code.ERROR, (text,))
 
 
 @attrs.define(eq=False)
@@ -72,9 +67,7 @@ class Ranking:
         state.skip_score = skipped | more
         return failure
 
-    def _pre_score(
-        self, plugins: list[Any], state: CycleState, pod: Pod, rows: Rows
-    ) -> tuple[Status | None, set[str]]:
+    def _pre_score(self, plugins: list[Any], state: CycleState, pod: Pod, rows: Rows) -> tuple[Status | None, set[str]]:
         skipped = set()
         for plugin in plugins:
             try:
@@ -92,65 +85,42 @@ class Ranking:
 
     def totals(
         self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
-    ) -> Generator[Shards, list[Any], Ints | Status]:
-        """The total of each row, or the status of the plugin that failed."""
+    ) -> Generator[Shards, list[Any], Ints]:
+        """The total of each row. Raises PluginFault."""
         if remembered is None:
             total, raw = self.local.score(state, pod, self.cluster.table, rows)
         else:
             assert self.memory is not None
             total, raw = self.memory.score(remembered, state, pod, rows)
         for score in self.profile.scores:
-            if score.name in state.skip_score:
+            if score.name in state.skip_score or (score.sort is Sort.LOCAL and not score.normalizes):
                 continue
-            if score.sort is Sort.LOCAL:
-                if score.normalizes:
-                    total += score.plugin.normalize(state, pod, raw[score.name]) * score.weight
-                continue
-            values = yield from self._ask(score, state, pod, rows)
-            if isinstance(values, Status):
-                return values
-            total += values * score.weight
+            values = raw[score.name] if score.sort is Sort.LOCAL else (yield from self._raw(score, state, pod, rows))
+            total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 
-    def _ask(
-        self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows
-    ) -> Generator[Shards, list[Any], Ints | Status]:
-        """Normalised scores of a plugin that is asked anew each time."""
-        raw = yield from self._raw(score, state, pod, rows)
-        return raw if isinstance(raw, Status) else self._normal(score, state, pod, rows, raw)
-
-    def _normal(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints | Status:
-        if score.trusted:
-            normal: Ints = score.plugin.normalize(state, pod, raw) if score.normalizes else raw
-            return normal
-        try:
-            normal = score.plugin.normalize(state, pod, raw) if score.normalizes else raw
-            normal = np.asarray(normal, dtype=np.int64).reshape(len(rows))
-        except Exception as fault:  # a plugin's fault ends here, not in the daemon
-            return _failure(
-                f'running Normalize on Score plugins: plugin "{score.name}" failed with: {type(fault).__name__}: {fault}'
-            ).by(score.name)
-        wrong = np.flatnonzero((normal < 0) | (normal > MAX_NODE_SCORE))
-        if len(wrong):
-            return _failure(
-                f'applying score defaultWeights on Score plugins: plugin "{score.name}" returns an invalid score '
-                f"{normal[wrong[0]]} (node {self.cluster.table.names[int(rows[wrong[0]])]}), it should be in the range of "
-                f"[0, {MAX_NODE_SCORE}] after normalizing"
-            ).by(score.name)
+    def _normal(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
+        """The plugin's scores from 0 to 100. Raises PluginFault."""
+        if not score.normalizes:
+            normal = raw
+        elif score.trusted:
+            normal = score.plugin.normalize(state, pod, raw)
+        else:
+            try:
+                normal = np.asarray(score.plugin.normalize(state, pod, raw), dtype=np.int64).reshape(len(rows))
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                what = f"{type(fault).__name__}: {fault}"
+                text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
+                raise PluginFault(score.name, text) from fault
+        if not score.trusted:
+            check_range(score, normal, self.cluster.table, rows)
         return normal
 
-    def _raw(
-        self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows
-    ) -> Generator[Shards, list[Any], Ints | Status]:
+    def _raw(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints]:
+        """The plugin's scores as it gives them. Raises PluginFault."""
         table = self.cluster.table
         if score.sort is not Sort.PLAIN:
-            if score.trusted:
-                values: Ints = score.plugin.score_rows(state, pod, table, rows)
-                return values
-            try:
-                return np.asarray(score.plugin.score_rows(state, pod, table, rows), dtype=np.int64).reshape(len(rows))
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                return _score_failure(score, f"{type(fault).__name__}: {fault}")
+            return score_columns(score, state, pod, table, rows)
         asked = rows.tolist()
         shards: Shards = [
             _score_shard(score, state, pod, table, asked[first : first + _SHARD])
@@ -158,10 +128,12 @@ class Ranking:
         ]
         answers = [answer for part in (yield shards) for answer in part]
         failed = next((answer for answer in answers if isinstance(answer, Status)), None)
-        return failed if failed is not None else np.array(answers, dtype=np.int64)
+        if failed is not None:
+            raise PluginFault(score.name, failed.message)
+        return np.array(answers, dtype=np.int64)
 
-    def details(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Scores | Status]:
-        """Each plugin's raw and weighted scores, computed afresh."""
+    def details(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Scores]:
+        """Each plugin's raw and weighted scores, computed afresh. Raises PluginFault."""
         raw_scores = {}
         weighted = {}
         total = np.zeros(len(rows), dtype=np.int64)
@@ -169,17 +141,14 @@ class Ranking:
             if score.name in state.skip_score:
                 continue
             raw = yield from self._raw(score, state, pod, rows)
-            normal = raw if isinstance(raw, Status) else self._normal(score, state, pod, rows, raw.copy())
-            if isinstance(raw, Status) or isinstance(normal, Status):
-                return raw if isinstance(raw, Status) else normal  # type: ignore[return-value]
             raw_scores[score.name] = raw
-            weighted[score.name] = normal * score.weight
+            weighted[score.name] = self._normal(score, state, pod, rows, raw.copy()) * score.weight
             total += weighted[score.name]
         return Scores(rows, raw_scores, weighted, total)
 
 
 def _score_failure(score: ScorePlugin, why: str) -> Status:
-    return _failure(f'running Score plugins: plugin "{score.name}" failed with: {why}').by(score.name)
+    return Status(Code.ERROR, (f'running Score plugins: plugin "{score.name}" failed with: {why}',), score.name)
 
 
 def _score_shard(

@@ -24,6 +24,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.verdicts import PASSED, Places
 
@@ -32,6 +33,51 @@ _BYTES_A_ROW = 64
 _MOST_AT_ONCE = 512  # rows evaluated besides those asked about
 _FEWEST = 8  # shapes, however large the cluster
 _MOST_SEEN = 4096
+
+
+@attrs.define(eq=False)
+class PluginFault(Exception):
+    """A plugin from elsewhere raised, or returned what it must not; the attempt ends with this error."""
+
+    plugin: str
+    message: str
+
+
+def filter_columns(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+    """What a column filter says of the rows; None: all pass. Raises PluginFault."""
+    if filter_.trusted:
+        said: Ints | None = filter_.plugin.filter_rows(state, pod, table, rows)
+        return said
+    try:
+        answer = filter_.plugin.filter_rows(state, pod, table, rows)
+        return None if answer is None else np.asarray(answer, dtype=np.int64).reshape(len(rows))
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        text = f'running "{filter_.name}" filter plugin: {type(fault).__name__}: {fault}'
+        raise PluginFault(filter_.name, text) from fault
+
+
+def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+    """A column plugin's raw scores of the rows. Raises PluginFault."""
+    if score.trusted:
+        said: Ints = score.plugin.score_rows(state, pod, table, rows)
+        return said
+    try:
+        return np.asarray(score.plugin.score_rows(state, pod, table, rows), dtype=np.int64).reshape(len(rows))
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        text = f'running Score plugins: plugin "{score.name}" failed with: {type(fault).__name__}: {fault}'
+        raise PluginFault(score.name, text) from fault
+
+
+def check_range(score: ScorePlugin, values: Ints, table: NodeTable, rows: Rows) -> None:
+    """Raises PluginFault where a final score is not within 0 and 100."""
+    wrong = np.flatnonzero((values < 0) | (values > MAX_NODE_SCORE))
+    if len(wrong):
+        raise PluginFault(
+            score.name,
+            f'applying score defaultWeights on Score plugins: plugin "{score.name}" returns an invalid score '
+            f"{values[wrong[0]]} (node {table.names[int(rows[wrong[0]])]}), it should be in the range of "
+            f"[0, {MAX_NODE_SCORE}] after normalizing",
+        )
 
 
 class Layer:
@@ -54,7 +100,7 @@ class Layer:
         for filter_ in self.filters:
             if filter_.name in skipped:
                 continue
-            said = filter_.plugin.filter_rows(state, pod, table, rows)
+            said = filter_columns(filter_, state, pod, table, rows)
             if said is None:
                 continue
             rejected = said != 0
@@ -71,10 +117,12 @@ class Layer:
         for score in self.scores:
             if score.name in state.skip_score:
                 continue
-            values = score.plugin.score_rows(state, pod, table, rows)
+            values = score_columns(score, state, pod, table, rows)
             if score.normalizes:
                 raw[score.name] = values
             else:
+                if not score.trusted:
+                    check_range(score, values, table, rows)
                 base += values if score.weight == 1 else values * score.weight
         return base, raw
 
@@ -155,7 +203,8 @@ class Memory:
     def __attrs_post_init__(self) -> None:
         self.of_nodes = Layer(self.profile, False)
         self.of_pods = Layer(self.profile, True)
-        local = [p.plugin for p in (*self.profile.filters, *self.profile.scores) if p.sort is Sort.LOCAL]
+        local: list[Any] = [p.plugin for p in self.profile.filters if p.sort is Sort.LOCAL]
+        local += [p.plugin for p in self.profile.scores if p.sort is Sort.LOCAL]
         self._with_epochs = tuple({id(plugin): plugin for plugin in local if hasattr(plugin, "epoch")}.values())
 
     def of(self, pod: Pod, state: CycleState) -> Remembered | None:
@@ -214,7 +263,7 @@ class Memory:
 
     def score(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
         """As `Layer.score` of both layers together, but rows already known are looked up."""
-        if found.skip_score != state.skip_score:
+        if found.skip_score is None or found.skip_score != state.skip_score:
             found.forget_scores(frozenset(state.skip_score))
         scored = found.scored[rows]
         if count_nonzero(scored) != len(rows):

@@ -28,7 +28,7 @@ from kschedd.scheduling.feasible import Filters, Found, Shards, nodes_to_find
 from kschedd.scheduling.nominated import Counted, Nominated, counted_on
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
-from kschedd.scheduling.remembered import Memory, Remembered
+from kschedd.scheduling.remembered import Memory, PluginFault, Remembered
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
 
 Choose = Callable[[Rows, Sequence[str]], int]
@@ -137,7 +137,10 @@ class Scheduler:
             view = PostFilterView(self, self._nobody(state, pod, status), nominated, counted, None)
             return self._post_filter(state, pod, diagnosis, view)
         remembered = None if self.memory is None else self.memory.of(pod, state)
-        found = yield from self._find(state, pod, narrowing, narrowed_by, counted, every_node, remembered)
+        try:
+            found = yield from self._find(state, pod, narrowing, narrowed_by, counted, every_node, remembered)
+        except PluginFault as fault:
+            return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
         if found.error is not None:
             diagnosis.add_verdicts()
@@ -252,10 +255,11 @@ class Scheduler:
         if failure is not None:
             diagnosis.add_verdicts()
             return Failed(pod, failure, diagnosis, state)
-        totals = yield from self.ranking.totals(state, pod, rows, remembered)
-        if isinstance(totals, Status):
+        try:
+            totals = yield from self.ranking.totals(state, pod, rows, remembered)
+        except PluginFault as fault:
             diagnosis.add_verdicts()
-            return Failed(pod, totals, diagnosis, state)
+            return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         best = rows[totals == totals.max()]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
         return Placed(pod, names[chosen], state, rows, found.visited, totals, len(best), found.verdicts)

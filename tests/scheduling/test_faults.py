@@ -1,0 +1,161 @@
+"""A plugin's fault ends as an Error status that names it; the machine goes on."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.registry import PluginLoadError, Registry
+from kschedd.framework.status import Code, Status, unschedulable
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import Rejected, Reserved, SchedulingMachine
+from kschedd.scheduling.scheduler import Failed, Placed
+
+
+def node(name: str) -> Node:
+    status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}
+    return Node.from_raw({"kind": "Node", "metadata": {"name": name}, "status": status})
+
+
+def pod(name: str = "p") -> Pod:
+    meta = {"name": name, "namespace": "default", "uid": name}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+
+
+def machine(cls: type[Any]) -> SchedulingMachine:
+    registry = Registry()
+    registry.add(cls, "a test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": cls.name}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    made = SchedulingMachine(config, registry=registry)
+    made.cluster.load([node("a"), node("b")])
+    return made
+
+
+class Faulty:
+    name: ClassVar = "Faulty"
+
+
+class RaisesInFilter(Faulty):
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        raise ValueError("no idea")
+
+
+class RaisesInScore(Faulty):
+    def score(self, state: Any, pod: Pod, node: Any) -> int:
+        raise ValueError("no idea")
+
+
+class ScoresTooHigh(Faulty):
+    def score(self, state: Any, pod: Pod, node: Any) -> int:
+        return 1000
+
+
+class ScoresText(Faulty):
+    def score(self, state: Any, pod: Pod, node: Any) -> Any:
+        return "100"
+
+
+class RaisesInPreFilter(Faulty):
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> None:
+        raise ValueError("no idea")
+
+
+class ColumnsOfTheWrongLength(Faulty):
+    def score_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        return rows[:1]
+
+
+class ColumnsThatRaise(Faulty):
+    reads: ClassVar = frozenset({"node"})
+
+    def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        raise ValueError("no idea")
+
+    def code_status(self, state: Any, pod: Pod, code: int) -> Status:
+        return unschedulable("never said")
+
+
+@pytest.mark.parametrize(
+    ("cls", "said"),
+    [
+        (RaisesInFilter, 'running "Faulty" filter plugin: ValueError: no idea'),
+        (RaisesInScore, 'running Score plugins: plugin "Faulty" failed with: ValueError: no idea'),
+        (ScoresTooHigh, 'plugin "Faulty" returns an invalid score 1000'),
+        (ScoresText, "score returned '100'; an int from 0 to 100 is expected"),
+        (RaisesInPreFilter, 'running PreFilter plugin "Faulty": ValueError: no idea'),
+        (ColumnsOfTheWrongLength, 'plugin "Faulty" failed with: ValueError'),
+        (ColumnsThatRaise, 'running "Faulty" filter plugin: ValueError: no idea'),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else None,
+)
+def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], said: str) -> None:
+    made = machine(cls)
+    for _ in range(3):  # remembered from the second attempt on
+        result = drive(made.begin(pod(), {}))
+        assert isinstance(result, Failed)
+        assert result.status.code == Code.ERROR
+        assert said in result.message
+        rejected = made.settle(QueuedPod(pod(), "default/p", 0), result, 0.0)
+        assert isinstance(rejected, Rejected)
+        assert (rejected.reason, rejected.unschedulable_plugins) == ("SchedulerError", frozenset())
+
+
+class RejectsInReserve(Faulty):
+    undone: ClassVar[list[str]] = []
+
+    def reserve(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        return unschedulable("not here")
+
+    def unreserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        self.undone.append(node_name)
+
+
+class WaitsInPermit(Faulty):
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return Status(Code.WAIT), 5.0
+
+
+def test_a_reservation_refused_is_taken_back() -> None:
+    made = machine(RejectsInReserve)
+    result = drive(made.begin(pod(), {}))
+    assert isinstance(result, Placed)
+    rejected = made.settle(QueuedPod(pod(), "default/p", 0), result, 0.0)
+    assert isinstance(rejected, Rejected)
+    assert rejected.message == "0/1 nodes are available: 1 not here."
+    assert rejected.unschedulable_plugins == {"Faulty"}
+    assert RejectsInReserve.undone == [result.node_name]
+    assert made.cluster.pod_count == 0
+
+
+def test_permit_waits_until_it_is_allowed_or_its_time_is_over() -> None:
+    made = machine(WaitsInPermit)
+    outcomes = []
+    for name in ("allowed", "late"):
+        result = drive(made.begin(pod(name), {}))
+        reserved = made.settle(QueuedPod(pod(name), f"default/{name}", 0), result, 100.0)
+        assert isinstance(reserved, Reserved)
+        assert reserved.waiting is not None
+        assert reserved.waiting.deadline == 105.0
+        outcomes.append(reserved.waiting)
+    assert made.waiting.allow("allowed", "Faulty")
+    outcomes[1].expire(104.9)
+    assert not outcomes[1].decided
+    outcomes[1].expire(105.0)
+    assert outcomes[0].decided
+    assert outcomes[0].rejection is None
+    assert outcomes[1].rejection is not None
+    assert outcomes[1].rejection.message == "rejected due to timeout after waiting 5s at plugin Faulty"
+
+
+def test_a_plugin_without_any_extension_point_is_refused() -> None:
+    with pytest.raises(PluginLoadError, match="none of the methods"):
+        Registry().add(Faulty, "a test")

@@ -1,0 +1,153 @@
+"""Remembered evaluations change nothing: with them and without, every attempt comes to the same.
+
+Two schedulers look at one cluster while nodes and pods come, change and go; one remembers, the other asks all anew.
+Pods are of few shapes, so that most attempts hit what is remembered; rows are few, so that most changes strike it out.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.load import default_config
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import Registry
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+
+ZONES = ("a", "b")
+TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+SOFT_TAINT = {"key": "soft", "effect": "PreferNoSchedule"}
+
+
+def node(number: int, cpu: int, zone: str, taints: list[Any], cordoned: bool) -> Node:
+    name = f"n{number}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, "disk": f"d{number % 2}"}
+    allocatable = {"cpu": str(cpu), "memory": "8Gi", "pods": "5"}
+    return Node.from_raw(
+        {
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": taints, "unschedulable": cordoned},
+            "status": {"allocatable": allocatable, "images": [{"names": ["i:1"], "sizeBytes": 500 << 20}]},
+        }
+    )
+
+
+def _spread(when: str) -> dict[str, Any]:
+    return {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+
+
+def _apart(strength: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    if strength == "required":
+        return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}]}
+
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"nodeSelector": {"disk": "d1"}},
+    {"tolerations": [{"operator": "Exists"}]},
+    {"topologySpreadConstraints": [_spread("DoNotSchedule")]},
+    {"topologySpreadConstraints": [_spread("ScheduleAnyway")]},
+    {"affinity": {"podAntiAffinity": _apart("required")}},
+    {"affinity": {"podAntiAffinity": _apart("preferred")}},
+    {"ports": True},
+]
+
+
+def pod(name: str, shape: int, on: str = "") -> Pod:
+    spec = dict(SHAPES[shape])
+    container: dict[str, Any] = {"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    if spec.pop("ports", False):
+        container["ports"] = [{"containerPort": 1, "hostPort": 80, "protocol": "TCP"}]
+    spec["containers"] = [container]
+    if on:
+        spec["nodeName"] = on
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "x" if shape % 2 else "y"}}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec})
+
+
+steps = st.one_of(
+    st.tuples(
+        st.just("node"),
+        st.integers(0, 5),
+        st.sampled_from([2, 4]),
+        st.sampled_from(ZONES),
+        st.lists(st.sampled_from([TAINT, SOFT_TAINT]), max_size=1),
+        st.booleans(),
+    ),
+    st.tuples(st.just("no node"), st.integers(0, 5)),
+    st.tuples(st.just("pod"), st.integers(0, len(SHAPES) - 1), st.integers(0, 5)),
+    st.tuples(st.just("no pod"), st.integers(0, 30)),
+    st.tuples(st.just("attempt"), st.integers(0, len(SHAPES) - 1)),
+)
+
+
+def scheduler(cluster: Cluster, remember: bool) -> Scheduler:
+    config = default_config()
+    running = start_profile(config, config.profiles[0], Registry(), Handle(cluster))
+    return Scheduler(running, cluster, by_name, StartNode(), remember)
+
+
+def outcome(result: Placed | Failed) -> Any:
+    if isinstance(result, Failed):
+        return result.message, result.diagnosis.unschedulable_plugins, result.nominated_node
+    totals = None if result.totals is None else result.totals.tolist()
+    said = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
+    return result.node_name, result.feasible.tolist(), totals, result.visited, said
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(steps, min_size=5, max_size=40))
+def test_what_is_remembered_is_what_the_plugins_say(script: list[Any]) -> None:
+    cluster = Cluster()
+    remembering, plain = scheduler(cluster, True), scheduler(cluster, False)
+    placed: list[Pod] = []
+    for number, step in enumerate([("node", 0, 4, "a", [], False), *script, ("attempt", 0)]):
+        match step:
+            case ("node", place, cpu, zone, taints, cordoned):
+                cluster.put_node(node(place, cpu, zone, taints, cordoned))
+            case ("no node", place):
+                cluster.remove_node(f"n{place}")
+            case ("pod", shape, place):
+                placed.append(pod(f"p{number}", shape, on=f"n{place}"))
+                cluster.put_pod(placed[-1])
+            case ("no pod", place) if placed:
+                cluster.remove_pod(placed.pop(place % len(placed)))
+            case ("attempt", shape):
+                incoming = pod(f"p{number}", shape)
+                for _ in range(3):
+                    expected = drive(plain.attempt(incoming, {}))
+                    assert outcome(drive(remembering.attempt(incoming, {}))) == outcome(expected)
+                if isinstance(expected, Placed):
+                    placed.append(cluster.assume(incoming, expected.node_name))
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_a_stream_of_one_shape_is_placed_as_without_memory(shape: int) -> None:
+    def run(remember: bool) -> list[str]:
+        cluster = Cluster()
+        for number in range(300):
+            cluster.put_node(node(number, 4, ZONES[number % 2], [TAINT] if number % 7 == 0 else [], number % 11 == 0))
+        machine = scheduler(cluster, remember)
+        chosen = []
+        for number in range(150):
+            result = drive(machine.attempt(pod(f"p{number}", shape), {}))
+            chosen.append(result.node_name if isinstance(result, Placed) else result.message)
+            if isinstance(result, Placed):
+                cluster.assume(result.pod, result.node_name)
+        return chosen
+
+    assert run(True) == run(False)

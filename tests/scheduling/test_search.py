@@ -1,0 +1,104 @@
+"""Which nodes an attempt looks at, where it stops, and where the next one begins."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.config.changes import with_percentage
+from kschedd.config.load import default_config
+from kschedd.scheduling.feasible import drive, nodes_to_find
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import Placed
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "wanted"),
+    [
+        pytest.param(99, 0, 99, id="a-small-cluster-is-searched-whole"),
+        pytest.param(99, 10, 99, id="whatever-the-percentage"),
+        pytest.param(100, 0, 100, id="never-fewer-than-a-hundred"),
+        pytest.param(1000, 0, 420, id="adaptive-42-percent-at-1000"),
+        pytest.param(5000, 0, 500, id="adaptive-10-percent-at-5000"),
+        pytest.param(15000, 0, 750, id="adaptive-never-under-5-percent"),
+        pytest.param(5000, 1, 100, id="one-percent-is-still-a-hundred"),
+        pytest.param(5000, 100, 5000, id="all-of-them"),
+    ],
+)
+def test_how_many_feasible_nodes_end_the_search(nodes: int, percentage: int, wanted: int) -> None:
+    assert nodes_to_find(nodes, percentage) == wanted
+
+
+def node(name: str, zone: str = "", **spec: Any) -> Node:
+    labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+    status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}
+    return Node.from_raw({"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": status})
+
+
+def pod(name: str, **spec: Any) -> Pod:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+    meta = {"name": name, "namespace": "default", "uid": name}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}})
+
+
+def machine(*nodes: Node, percentage: int = 0) -> SchedulingMachine:
+    config = with_percentage(default_config(), percentage) if percentage else default_config()
+    made = SchedulingMachine(config, seed=1)
+    made.cluster.load(nodes)
+    return made
+
+
+def visited(made: SchedulingMachine, name: str) -> list[str]:
+    result = drive(made.begin(pod(name), {}))
+    assert isinstance(result, Placed)
+    return [made.cluster.table.names[row] for row in result.verdicts.rows.tolist()]
+
+
+def test_nodes_are_visited_zone_by_zone_in_turn() -> None:
+    made = machine(node("a1", "a"), node("a2", "a"), node("a3", "a"), node("b1", "b"), node("c1", "c"), node("c2", "c"))
+    assert visited(made, "p") == ["a1", "b1", "c1", "a2", "c2", "a3"]
+
+
+def test_the_next_pod_starts_where_the_last_one_stopped() -> None:
+    made = machine(*(node(f"n{number:03}") for number in range(250)), percentage=40)
+    assert visited(made, "p1") == [f"n{number:03}" for number in range(100)]
+    assert visited(made, "p2") == [f"n{number:03}" for number in range(100, 200)]
+    assert visited(made, "p3") == [f"n{number % 250:03}" for number in range(200, 300)]
+
+
+def test_nodes_that_do_not_fit_are_passed_and_count_as_visited() -> None:
+    made = machine(*(node(f"n{n:03}", unschedulable=n % 2 == 0) for n in range(300)), percentage=34)
+    first = visited(made, "p1")
+    assert len(first) == 204  # 102 feasible ones, and the cordoned ones between them
+    assert visited(made, "p2")[0] == "n204"
+
+
+def test_a_cluster_without_nodes_says_so() -> None:
+    result = drive(machine().begin(pod("p"), {}))
+    assert result.message == "no nodes available to schedule pods"
+
+
+def test_one_seed_makes_the_same_choices_and_another_others() -> None:
+    def run(seed: int) -> list[str]:
+        made = SchedulingMachine(default_config(), seed=seed)
+        made.cluster.load(node(f"n{number}") for number in range(50))
+        chosen = []
+        for number in range(20):
+            result = drive(made.begin(pod(f"p{number}"), {}))
+            made.cluster.assume(result.pod, result.node_name)
+            chosen.append(result.node_name)
+        return chosen
+
+    assert run(7) == run(7)
+    assert run(7) != run(8)
+
+
+def test_ties_are_broken_evenly() -> None:
+    made = machine(*(node(f"n{number}") for number in range(4)))
+    counts: dict[str, int] = {}
+    for number in range(400):
+        result = drive(made.begin(pod(f"p{number}"), {}))
+        counts[result.node_name] = counts.get(result.node_name, 0) + 1
+    assert set(counts) == {"n0", "n1", "n2", "n3"}
+    assert min(counts.values()) > 60
