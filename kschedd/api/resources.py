@@ -131,7 +131,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 
 def resizes(status: Raw | None) -> bool:
     """Whether the status reports container resources, so that it counts beside the spec."""
-    if not status:
+    if not status or ("containerStatuses" not in status and "initContainerStatuses" not in status):
         return False
     lists: Sequence[Any] = (status.get("containerStatuses"), status.get("initContainerStatuses"))
     return any(s.get("resources") is not None for statuses in lists for s in statuses or ())
