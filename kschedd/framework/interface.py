@@ -31,7 +31,7 @@ All other points have one form:
     post_filter(state, pod, cluster, view) -> PostFilterResult      `view`: a `postfilter.PostFilterView`
     pre_score(state, pod, cluster, rows) -> Status | None    Status SKIP: its score is not run
     normalize(state, pod, scores) -> scores                  int64 array of all feasible nodes, 0..100 out
-    reserve(state, pod, node_name) -> Status | None;  unreserve(state, pod, node_name) -> None
+    reserve(state, pod, node_name) -> Status | None;  unreserve(state, pod, node_name) -> Plan | None
     permit(state, pod, node_name) -> (Status | None, timeout_s)
     pre_bind_pre_flight(state, pod, node_name) -> Status | None     Status SKIP: its pre_bind has nothing to do
     pre_bind(state, pod, node_name) -> Plan | Status | None  what is to be written and waited for (`writes.Plan`)

@@ -30,13 +30,16 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error
 from kschedd.framework.writes import MergePatch, Plan, Write
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
+from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
-from kschedd.queue.scheduling_queue import PreEnqueue
 from kschedd.scheduling.nominated import Nominated
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, Failed, Placed, Scheduler, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
+
+
+PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
 
 
 @attrs.frozen(eq=False)
@@ -61,6 +64,7 @@ class Rejected:
     nominated_node: str | None  # None leaves the nomination as it is, "" clears it
     writes: tuple[Write, ...] = ()  # of PostFilter: nominations cleared, victims evicted
     victims: tuple[Pod, ...] = ()
+    evicts: bool = False  # the pod is kept out of the active queue until `evicted` is called
 
 
 @attrs.frozen(eq=False)
@@ -110,6 +114,8 @@ class SchedulingMachine:
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
+        self._evicting: set[str] = set()  # uids of pods whose victims are being evicted
+        self.handle.evicting = self._evicting.__contains__
         self._choose = choose or AtRandom(Random(seed))
         self._remember = remember
         self.config = config
@@ -218,6 +224,13 @@ class SchedulingMachine:
         post = failed.post_filter
         if failed.status.code == Code.ERROR:
             return _errored(entry, failed.message)
+        evicts = False
+        if post is not None:
+            for victim in post.rejected:
+                self.waiting.reject(victim.uid, post.status.plugin or PREEMPTION, "preempted")
+            evicts = bool(post.victims and (post.writes or post.rejected))
+            if evicts:
+                self._evicting.add(entry.uid)
         return Rejected(
             entry,
             "Unschedulable",
@@ -227,19 +240,33 @@ class SchedulingMachine:
             failed.nominated_node,
             () if post is None else post.writes,
             () if post is None else post.victims,
+            evicts,
         )
 
-    def _take_back(self, entry: QueuedPod, assumed: Pod, state: CycleState, node_name: str, status: Status) -> Rejected:
-        self._unreserve(assumed, state, node_name)
-        self.cluster.forget(assumed)
-        return _rejected_on_one_node(entry, status)
+    def evicted(self, rejected: Rejected) -> None:
+        """Its victims are evicted, or will be at once: the pod may come back to the active queue.
 
-    def _unreserve(self, pod: Pod, state: CycleState, node_name: str) -> None:
+        To be called before the queue can hear of the last victim's deletion, or nothing would wake the pod. Where a
+        write failed, the caller has the queue activate the pod.
+        """
+        self._evicting.discard(rejected.entry.uid)
+
+    def _take_back(self, entry: QueuedPod, assumed: Pod, state: CycleState, node_name: str, status: Status) -> Rejected:
+        writes = self._unreserve(assumed, state, node_name)
+        self.cluster.forget(assumed)
+        return attrs.evolve(_rejected_on_one_node(entry, status), writes=writes)
+
+    def _unreserve(self, pod: Pod, state: CycleState, node_name: str) -> tuple[Write, ...]:
+        """Let every plugin take its reservation back, the last one first; returns what they want written for it."""
         profile = self.schedulers[pod.scheduler_name].profile
+        writes: tuple[Write, ...] = ()
         for plugin in reversed(profile.at("reserve")):
             unreserve = getattr(plugin, "unreserve", None)
             if unreserve is not None:
-                _contained(plugin, unreserve, state, pod, node_name)
+                said = _contained(plugin, unreserve, state, pod, node_name)
+                if isinstance(said, Plan):
+                    writes += said.writes
+        return writes
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
@@ -277,9 +304,9 @@ class SchedulingMachine:
     def undo(self, reserved: Reserved, status: Status) -> Rejected:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
         pod = reserved.pod
-        self._unreserve(pod, reserved.placed.state, reserved.placed.node_name)
+        writes = self._unreserve(pod, reserved.placed.state, reserved.placed.node_name)
         self.cluster.forget(pod)
-        return _rejected_on_one_node(reserved.entry, status)
+        return attrs.evolve(_rejected_on_one_node(reserved.entry, status), writes=writes)
 
 
 def _contained(plugin: Any, method: Any, state: CycleState, pod: Pod, node_name: str) -> Any:

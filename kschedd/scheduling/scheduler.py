@@ -143,7 +143,7 @@ class Scheduler:
             return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
         if found.error is not None:
-            diagnosis.add_verdicts()
+            diagnosis.add_verdicts(found.verdicts.before_error())
             return Failed(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
@@ -283,7 +283,7 @@ class Scheduler:
         messages: list[str] = []
         result: PostFilterResult | None = None
         rejected_by = ""
-        final = Code.UNSCHEDULABLE
+        writes: list[Any] = []
         for plugin in self._post_filters:
             said: PostFilterResult
             try:
@@ -291,19 +291,22 @@ class Scheduler:
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = PostFilterResult(error(f"{type(fault).__name__}: {fault}"))
             code = said.status.code
+            writes += said.writes
+            said = attrs.evolve(said, writes=tuple(writes))
             if code == Code.SUCCESS:
                 return said
             if code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return attrs.evolve(said, status=said.status.by(plugin.name))
             if not said.status.rejected:
-                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name))
+                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name), writes=tuple(writes))
             if said.nominated_node is not None:
                 result = said
             messages.extend(said.status.reasons)
             rejected_by = rejected_by or plugin.name
         nominated_node = None if result is None else result.nominated_node
         details = None if result is None else result.details
-        return PostFilterResult(Status(final, tuple(messages), rejected_by), nominated_node, details=details)
+        status = Status(Code.UNSCHEDULABLE, tuple(messages), rejected_by)
+        return PostFilterResult(status, nominated_node, writes=tuple(writes), details=details)
 
 
 @attrs.frozen(eq=False)

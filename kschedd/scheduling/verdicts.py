@@ -141,6 +141,13 @@ class Verdicts:
                     self._reasons[reason] += count
         return self._reasons
 
+    def before_error(self) -> "Verdicts":
+        """Those given before a filter failed: the search ends there."""
+        rows = self.rows.tolist()
+        end = next((n for n, row in enumerate(rows) if row in self.spoken and not self.spoken[row].rejected), len(rows))
+        kept = {row: self.spoken[row] for row in rows[:end] if row in self.spoken}
+        return attrs.evolve(self, rows=self.rows[:end], failed=self.failed[:end], codes=self.codes[:end], spoken=kept)
+
     def __len__(self) -> int:
         """How many nodes were rejected."""
         return sum(count for _, count in self.kinds())
@@ -162,10 +169,11 @@ class Diagnosis:
             wanted = self.pending_plugins if status.code == Code.PENDING else self.unschedulable_plugins
             wanted.add(status.plugin)
 
-    def add_verdicts(self) -> None:
-        """Name the plugins that rejected nodes."""
-        if self.verdicts is not None:
-            for status, _ in self.verdicts.kinds():
+    def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
+        """Name the plugins that rejected nodes (`verdicts`: by these, instead of all)."""
+        verdicts = self.verdicts if verdicts is None else verdicts
+        if verdicts is not None:
+            for status, _ in verdicts.kinds():
                 self.add_plugin(status)
 
     @property
