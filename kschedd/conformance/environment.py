@@ -158,6 +158,8 @@ class Environment:
     def _remove(self, old: Object) -> None:
         self._version += 1
         del self.objects[old.kind, old.key]
+        if old.kind == "Pod":
+            self.conditions.pop(old.key, None)
         self.events.append(WatchEvent(DELETED, old, old, self._version))
 
 

@@ -132,12 +132,18 @@ class Lockstep:
         self._made.append(made)
         recorded = self._want.pop(0) if self._want else {}
         self._choose.node = recorded.get("node") or ""
+        # Filters, scores and dry runs see the cluster as it was at the pop; whether the pod itself is still there
+        # PostFilter asks the API.
+        meanwhile = []
+        for op in during:
+            world.apply(op)
+            meanwhile.append(world.take_events())
         result = self.attempts.decide(entry)
         best = self._best(result) if isinstance(result, Placed) else None
-        for op in during:
+        for events in meanwhile:
             world.now_ms += 1
-            world.apply(op)
-            self._deliver()
+            for event in events:
+                self.attempts.observe(event)
         world.now_ms += 1 if during else 0
         if result is None:
             made["result"] = "skipped"
@@ -149,8 +155,11 @@ class Lockstep:
 
     def _carry(self, entry: QueuedPod, result: Placed | Failed, made: Got, best: list[str] | None) -> None:
         self._rejection = None
-        gone_before = len(self.environment.deleted)
+        world = self.environment
+        before, world.deleted = world.deleted, []
         self.attempts.carry(entry, result)
+        deleted = sorted(world.deleted)
+        world.deleted = before + deleted
         assert not self.attempts.underway, "a cycle of a trace is expected to be complete before anything else happens"
         if best is not None:
             made["best"] = best
@@ -162,16 +171,14 @@ class Lockstep:
         made["result"] = "unschedulable" if rejected.reason == "Unschedulable" else "error"
         made["message"] = rejected.message
         # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
-        for name, plugins in (
-            ("unschedulable_plugins", rejected.entry.unschedulable_plugins),
-            ("pending_plugins", rejected.entry.pending_plugins),
-        ):
-            if plugins:
-                made[name] = sorted(plugins)
+        if plugins := rejected.unschedulable_plugins | rejected.entry.unschedulable_plugins:
+            made["unschedulable_plugins"] = sorted(plugins)
+        if rejected.pending_plugins:
+            made["pending_plugins"] = sorted(rejected.pending_plugins)
         if rejected.nominated_node is not None:
             made["nominated_node"] = rejected.nominated_node
-        if self.environment.deleted[gone_before:]:
-            made["deleted"] = sorted(self.environment.deleted[gone_before:])
+        if deleted:
+            made["deleted"] = deleted
 
     def _rejected(self, rejected: Rejected) -> None:
         self._rejection = rejected

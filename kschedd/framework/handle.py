@@ -27,5 +27,8 @@ class Handle:
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
-    evicting: Callable[[str], bool] = lambda uid: False  # whether what PostFilter wanted for this pod is still being done
+    evicting: Callable[[str], bool] = lambda uid: (
+        False
+    )  # whether what PostFilter wanted for this pod is still being done
+    current_pod: Callable[[str], Pod | None] | None = None  # key -> the stored pod, where somebody knows better than we
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None

@@ -1,9 +1,9 @@
 """DefaultPreemption: where no node has room, pods of lower priority make way for a more important one.
 
-Only nodes on which that may help are tried (rejected, but not unresolvably), and on large clusters only a share of them,
-from an offset that differs from pod to pod. The candidate with the least harm is chosen: fewest broken
-PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest start.
-The pod is nominated to that node; its victims get a condition and are deleted. It waits while that is carried out.
+Only nodes on which that may help are tried (rejected, but not unresolvably), and on large clusters only a share of
+them, from an offset that differs from pod to pod. The candidate with the least harm is chosen: fewest broken
+PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest
+start. The pod is nominated to that node; its victims get a condition and are deleted. It waits while that is done.
 
 It decides and says what is to be written; whoever owns the connection to the API server writes.
 
@@ -49,6 +49,7 @@ class DefaultPreemption:
     _gates: bool  # asynchronous: evictions are carried out while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
+    _latest: Callable[[Pod], Pod | None]  # the pod as it is now, None if it is gone
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -58,6 +59,7 @@ class DefaultPreemption:
             handle.feature_gates.get("SchedulerAsyncPreemption", True),
             lambda uid: handle.evicting(uid),
             lambda: handle.waiting_pods(),
+            lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
         )
 
     # -- the pod waits while its victims are being evicted ------------------------------------------------------
@@ -73,6 +75,10 @@ class DefaultPreemption:
     # -- preempting ---------------------------------------------------------------------------------------------
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView) -> PostFilterResult:
+        latest = self._latest(pod)
+        if latest is None:
+            return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
+        pod = latest
         why = ineligible(pod, cluster, view)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))

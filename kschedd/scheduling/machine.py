@@ -1,4 +1,4 @@
-"""The scheduler as one pure machine: it knows the cluster, decides about one pod at a time, and carries decisions through.
+"""The scheduler as one pure machine: it knows the cluster, decides about one pod at a time, and sees decisions through.
 
     observe(events)            the watch told of these changes
     begin(entry) → generator   one attempt; its result goes to `settle`
@@ -7,8 +7,8 @@
     binding(...) → generator   permit, pre-bind, bind; says what to wait for and what to write, gets the answers
     undo(...)                  a binding failed: unreserve, forget, and what goes back to the queue
 
-Whoever drives it owns the queue, the clock and the connection to the API server: the scheduling actor in the daemon, a loop in
-a simulation. It calls these one after the other, so the cluster never changes within an attempt.
+Whoever drives it owns the queue, the clock and the connection to the API server: the scheduling actor in the daemon, a
+loop in a simulation. It calls these one after the other, so the cluster never changes within an attempt.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
@@ -37,7 +37,6 @@ from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, Failed, Placed, Scheduler, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
-
 
 PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
 

@@ -25,7 +25,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error
-from kschedd.framework.writes import Plan, Write
+from kschedd.framework.writes import Delete, Plan, Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.nominator import Nominator
 from kschedd.queue.scheduling_queue import QueueSettings, Recorder, SchedulingQueue
@@ -112,6 +112,7 @@ class Attempts:
         self.feed = Feed(self.queue, self.machine.responsible, self.machine.cluster.is_assumed, self._reject_waiting)
         self.machine.handle.nominated_pods = self.queue.nominator.on_node
         self.machine.handle.activate = self._activate
+        self.machine.handle.current_pod = surroundings.current_pod
         self.underway: dict[str, Underway] = {}
         self._to_activate: list[Pod] = []
         self._on_rejected = on_rejected
@@ -172,9 +173,25 @@ class Attempts:
             patch = failure_status(stored, rejected, stamp(self.surroundings.now_s))
             if patch is not None:
                 self.surroundings.write(patch)
-        for write in rejected.writes:
-            self.surroundings.write(write)
+        self._evict(rejected)
         self._on_rejected(rejected)
+
+    def _evict(self, rejected: Rejected) -> None:
+        """Write what PostFilter wants; a pod whose preemption went wrong is tried again at once."""
+        failed = [write for write in rejected.writes if self._fails(write)]
+        if rejected.evicts:
+            self.machine.evicted(rejected)
+            if failed:
+                self._activate((rejected.entry.pod,))
+
+    def _fails(self, write: Write) -> bool:
+        if self.surroundings.write(write) is None:
+            return False
+        # A victim that went by itself meanwhile is as good as evicted.
+        return (
+            not isinstance(write, Delete)
+            or self.surroundings.current_pod(f"{write.namespace}/{write.name}") is not None
+        )
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
