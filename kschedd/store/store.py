@@ -24,6 +24,8 @@ from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
+from kschedd.devices.checks import KINDS as DEVICE_KINDS
+from kschedd.devices.checks import faults as device_faults
 from kschedd.store import patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
 from kschedd.store.applied import applied, first_applied
@@ -370,6 +372,7 @@ class Store:
 
     def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
         whole = accepted(kind, name, {**raw, "metadata": meta})
+        self._check_devices(kind, name, whole)
         self._admission.check(whole, name, self)
         stored = dict(whole)
         meta = dict(stored["metadata"])
@@ -379,6 +382,15 @@ class Store:
             stored["status"] = {}
         packed(kind, name, stored)
         return self._typed(kind, stored)
+
+    def _check_devices(self, kind: str, name: str, raw: Raw) -> None:
+        """Refuse device selectors that do not compile, and admin access where the namespace does not allow it."""
+        if kind not in DEVICE_KINDS:
+            return
+        namespace = self.find("Namespace", "", raw["metadata"].get("namespace") or "")
+        faults = device_faults(raw, {} if namespace is None else namespace.labels)
+        if faults:
+            raise Invalid(kind, name, tuple(faults))
 
     def _typed(self, kind: str, raw: Raw) -> Object:
         if kind in BY_NAME:
@@ -408,6 +420,7 @@ class Store:
                 checked["spec"] = old.raw["spec"]
         else:
             checked = accepted(old.kind, old.name, wanted)
+            self._check_devices(old.kind, old.name, checked)
             self._admission.check(checked, old.name, self)
         updates.check_immutable(old, checked, subresource)
         if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
