@@ -52,11 +52,11 @@ class Vain:
 
     found: Found
     order: Rows
-    start: int
+    start: int | None  # None: nominated pods counted, so that it tells only how much there is to look at
     positions: tuple[int, int]  # of the table's logs
 
     @classmethod
-    def of(cls, found: Found, order: Rows, start: int, table: NodeTable) -> "Vain":
+    def of(cls, found: Found, order: Rows, start: int | None, table: NodeTable) -> "Vain":
         return cls(found, order, start, (table.node_changes.position, table.pod_changes.position))
 
     def holds(self, order: Rows, start: int, table: NodeTable) -> bool:
@@ -156,8 +156,8 @@ class Filters:
         if kept is not None:
             if len(found):
                 self._vain.pop(kept, None)
-            elif not counted:
-                self._vain[kept] = Vain.of(result, order, start, self.cluster.table)
+            else:
+                self._vain[kept] = Vain.of(result, order, None if counted else start, self.cluster.table)
         return result
 
     def _judge(

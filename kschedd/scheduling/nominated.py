@@ -34,17 +34,34 @@ _FEW = 64  # rows up to which looking them up one by one is cheaper
 NOBODY: Final[Counted] = {}
 
 
-def counted_on(table: NodeTable, pod: Pod, nominated: Nominated) -> Counted:
-    """The nominated pods that count for this one: those as important as itself."""
-    if not nominated:
-        return NOBODY
-    row_of, uid, priority = table.row_of, pod.uid, pod.priority
-    counted: dict[int, tuple[Pod, ...]] = {}
-    for node_name, pods in nominated.items():
-        others = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
-        if others and node_name in row_of:
-            counted[row_of[node_name]] = others
-    return counted
+@attrs.define(eq=False)
+class Counting:
+    """The nominated pods that count for one pod: those of its own priority and higher ones. Worked out when asked for."""
+
+    table: NodeTable
+    pod: Pod
+    nominated: Nominated
+    _everywhere: Counted | None = attrs.field(default=None, init=False)
+
+    @property
+    def everywhere(self) -> Counted:
+        if self._everywhere is None:
+            self._everywhere = self._among(self.nominated) if self.nominated else NOBODY
+        return self._everywhere
+
+    def at(self, node_name: str) -> Counted:
+        """Those nominated to this node only."""
+        pods = self.nominated.get(node_name)
+        return self._among({node_name: pods}) if pods else NOBODY
+
+    def _among(self, nominated: Nominated) -> Counted:
+        row_of, uid, priority = self.table.row_of, self.pod.uid, self.pod.priority
+        counted: dict[int, tuple[Pod, ...]] = {}
+        for node_name, pods in nominated.items():
+            others = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
+            if others and node_name in row_of:
+                counted[row_of[node_name]] = others
+        return counted
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.feasible import Filters, Found, Shards, nodes_to_find
-from kschedd.scheduling.nominated import Counted, Nominated, counted_on
+from kschedd.scheduling.nominated import Counting, Nominated
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.remembered import Memory, PluginFault, Remembered
@@ -126,7 +126,7 @@ class Scheduler:
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
             return Failed(pod, unresolvable(NO_NODES), diagnosis, state)
-        counted = counted_on(table, pod, nominated)
+        counting = Counting(table, pod, nominated)
         narrowing, status, narrowed_by = self.pre_filter(state, pod)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
@@ -134,11 +134,11 @@ class Scheduler:
                 return Failed(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
-            view = PostFilterView(self, self._nobody(state, pod, status), nominated, counted, None)
+            view = PostFilterView(self, self._nobody(state, pod, status), counting, None)
             return self._post_filter(state, pod, diagnosis, view)
         remembered = None if self.memory is None else self.memory.of(pod, state)
         try:
-            found = yield from self._find(state, pod, narrowing, narrowed_by, counted, every_node, remembered)
+            found = yield from self._find(state, pod, narrowing, narrowed_by, counting, every_node, remembered)
         except PluginFault as fault:
             return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
@@ -147,7 +147,7 @@ class Scheduler:
             return Failed(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = PostFilterView(self, found.verdicts, nominated, counted, remembered)
+            view = PostFilterView(self, found.verdicts, counting, remembered)
             return self._post_filter(state, pod, diagnosis, view)
         return (yield from self._select(state, pod, found, diagnosis, remembered))
 
@@ -209,7 +209,7 @@ class Scheduler:
         pod: Pod,
         narrowing: Narrowing | None,
         narrowed_by: set[str],
-        counted: Counted,
+        counting: Counting,
         every_node: bool,
         remembered: Remembered | None,
     ) -> Generator[Shards, list[Any], Found]:
@@ -218,7 +218,7 @@ class Scheduler:
         wished = pod.nominated_node_name
         if wished and wished in table.row_of and not every_node:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            found = yield from self.filters.search(state, pod, row, 0, 1, counted, remembered)
+            found = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), remembered)
             if len(found.rows):
                 return found
             extra = 1
@@ -228,7 +228,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self.filters.search(state, pod, order, start, wanted, counted, remembered)
+        found = yield from self.filters.search(state, pod, order, start, wanted, counting.everywhere, remembered)
         if narrowing is not None:
             found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
         if not every_node:
@@ -315,8 +315,7 @@ class PostFilterView:
 
     scheduler: Scheduler
     verdicts: Verdicts
-    nominated: Nominated
-    counted: Counted
+    counting: Counting
     remembered: Remembered | None
 
     def code_on(self, node_name: str) -> Code:
@@ -327,11 +326,11 @@ class PostFilterView:
         return self.verdicts.rows_with(code)
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
-        return tuple(self.nominated.get(node_name, ()))
+        return tuple(self.counting.nominated.get(node_name, ()))
 
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
         candidates = self.scheduler.candidates
-        return candidates.dry_run(state, pod, rows, offset, wanted, self.counted, self.remembered)
+        return candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.remembered)
 
 
 @attrs.define(eq=False)
