@@ -86,10 +86,14 @@ class NodeAffinity:
 
     def idle_for(self, shape: PodShape) -> bool:
         spec = shape.spec
-        return spec.required_node_affinity is None and self.added_required is None and not spec.node_selector
+        if spec.required_node is not None or self.added_required is not None or spec.node_selector:
+            return False
+        return spec.required_node_affinity is None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | Narrowing | None:
         spec = pod.pod_spec
+        if spec.required_node is not None:
+            return Narrowing(frozenset((spec.required_node,)))
         if spec.required_node_affinity is None:
             return SKIP if self.added_required is None and not spec.node_selector else None
         raw = spec.raw["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -102,6 +106,8 @@ class NodeAffinity:
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         spec = pod.pod_spec
+        if spec.required_node is not None and not spec.node_selector and self.added_required is None:
+            return (rows != table.row_of.get(spec.required_node, -1)).astype(np.int64)
         codes = (~matching_rows(table, spec.node_selector, spec.required_node_affinity, rows)).astype(np.int64)
         if self.added_required is not None:
             codes[~matching_rows(table, {}, self.added_required, rows)] = 2
