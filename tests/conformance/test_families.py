@@ -1,0 +1,62 @@
+"""Every golden record of kube-scheduler 1.34.1, family by family, by the code `kschedd verify` runs.
+
+Each is run twice: evaluated from nothing, and by what earlier attempts of the same machine left remembered.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kschedd.bench.shared import shared_folder
+from kschedd.conformance.records import read_records
+from kschedd.conformance.report import Outcome
+from kschedd.conformance.verify import judge
+
+FAMILIES = (
+    "balancedallocation",
+    "defaultpreemption",
+    "dynamicresources",
+    "imagelocality",
+    "interpodaffinity",
+    "mixed",
+    "nodeaffinity",
+    "nodename",
+    "nodeports",
+    "noderesourcesfit",
+    "nodeunschedulable",
+    "nodevolumelimits",
+    "podtopologyspread",
+    "profiles",
+    "schedulinggates",
+    "tainttoleration",
+    "traces",
+    "volumebinding",
+    "volumerestrictions",
+    "volumezone",
+)
+
+
+@pytest.fixture(scope="module")
+def golden() -> Path:
+    shared = shared_folder()
+    if shared is None or not (shared / "conformance").is_dir():
+        pytest.skip("there is no shared folder with golden records: name one in KSCHEDD_SHARED")
+    return shared / "conformance"
+
+
+@pytest.mark.parametrize("remembered", [False, True], ids=["from-nothing", "remembered"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_record_comes_out_as_kube_scheduler_has_it(golden: Path, family: str, remembered: bool) -> None:
+    wrong = []
+    records = 0
+    for record in read_records(golden / f"{family}.jsonl.gz"):
+        records += 1
+        verdict = judge(record, remembered=remembered)
+        if verdict.outcome is not Outcome.PASSED:
+            wrong.append(f"{record.id} {verdict.outcome}: {'; '.join(verdict.differences[:3])}")
+    assert records >= 200
+    assert not wrong, "\n".join([f"{len(wrong)} of {records}:", *wrong[:5]])
+
+
+def test_no_family_is_left_out(golden: Path) -> None:
+    assert {file.name.removesuffix(".jsonl.gz") for file in golden.glob("*.jsonl.gz")} == set(FAMILIES)

@@ -1,0 +1,154 @@
+"""The lockstep runner: the environment's rules one by one, and that a step that differs is found."""
+
+from typing import Any
+
+from kschedd.conformance.environment import Environment
+from kschedd.conformance.records import Record
+from kschedd.conformance.traces import Lockstep, trace_differences
+from kschedd.framework.writes import Bind, Delete, MergePatch
+from tests.conformance.golden_records import Raw, node, pod, trace
+
+
+def record(raw: Raw) -> Record:
+    return Record(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
+
+
+def steps(*ops: Raw, **fields: Any) -> list[Raw]:
+    """What the scheduler does in each of these operations."""
+    run = Lockstep(record(trace(list(ops), [], **fields)))
+    return [run.step(op, ()) for op in ops]
+
+
+def create(raw: Raw) -> Raw:
+    return {"op": "create", "object": raw}
+
+
+RUN: Raw = {"op": "run"}
+MILLISECONDS_BEFORE_OP = 1
+
+
+def test_the_clock_moves_before_every_operation_and_after_every_cycle() -> None:
+    created, ran = steps(create(pod("p")), RUN)
+    assert created["now_ms"] == MILLISECONDS_BEFORE_OP
+    assert created["queues"]["active"] == ["default/p"]
+    assert ran["attempts"] == [
+        {"pod": "default/p", "at_ms": 2, "attempt": 1, "result": "scheduled", "node": "a", "best": ["a"]}
+    ]
+    assert ran["bound"] == [["default/p", "a"]]
+    assert ran["conditions"] == {"default/p": {"status": "True", "reason": "", "message": ""}}
+    assert ran["now_ms"] == 3
+
+
+def test_a_run_may_end_after_some_cycles() -> None:
+    *_, ran = steps(create(pod("p")), create(pod("q")), {"op": "run", "cycles": 1})
+    assert [attempt["pod"] for attempt in ran["attempts"]] == ["default/p"]
+    assert ran["queues"]["active"] == ["default/q"]
+
+
+def test_with_autorun_the_scheduler_runs_after_every_operation_and_tick() -> None:
+    big, small = pod("p", cpu="9"), pod("q")
+    first, second, ticked = steps(
+        create(big), create(small), {"op": "advance", "seconds": 331}, autorun=True, objects=[node("a")]
+    )
+    assert first["attempts"][0]["result"] == "unschedulable"
+    assert second["bound"] == [["default/q", "a"]]
+    # The timeout looks every 30 s for pods that have waited for more than 300 s.
+    assert [attempt["at_ms"] for attempt in ticked["attempts"]] == [330_000]
+    assert ticked["now_ms"] == second["now_ms"] + 1 + 331_000
+
+
+def test_events_of_during_find_the_pod_in_flight() -> None:
+    ops = (create(pod("p")), {"op": "run", "during": [create(node("a"))]})
+    *_, ran = steps(*ops, objects=[node("b", cpu="100m")])
+    assert ran["attempts"][0]["result"] == "unschedulable"
+    # The node came while the pod was in flight, so it did not go to sleep, and was tried at once.
+    assert [attempt["result"] for attempt in ran["attempts"]] == ["unschedulable", "scheduled"]
+    assert ran["attempts"][1]["at_ms"] == 2 + 1 + 1 + 1
+
+
+def test_a_pod_deleted_during_its_attempt_cannot_be_bound() -> None:
+    gone = {"op": "delete", "kind": "Pod", "namespace": "default", "name": "p"}
+    *_, ran = steps(create(pod("p")), {"op": "run", "during": [gone]})
+    (attempt,) = ran["attempts"]
+    assert (attempt["result"], attempt["best"]) == ("error", ["a"])
+    assert attempt["message"] == 'running Bind plugin "DefaultBinder": pods "default/p" not found'
+    assert ran["bound"] == []
+    assert ran["conditions"] == {}
+
+
+def preemption(graceful: bool) -> Raw:
+    *_, ran = steps(
+        create(pod("low")),
+        RUN,
+        create(pod("high", priority=10)),
+        RUN,
+        objects=[node("a", cpu="1")],
+        graceful_deletion=graceful,
+    )
+    return ran
+
+
+def test_victims_go_at_once_or_are_marked_as_the_trace_says() -> None:
+    at_once, marked = preemption(False), preemption(True)
+    assert at_once["deleted"] == marked["deleted"] == ["default/low"]
+    assert [attempt["result"] for attempt in at_once["attempts"]] == ["unschedulable", "scheduled"]
+    assert [attempt["result"] for attempt in marked["attempts"]] == ["unschedulable"]
+    assert marked["nominated"] == {"a": ["default/high"]}
+    assert marked["queues"]["unschedulable"] == ["default/high"]
+
+
+def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:
+    ops = [create(pod("p")), RUN]
+    run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
+    run.step(ops[0], ())
+    step = run.step(ops[1], [{"node": "b"}])
+    assert (step["attempts"][0]["node"], step["attempts"][0]["best"]) == ("b", ["a", "b"])
+
+    run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
+    run.step(ops[0], ())
+    assert run.step(ops[1], [{"node": "c"}])["attempts"][0]["node"] == "a"
+
+
+def test_the_first_step_that_differs_is_told_and_ends_the_run() -> None:
+    ops = [create(pod("p")), RUN, RUN]
+    want = steps(*ops)
+    assert not list(trace_differences(record(trace(ops, want))))
+    want[1]["now_ms"] += 5
+    want[2]["now_ms"] += 7
+    assert list(trace_differences(record(trace(ops, want)))) == ["steps[1].now_ms: want 8, got 3"]
+
+
+def test_the_api_gives_bound_pods_their_start_in_the_order_of_bindings() -> None:
+    api = Environment(graceful_deletion=False)
+    api.load([pod("p"), pod("q")])
+    assert api.write(Bind("default", "q", "uid-q", "a")) is None
+    assert api.write(Bind("default", "p", "uid-p", "a")) is None
+    starts = [api.objects["Pod", f"default/{name}"].status["startTime"] for name in "pq"]
+    assert starts == ["2025-01-01T00:00:02Z", "2025-01-01T00:00:01Z"]
+    assert [(event.type, event.new.key) for event in api.take_events()][2:] == [
+        ("MODIFIED", "default/q"),
+        ("MODIFIED", "default/p"),
+    ]
+
+
+def test_writes_to_what_is_gone_or_another_are_refused() -> None:
+    api = Environment(graceful_deletion=False)
+    api.load([pod("p")])
+    for write in (
+        Bind("default", "p", "uid-of-another", "a"),
+        MergePatch("Pod", "default", "away", {"status": {}}, "status"),
+        Delete("Pod", "default", "away", ""),
+    ):
+        refusal = api.write(write)
+        assert refusal is not None
+        assert refusal.message.endswith("not found")
+    assert api.bound == api.deleted == []
+
+
+def test_a_patch_that_changes_nothing_is_no_write() -> None:
+    api = Environment(graceful_deletion=False)
+    api.load([node("a")])
+    api.take_events()
+    api.apply({"op": "patch", "kind": "Node", "name": "a", "patch": {"spec": None}})
+    api.apply({"op": "delete", "kind": "Pod", "namespace": "default", "name": "none"})
+    assert api.take_events() == []
