@@ -1,0 +1,315 @@
+"""Why a pod is where it is, why it is nowhere, and what would have to change for it to fit.
+
+`explain` looks at every node with every plugin of the pod's profile as things stand now, and gives one plain map
+(below). A pod that has a node already is judged as if it were not there; that does not undo what it took to get there,
+so other nodes may be fuller or emptier than they were then. What was recorded of its real attempt is passed through.
+
+It changes nothing that a later decision depends on: it has a search start of its own, remembers nothing, lists ties
+instead of breaking them, and puts a pod it set aside back into its place. To be called between two attempts, by
+whoever owns the machine.
+
+    pod, node       "namespace/name"; the node it has, or null
+    as_if_absent    true: it is on that node, and was judged as if it were not
+    profile         the schedulerName
+    gated_by        {plugin, code, reasons} of the PreEnqueue plugin that holds it back, or null
+    pre_filter      {plugin, code, reasons} if the pod was rejected before any node was looked at, or null
+    verdicts        [{node, plugin, code, reasons, also, nominated}], one a node, in visiting order: the first
+                    rejection, in `also` those of the other plugins; plugin null: it fits. `nominated`: pods that
+                    wait for the node and were counted as if they were there
+    skipped         {filter: [plugins], score: [plugins]} that had nothing to say to this pod
+    scores          {plugin: {node: {raw, normalized, weighted}}}
+    weights, totals {plugin: weight}, {node: total}
+    chosen, ties    the node it would get, null if several are as good; the best nodes
+    nominated       the node it has been promised by preemption, tried before all others
+    message         as in the PodScheduled condition; "" if it fits somewhere
+    preemption      {node, victims} if pods of lower priority would make way, or null
+    would_fit_if    plain sentences, the least change first
+    search          {nodes, feasible, enough}: a search ends when it has found `enough` feasible nodes
+    decision        the recorded attempt as it was passed in, or null
+    took_us         [{point, plugin, us}], with a clock only
+    notes           sentences on how to read all this
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Rows
+from kschedd.errors import KscheddError
+from kschedd.explain.aside import set_aside, standing_in, without_node
+from kschedd.explain.judging import NodeVerdict, judge
+from kschedd.explain.looking import Looking
+from kschedd.explain.remedies import would_fit_if
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import Narrowing
+from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.scheduling.feasible import drive, nodes_to_find
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominated import Counting, Nominated
+from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+
+Explanation = dict[str, Any]
+
+
+@attrs.define(eq=False)
+class NoProfile(KscheddError):
+    """A pod that asks for a scheduler which is not configured here."""
+
+    pod: str
+    scheduler_name: str
+    profiles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        profiles = ", ".join(self.profiles)
+        return f"pod {self.pod} asks for scheduler {self.scheduler_name!r}; the profiles here are {profiles}"
+
+
+def explain(
+    machine: SchedulingMachine,
+    pod: Pod,
+    nominated: Nominated,
+    *,
+    recorded: Mapping[str, Any] | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Explanation:
+    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
+    scheduler = machine.schedulers.get(pod.scheduler_name)
+    if scheduler is None:
+        raise NoProfile(pod.key, pod.scheduler_name, tuple(machine.schedulers))
+    judged = without_node(pod)
+    with set_aside(machine.cluster, pod) as was_there, standing_in(machine.handle, judged):
+        found = _Explaining(scheduler, judged, nominated, clock).run()
+    if was_there:
+        found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
+        if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
+            found["notes"].insert(
+                1, "its volumes and resource claims stay as they are, so they may bind it to this node"
+            )
+    if was_there and found["chosen"] is None and pod.node_name in found["ties"]:
+        found["chosen"] = pod.node_name
+    return {
+        "pod": pod.key,
+        "node": pod.node_name or None,
+        "as_if_absent": was_there,
+        "profile": pod.scheduler_name,
+        **found,
+        "decision": None if recorded is None else dict(recorded),
+    }
+
+
+class _Explaining:
+    """One explanation in the making, on a scheduler of its own that remembers nothing."""
+
+    def __init__(self, real: Scheduler, pod: Pod, nominated: Nominated, clock: Callable[[], float] | None) -> None:
+        start = StartNode(real.start.index)
+        self._scheduler = Scheduler(real.profile, real.cluster, by_name, start, remember=False)
+        self._profile = real.profile
+        self._table = real.cluster.table
+        self._pod = pod
+        self._nominated = nominated
+        self._clock = clock
+        self._since = 0.0
+        self._took: list[dict[str, Any]] = []
+        self._notes: list[str] = []
+
+    def run(self) -> Explanation:
+        outcome = drive(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
+        state = CycleState()
+        gated = self._gate()
+        self._begin()
+        narrowing, status, narrowed_by = self._scheduler.pre_filter(state, self._pod)
+        self._tick("PreFilter", "")
+        verdicts = self._verdicts(state, narrowing, status, narrowed_by)
+        feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
+        scores, failure = self._scores(state, feasible)
+        chosen, ties = self._choice(feasible, scores)
+        message = outcome.message if isinstance(outcome, Failed) else ""
+        if failure is not None:
+            message = failure.message
+        enough = self._enough(verdicts)
+        if len(feasible) > enough:
+            self._notes.append(
+                f"a search ends at {enough} feasible nodes; here all {len(feasible)} are scored against each other"
+            )
+        names = self._table.names
+        return {
+            "gated_by": _said(gated),
+            "pre_filter": _said(status),
+            "verdicts": [self._verdict(verdict) for verdict in verdicts],
+            "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
+            "scores": self._by_plugin(scores),
+            "weights": {score.name: score.weight for score in self._profile.scores},
+            "totals": {}
+            if scores is None
+            else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)},
+            "chosen": chosen,
+            "ties": ties,
+            "nominated": self._pod.nominated_node_name or None,
+            "message": message,
+            "preemption": _preemption(outcome),
+            "would_fit_if": self._remedies(state, gated, status, verdicts, len(feasible), outcome),
+            "search": {"nodes": self._table.node_count, "feasible": len(feasible), "enough": enough},
+            "took_us": self._took,
+            "notes": self._notes,
+        }
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._clock is not None:
+            self._since = self._clock()
+
+    def _tick(self, point: str, plugin: str) -> None:
+        if self._clock is not None:
+            now = self._clock()
+            self._took.append({"point": point, "plugin": plugin, "us": round((now - self._since) * 1e6)})
+            self._since = now
+
+    def _gate(self) -> Status | None:
+        for plugin in self._profile.at("pre_enqueue"):
+            try:
+                status: Status | None = plugin.pre_enqueue(self._pod)
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                status = error(f"{type(fault).__name__}: {fault}")
+            if status is not None and status.code != Code.SUCCESS:
+                return status.by(plugin.name)
+        return None
+
+    def _verdicts(
+        self, state: CycleState, narrowing: Narrowing | None, status: Status | None, narrowed_by: set[str]
+    ) -> list[NodeVerdict]:
+        order = self._visiting()
+        if status is not None:
+            return [NodeVerdict(row, [status.by(_joined(narrowed_by))]) for row in order.tolist()]
+        asked = order
+        if narrowing is not None:
+            asked = order[
+                np.array([self._table.names[row] in narrowing.node_names for row in order.tolist()], dtype=bool)
+            ]
+        counted = Counting(self._table, self._pod, self._nominated).everywhere
+        self._begin()
+        verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
+        if narrowing is not None:
+            by_row = {verdict.row: verdict for verdict in verdicts}
+            out = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
+            out = out.by(_joined(narrowed_by))
+            verdicts = [by_row.get(row) or NodeVerdict(row, [out]) for row in order.tolist()]
+        return verdicts
+
+    def _visiting(self) -> Rows:
+        """All rows in the order in which the next search would visit them."""
+        order = self._table.order
+        return np.roll(order, -(self._scheduler.start.index % len(order))) if len(order) else order
+
+    def _enough(self, verdicts: list[NodeVerdict]) -> int:
+        return nodes_to_find(len(verdicts), self._profile.percentage) if self._profile.scores else 1
+
+    def _scores(self, state: CycleState, rows: Rows) -> tuple[Scores | None, Status | None]:
+        if not len(rows):
+            return None, None
+        self._begin()
+        failure = self._scheduler.ranking.pre_score(state, self._pod, rows)
+        self._tick("PreScore", "")
+        if failure is not None:
+            return None, failure
+        raw, weighted = {}, {}
+        total = np.zeros(len(rows), dtype=np.int64)
+        for score in self._profile.scores:
+            if score.name in state.skip_score:
+                continue
+            alone = Ranking(attrs.evolve(self._profile, scores=(score,)), self._scheduler.cluster, None)
+            self._begin()
+            part = drive(alone.details(state, self._pod, rows))
+            self._tick("Score", score.name)
+            if isinstance(part, Status):
+                return None, part
+            raw.update(part.raw)
+            weighted.update(part.weighted)
+            total += part.total
+        return Scores(rows, raw, weighted, total), None
+
+    def _choice(self, feasible: Rows, scores: Scores | None) -> tuple[str | None, list[str]]:
+        names = self._table.names
+        wished = self._pod.nominated_node_name
+        if wished and self._table.row_of.get(wished, -1) in feasible.tolist():
+            self._notes.append(f"preemption promised it {wished}, which is taken without a look at the others")
+            return wished, [wished]
+        if len(feasible) == 1:
+            return names[int(feasible[0])], [names[int(feasible[0])]]
+        if scores is None:
+            return None, []
+        best = feasible[scores.total == scores.total.max()].tolist()
+        ties = [names[row] for row in best]
+        if len(ties) > 1:
+            self._notes.append(f"{len(ties)} nodes are equally good; one of them is picked at random")
+        return (ties[0] if len(ties) == 1 else None), ties
+
+    # -- words --------------------------------------------------------------------------------------------------
+
+    def _verdict(self, verdict: NodeVerdict) -> dict[str, Any]:
+        first, others = next(iter(verdict.rejections), None), verdict.rejections[1:]
+        said = _said(first) or {"plugin": None, "code": Code.SUCCESS.label, "reasons": []}
+        return {
+            "node": self._table.names[verdict.row],
+            **said,
+            "also": [_said(status) for status in others],
+            "nominated": [other.key for other in verdict.crowd],
+        }
+
+    def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, dict[str, int]]]:
+        if scores is None:
+            return {}
+        names = [self._table.names[row] for row in scores.rows.tolist()]
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for score in self._profile.scores:
+            if score.name not in scores.raw:
+                continue
+            raw, weighted = scores.raw[score.name].tolist(), scores.weighted[score.name].tolist()
+            found[score.name] = {
+                name: {"raw": raw[n], "normalized": weighted[n] // max(score.weight, 1), "weighted": weighted[n]}
+                for n, name in enumerate(names)
+            }
+        return found
+
+    def _remedies(
+        self,
+        state: CycleState,
+        gated: Status | None,
+        status: Status | None,
+        verdicts: list[NodeVerdict],
+        feasible: int,
+        outcome: Placed | Failed,
+    ) -> list[str]:
+        looking = Looking(self._scheduler.cluster, self._profile, state, self._pod)
+        preemption = _preemption(outcome)
+        first = []
+        if preemption is not None and preemption["victims"]:
+            first = [f"{_and(preemption['victims'])} had made way on {preemption['node']}, as preemption will ask for"]
+        return first + would_fit_if(looking, gated, status, verdicts, fits=feasible > 0)
+
+
+def _joined(names: set[str]) -> str:
+    return " ".join(sorted(names))
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _said(status: Status | None) -> dict[str, Any] | None:
+    if status is None:
+        return None
+    return {"plugin": status.plugin, "code": status.code.label, "reasons": list(status.reasons)}
+
+
+def _preemption(outcome: Placed | Failed) -> dict[str, Any] | None:
+    if not isinstance(outcome, Failed) or outcome.post_filter is None:
+        return None
+    post = outcome.post_filter
+    if post.status.code != Code.SUCCESS or not post.nominated_node:
+        return None
+    return {"node": post.nominated_node, "victims": [victim.key for victim in post.victims]}

@@ -1,0 +1,86 @@
+"""What every filter says of every node, not only the first that rejects it.
+
+The scheduler stops asking about a node at its first rejection; whoever wants to know what it would take for the pod to
+fit has to hear all of them. Plugins are asked here and now, past everything remembered; one that fails by its own fault
+is an Error status, as in an attempt.
+
+Nodes with nominated pods are judged as upstream does: first with them there, and only if the pod fits then as they are.
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
+"""
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Status, error
+from kschedd.scheduling.feasible import Filters, filter_status
+from kschedd.scheduling.nominated import Counted
+from kschedd.scheduling.profile import FilterPlugin, Sort
+
+Tick = Callable[[str, str], None]
+"""Told of each step that was taken: extension point and plugin."""
+
+
+@attrs.define(eq=False)
+class NodeVerdict:
+    """All rejections of one node in the profile's order; none: the pod fits."""
+
+    row: int
+    rejections: list[Status] = attrs.field(factory=list)
+    crowd: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
+
+
+def judge(filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: Counted, tick: Tick) -> list[NodeVerdict]:
+    """The verdicts on these rows, in their order."""
+    table = filters.cluster.table
+    verdicts = [NodeVerdict(row) for row in rows.tolist()]
+    for filter_ in filters.profile.filters:
+        if filter_.name in state.skip_filter:
+            continue
+        for verdict, status in zip(verdicts, _ask(filter_, state, pod, table, rows), strict=True):
+            if status is not None:
+                verdict.rejections.append(status)
+        tick("Filter", filter_.name)
+    for verdict in verdicts:
+        if not verdict.rejections and verdict.row in counted:
+            verdict.rejections = _with_crowd(filters, state, pod, verdict.row, counted[verdict.row])
+            verdict.crowd = counted[verdict.row] if verdict.rejections else ()
+    return verdicts
+
+
+def _ask(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
+    if filter_.sort is Sort.PLAIN:
+        return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+    try:
+        codes = filter_.plugin.filter_rows(state, pod, table, rows)
+        if codes is None:
+            return [None] * len(rows)
+        codes = np.asarray(codes, dtype=np.int64).reshape(len(rows))
+        words: dict[int, Status | None] = {0: None}
+        for code in np.unique(codes).tolist():
+            if code:
+                words[code] = filter_.plugin.code_status(state, pod, code).by(filter_.name)
+        return [words[code] for code in codes.tolist()]
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        return [error(f"{type(fault).__name__}: {fault}").by(filter_.name)] * len(rows)
+
+
+def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: tuple[Pod, ...]) -> list[Status]:
+    """What the filters say of a row with the pods nominated to it."""
+    copy = filters.cluster.table.copy_rows([row])
+    own = state.clone()
+    followers = filters.followers(own)
+    try:
+        for other in crowd:
+            copy.add_pod(0, other)
+            filters.tell("add_pod", followers, own, pod, other, copy, 0)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        return [error(f"{type(fault).__name__}: {fault}")]
+    only = np.zeros(1, dtype=np.int64)
+    asked = [f for f in filters.profile.filters if f.name not in own.skip_filter]
+    return [status for f in asked if (status := _ask(f, own, pod, copy, only)[0]) is not None]

@@ -1,0 +1,355 @@
+"""Explaining: every plugin's verdict on every node, the scores, what would have to change; and it changes nothing."""
+
+import random
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.explain.explain import NoProfile, explain
+from kschedd.explain.words import in_words
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Status
+from kschedd.simulate.attempts import nominated_pods
+from kschedd.simulate.engine import Decision, Engine
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(name: str, *, cpu: str = "2", pods: str = "110", labels: dict[str, str] | None = None, **spec: Any) -> Any:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": "4Gi", "pods": pods},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def pod(name: str, cpu: str = "100m", *, labels: dict[str, str] | None = None, **spec: Any) -> Any:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
+    engine = Engine(seed=seed, **options)
+    for raw in objects:
+        engine.store.create(raw)
+        engine.settle()
+    return engine
+
+
+def explained(engine: Engine, name: str, **options: Any) -> dict[str, Any]:
+    found = engine.store.get("Pod", "default", name)
+    assert isinstance(found, Pod)
+    return explain(engine.machine, found, nominated_pods(engine.queue.nominator), **options)
+
+
+def by_node(found: dict[str, Any]) -> dict[str, Any]:
+    return {verdict["node"]: verdict for verdict in found["verdicts"]}
+
+
+TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+
+def test_every_rejecting_plugin_of_a_node_is_named_the_first_one_first() -> None:
+    engine = cluster(node("small", cpu="1", taints=[TAINT]), node("roomy", taints=[TAINT]), pod("web", "1500m"))
+    found = explained(engine, "web")
+    small, roomy = by_node(found)["small"], by_node(found)["roomy"]
+    assert (small["plugin"], small["code"]) == ("TaintToleration", "UnschedulableAndUnresolvable")
+    assert small["reasons"] == ["node(s) had untolerated taint {dedicated: gpu}"]
+    assert [also["plugin"] for also in small["also"]] == ["NodeResourcesFit"]
+    assert roomy["also"] == []
+    assert found["chosen"] is None
+    assert found["node"] is None
+
+
+def test_the_message_is_the_one_in_the_pods_condition() -> None:
+    engine = cluster(node("a"), node("b", unschedulable=True), pod("web", "3"))
+    conditions = engine.store.get("Pod", "default", "web").status["conditions"]
+    assert explained(engine, "web")["message"] == conditions[0]["message"]
+
+
+def test_scores_are_raw_normalized_and_weighted_and_add_up() -> None:
+    preferred = [{"key": "soft", "effect": "PreferNoSchedule"}]
+    raw = pod("web")
+    engine = cluster(node("a", taints=preferred), node("b", cpu="4"))
+    created = engine.store.create(raw, dry_run=True)
+    assert isinstance(created, Pod)
+    found = explain(engine.machine, created, {})
+    taints = found["scores"]["TaintToleration"]
+    assert taints == {
+        "a": {"raw": 1, "normalized": 0, "weighted": 0},
+        "b": {"raw": 0, "normalized": 100, "weighted": 300},
+    }
+    for name in ("a", "b"):
+        assert found["totals"][name] == sum(of_node[name]["weighted"] for of_node in found["scores"].values())
+    assert found["chosen"] == "b"
+    assert found["message"] == ""
+
+
+def test_equal_nodes_are_a_tie_and_nobody_is_chosen() -> None:
+    engine = cluster(node("a"), node("b"))
+    created = engine.store.create(pod("web"), dry_run=True)
+    assert isinstance(created, Pod)
+    found = explain(engine.machine, created, {})
+    assert sorted(found["ties"]) == ["a", "b"]
+    assert found["chosen"] is None
+    assert engine.store.find("Pod", "default", "web") is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "sentence", "change"),
+    [
+        pytest.param(
+            [node("a", cpu="1500m")],
+            pod("web", "2"),
+            "a had 500m more free cpu",
+            node("a", cpu="2"),
+            id="room",
+        ),
+        pytest.param(
+            [node("a", taints=[TAINT])],
+            pod("web"),
+            "the pod tolerated dedicated=gpu:NoSchedule (a)",
+            node("a"),
+            id="taint",
+        ),
+        pytest.param(
+            [node("a")],
+            pod("web", nodeSelector={"disktype": "ssd"}),
+            "a had the label disktype=ssd",
+            node("a", labels={"disktype": "ssd"}),
+            id="node-selector",
+        ),
+        pytest.param([node("a", unschedulable=True)], pod("web"), "a were not cordoned", node("a"), id="cordon"),
+        pytest.param(
+            [node("a", pods="0")], pod("web"), "a took more than its 0 pods", node("a", pods="1"), id="too-many-pods"
+        ),
+        pytest.param(
+            [node("a", cpu="1", unschedulable=True, taints=[TAINT])],
+            pod("web", "2"),
+            "a were not cordoned, and the pod tolerated dedicated=gpu:NoSchedule, and a had 1 more free cpu",
+            node("a", cpu="2"),
+            id="all-that-one-node-lacks",
+        ),
+    ],
+)
+def test_what_it_would_take_is_said_and_is_true(nodes: list[Any], wanted: Any, sentence: str, change: Any) -> None:
+    engine = cluster(*nodes, wanted)
+    assert explained(engine, "web")["would_fit_if"] == [sentence]
+    engine.store.update(change, with_status=True)
+    engine.run_to_rest()
+    assert engine.store.get("Pod", "default", "web").spec["nodeName"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("expression", "labels", "sentence"),
+    [
+        ({"key": "k", "operator": "In", "values": ["x", "y"]}, {}, "a had the label k=x or k=y"),
+        ({"key": "k", "operator": "NotIn", "values": ["x"]}, {"k": "x"}, "a had another label than k=x"),
+        ({"key": "k", "operator": "Exists"}, {}, "a had a label k"),
+        ({"key": "k", "operator": "DoesNotExist"}, {"k": "x"}, "a had no label k"),
+        ({"key": "k", "operator": "Gt", "values": ["5"]}, {"k": "5"}, "a had a label k above 5"),
+    ],
+)
+def test_affinity_names_the_label_that_is_missing_or_too_many(
+    expression: Any, labels: dict[str, str], sentence: str
+) -> None:
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    engine = cluster(node("a", labels=labels), pod("web", affinity=affinity))
+    assert explained(engine, "web")["would_fit_if"] == [sentence]
+
+
+def test_the_least_change_comes_first_and_nodes_that_need_the_same_stand_together() -> None:
+    engine = cluster(
+        node("far", cpu="1", taints=[TAINT]), node("b", taints=[TAINT]), node("c", taints=[TAINT]), pod("web", "2")
+    )
+    assert explained(engine, "web")["would_fit_if"] == [
+        "the pod tolerated dedicated=gpu:NoSchedule (b, c)",
+        "the pod tolerated dedicated=gpu:NoSchedule, and far had 1 more free cpu",
+    ]
+
+
+def test_spreading_says_how_many_pods_stand_in_the_way() -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = {"app": "web"}
+    engine = cluster(
+        node("a", labels={ZONE: "a"}),
+        node("b", labels={ZONE: "b"}, unschedulable=True),
+        pod("one", labels=web, topologySpreadConstraints=[spread]),
+        pod("two", labels=web, topologySpreadConstraints=[spread]),
+    )
+    assert explained(engine, "two")["would_fit_if"] == [
+        "b were not cordoned",
+        f"1 fewer pod it is spread with ran in {ZONE}=a (1 there, 0 where there are fewest) or its maxSkew were 2 (a)",
+    ]
+
+
+def test_affinity_between_pods_names_the_pods() -> None:
+    def near(kind: str, app: str) -> Any:
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
+        return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    engine = cluster(
+        node("east", labels={ZONE: "a"}),
+        pod("db", labels={"app": "db"}, affinity=near("podAntiAffinity", "noisy")),
+        pod("loner", affinity=near("podAntiAffinity", "db")),
+        pod("friend", affinity=near("podAffinity", "cache")),
+        pod("noise", labels={"app": "noisy"}),
+    )
+    assert explained(engine, "loner")["would_fit_if"] == [f"default/db did not run in {ZONE}=a (east)"]
+    assert explained(engine, "friend")["would_fit_if"] == [f"a pod with app=cache ran in {ZONE}=a (east)"]
+    assert explained(engine, "noise")["would_fit_if"] == [
+        f"default/db, with anti-affinity to such pods, did not run in {ZONE}=a (east)"
+    ]
+
+
+def test_a_taken_port_names_who_has_it() -> None:
+    wanted = [{"name": "c", "image": "app", "ports": [{"containerPort": 80, "hostPort": 8080}]}]
+    engine = cluster(node("a"), pod("first", containers=wanted), pod("second", containers=wanted))
+    assert explained(engine, "second")["would_fit_if"] == ["port 8080/TCP of a were not taken by default/first"]
+
+
+def test_a_gated_pod_is_judged_as_if_it_were_let_in() -> None:
+    engine = cluster(node("a"), pod("web", schedulingGates=[{"name": "example.com/wait"}]))
+    found = explained(engine, "web")
+    assert found["gated_by"]["plugin"] == "SchedulingGates"
+    assert found["chosen"] == "a"
+    assert found["would_fit_if"] == ["the scheduling gates example.com/wait were taken away"]
+
+
+def test_a_missing_claim_rejects_the_pod_before_any_node() -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    engine = cluster(node("a"), pod("web", volumes=volumes))
+    found = explained(engine, "web")
+    assert found["pre_filter"]["plugin"] == "VolumeRestrictions"
+    assert found["would_fit_if"] == ["the PersistentVolumeClaim data existed"]
+    assert 'persistentvolumeclaim "data" not found' in found["message"]
+
+
+def test_preemption_is_told_with_its_victims_and_nothing_is_evicted() -> None:
+    engine = cluster(node("a", cpu="1"), pod("low", "1"))
+    urgent = engine.store.create(pod("urgent", "1", priorityClassName="system-node-critical"), dry_run=True)
+    assert isinstance(urgent, Pod)
+    found = explain(engine.machine, urgent, {})
+    assert found["preemption"] == {"node": "a", "victims": ["default/low"]}
+    assert found["would_fit_if"][0] == "default/low had made way on a, as preemption will ask for"
+    assert not engine.store.get("Pod", "default", "low").deleting
+
+
+def test_nominated_pods_that_take_the_room_are_named() -> None:
+    engine = cluster(node("a", cpu="1"))
+    promised = engine.store.create(pod("promised", "1", priority=0), dry_run=True)
+    late = engine.store.create(pod("late", "1"), dry_run=True)
+    assert isinstance(promised, Pod)
+    assert isinstance(late, Pod)
+    found = explain(engine.machine, late, {"a": [promised]})
+    assert by_node(found)["a"]["nominated"] == ["default/promised"]
+    assert "default/promised did not wait for a" in found["would_fit_if"][0]
+
+
+def test_a_placed_pod_is_judged_as_if_it_were_not_there() -> None:
+    engine = cluster(node("a", cpu="1"), pod("web", "1"))
+    found = explained(engine, "web", recorded={"attempt": 1, "score": 42})
+    assert found["as_if_absent"]
+    assert found["node"] == found["chosen"] == "a"
+    assert found["decision"] == {"attempt": 1, "score": 42}
+    table = engine.machine.cluster.table
+    assert [other.name for other in table.pods[table.row_of["a"]]] == ["web"]
+
+
+def test_a_pod_for_another_scheduler_is_refused() -> None:
+    engine = cluster(node("a"), pod("web", schedulerName="other"))
+    with pytest.raises(NoProfile, match="profiles here are default-scheduler"):
+        explained(engine, "web")
+
+
+class Faulty:
+    name: ClassVar = "Faulty"
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        raise ZeroDivisionError("oops")
+
+
+def test_a_plugin_that_fails_is_an_error_verdict() -> None:
+    registry = Registry()
+    registry.add(Faulty, "test")
+    plugins = {"multiPoint": {"enabled": [{"name": "Faulty"}]}}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    engine = cluster(node("a"), pod("web"), config=config, registry=registry)
+    verdict = by_node(explained(engine, "web"))["a"]
+    assert (verdict["plugin"], verdict["code"]) == ("Faulty", "Error")
+    assert "ZeroDivisionError: oops" in verdict["reasons"][0]
+
+
+def test_each_step_is_timed_by_the_clock_that_is_given() -> None:
+    engine = cluster(node("a"), node("b"), pod("web"))
+    ticks = iter(range(1000))
+    took = explained(engine, "web", clock=lambda: next(ticks) / 1000)["took_us"]
+    assert {"point": "Filter", "plugin": "NodeResourcesFit", "us": 1000} in took
+    assert {"point": "Score", "plugin": "ImageLocality", "us": 1000} in took
+
+
+def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
+    """A mixed run in which everything is explained after every step, or nothing."""
+    chance = random.Random(seed)
+    decisions: list[Decision] = []
+    engine = Engine(seed=seed, on_decision=decisions.append)
+    for number in range(120):
+        engine.store.create(node(f"n{number}", cpu="1", labels={ZONE: f"z{number % 3}"}))
+    names: list[str] = []
+    for number in range(80):
+        spec: dict[str, Any] = {}
+        if number % 5 == 0:
+            spec["priority"] = 0
+        if number % 3 == 0:
+            spec["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": ZONE,
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": {"app": "web"}},
+                }
+            ]
+        if number % 7 == 0:
+            spec["priorityClassName"] = "system-cluster-critical"
+            spec.pop("priority", None)
+        cpu = chance.choice(("300m", "900m", "900m", "2"))
+        names.append(f"p{number}")
+        engine.store.create(pod(f"p{number}", cpu, labels={"app": "web"}, **spec))
+        engine.settle()
+        if number % 9 == 8:
+            engine.store.delete("Pod", "default", names.pop(chance.randrange(len(names))), grace_period_s=0)
+        if explaining:
+            for name in names[-3:]:
+                if engine.store.find("Pod", "default", name) is not None:
+                    in_words(explained(engine, name))
+        engine.advance(engine.now + 2)
+    return [decision.line() for decision in decisions]
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_explaining_changes_no_later_decision(seed: int) -> None:
+    assert _run(seed, explaining=True) == _run(seed, explaining=False)
