@@ -1,0 +1,68 @@
+"""ControllerActor: runs one controller of the embedded cluster. Each controller has an actor of its own.
+
+Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn, in which the
+controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
+is no longer true, and sees its own writes the next time.
+Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.store import StoreClient, Watch
+from kschedd.controllers.controller import Controller
+from kschedd.store.errors import ApiError
+from kschedd.store.log import WatchEvent
+from kschedd.store.store import Store
+from kschedd.store.writes import Write, perform
+
+_MOST = 500  # events in a turn; a turn holds the store
+
+
+@attrs.define(eq=False)
+class ControllerActor:
+    _controller: Controller
+    _store: StoreClient
+    _clock: Clock
+
+    async def run(self) -> None:
+        watch = await self._store.watch(self._controller.kinds, with_present=True)
+        try:
+            while await self._woken(watch):
+                events = watch.take(_MOST)
+                if events or self._due():
+                    await self._store.do(partial(take_turn, self._controller, events))
+        finally:
+            watch.close()
+            self._store.close()
+
+    async def _woken(self, watch: Watch) -> bool:
+        """Wait for something to do; False when the store is ending."""
+        if watch.behind:
+            await trio.lowlevel.checkpoint()
+            return not watch.ended
+        with trio.move_on_at(self._clock.deadline(self._controller.wake_at)):
+            return await watch.wait()
+        return True
+
+    def _due(self) -> bool:
+        at = self._controller.wake_at
+        return at is not None and at <= self._clock.now()
+
+
+def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store) -> None:
+    """Let the controller react, and carry out what it wants done."""
+    now = store.now
+    _carry_out(controller, controller.react(events, store, now), store, now)
+
+
+def _carry_out(controller: Controller, writes: Sequence[Write], store: Store, now: float) -> None:
+    for write in writes:
+        try:
+            perform(store, write)
+        except ApiError as error:
+            _carry_out(controller, controller.refused(write, error, store, now), store, now)

@@ -1,0 +1,100 @@
+"""DecisionsActor: the record of the latest attempts, and how many there are a second.
+
+Receives: batches of `Decision` from the scheduling actor; `Question` over the record.
+Owns: the DecisionRecord.  Ends: when its last sender closes.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.mailbox import Question, batch_from
+
+KEPT = 20_000
+_MOST = 64
+_RATE_S = 5  # whole seconds over which the rate is taken
+
+
+@attrs.frozen(eq=False)
+class Decision:
+    """One attempt, or one binding that failed after its attempt had not."""
+
+    at_s: float
+    pod: str  # "namespace/name"
+    uid: str
+    attempt: int
+    node: str  # "" if it got none
+    feasible: int
+    visited: int
+    ties: int
+    score: int | None  # None where there was nothing to compare
+    took_s: float
+    message: str = ""
+    nominated_node: str = ""
+
+
+class DecisionRecord:
+    """The latest decisions, oldest first, and their number in each of the last seconds."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.latest: deque[Decision] = deque(maxlen=kept)
+        self.scheduled = 0
+        self.failed = 0
+        self._seconds: deque[tuple[int, int]] = deque()  # (second, decisions in it)
+
+    def add(self, decision: Decision) -> None:
+        self.latest.append(decision)
+        if decision.node:
+            self.scheduled += 1
+        else:
+            self.failed += 1
+        second = int(decision.at_s)
+        if self._seconds and self._seconds[-1][0] == second:
+            self._seconds[-1] = (second, self._seconds[-1][1] + 1)
+        else:
+            self._seconds.append((second, 1))
+            while self._seconds[0][0] < second - _RATE_S:
+                self._seconds.popleft()
+
+    def rate(self, now_s: float) -> float:
+        """Decisions a second, over the last few seconds in which there were any."""
+        recent = [(second, count) for second, count in self._seconds if second > now_s - _RATE_S]
+        if not recent:
+            return 0.0
+        return sum(count for _, count in recent) / max(now_s - recent[0][0], 1.0)
+
+    def of(self, pod: str | None = None, limit: int | None = None) -> list[Decision]:
+        """The decisions about this pod (None: any), the latest last."""
+        found: list[Decision] = []
+        for decision in reversed(self.latest):
+            if limit is not None and len(found) >= limit:
+                break
+            if pod is None or decision.pod == pod:
+                found.append(decision)
+        return found[::-1]
+
+
+Message = Sequence[Decision] | Question[DecisionRecord, Any]
+
+
+@attrs.define(eq=False)
+class DecisionsActor:
+    _record: DecisionRecord
+    _inbox: trio.MemoryReceiveChannel[Message]
+
+    async def run(self) -> None:
+        async with self._inbox:
+            try:
+                while True:
+                    for message in await batch_from(self._inbox, _MOST):
+                        if isinstance(message, Question):
+                            message.work_out(self._record)
+                            message.reply.announce()
+                        else:
+                            for decision in message:
+                                self._record.add(decision)
+            except trio.EndOfChannel:
+                return

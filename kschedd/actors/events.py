@@ -1,0 +1,132 @@
+"""EventsActor: what a user would see with `kubectl get events`, in memory: the latest, equal ones counted together.
+
+Receives: batches of `Happening` from the scheduling actor; `Question` over the record.  Sends: rings to those who
+follow it.
+Owns: the EventRecord.  Ends: when its last sender closes.
+
+Events are no objects of the store: they come with every attempt, and nothing that schedules reads them. Words are
+made when somebody looks.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.mailbox import Doorbell, Question, batch_from
+
+KEPT = 10_000  # events, the ones not repeated for longest go first
+_MOST = 64
+
+NORMAL = "Normal"
+WARNING = "Warning"
+SOURCE = "default-scheduler"
+
+
+@attrs.frozen(eq=False)
+class Happening:
+    at_s: float
+    type: str
+    reason: str
+    namespace: str
+    name: str  # of the pod
+    about: str  # a message, or what its words are made of, see _WORDS
+
+
+_WORDS = {
+    "Scheduled": "Successfully assigned {namespace}/{name} to {about}",
+}
+
+
+@attrs.define(eq=False)
+class Told:
+    """One event as listed: how often, first and last when. `number` grows with every change of any event."""
+
+    first: Happening
+    last_s: float
+    count: int
+    number: int
+
+    @property
+    def message(self) -> str:
+        first = self.first
+        words = _WORDS.get(first.reason)
+        if words is None:
+            return first.about
+        return words.format(namespace=first.namespace, name=first.name, about=first.about)
+
+
+class EventRecord:
+    """The latest events, each kind of happening to one object once, with a count."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._told: OrderedDict[tuple[str, str, str, str, str], Told] = OrderedDict()
+        self.number = 0
+        self.bells: set[Doorbell] = set()
+
+    def add(self, happening: Happening) -> None:
+        key = (happening.reason, happening.namespace, happening.name, happening.about, happening.type)
+        self.number += 1
+        told = self._told.get(key)
+        if told is None:
+            self._told[key] = Told(happening, happening.at_s, 1, self.number)
+            if len(self._told) > self._kept:
+                self._told.popitem(last=False)
+        else:
+            told.last_s, told.number = happening.at_s, self.number
+            told.count += 1
+            self._told.move_to_end(key)
+
+    def latest(self, namespace: str | None = None, name: str | None = None, limit: int | None = None) -> list[Told]:
+        """The events of these pods (None: all), the latest last."""
+        found: list[Told] = []
+        for told in reversed(self._told.values()):
+            if limit is not None and len(found) >= limit:
+                break
+            if namespace not in (None, told.first.namespace) or name not in (None, told.first.name):
+                continue
+            found.append(told)
+        return found[::-1]
+
+    def since(self, number: int) -> list[Told]:
+        """What was told or told again after this number, in order."""
+        found: list[Told] = []
+        for told in reversed(self._told.values()):
+            if told.number <= number:
+                break
+            found.append(told)
+        return found[::-1]
+
+
+Message = Sequence[Happening] | Question[EventRecord, Any]
+
+
+@attrs.define(eq=False)
+class EventsActor:
+    _record: EventRecord
+    _inbox: trio.MemoryReceiveChannel[Message]
+
+    async def run(self) -> None:
+        async with self._inbox:
+            try:
+                while True:
+                    self._take(await batch_from(self._inbox, _MOST))
+            except trio.EndOfChannel:
+                for bell in self._record.bells:
+                    bell.close()
+
+    def _take(self, batch: Sequence[Message]) -> None:
+        before = self._record.number
+        for message in batch:
+            if isinstance(message, Question):
+                message.work_out(self._record)
+                message.reply.announce()
+            else:
+                for happening in message:
+                    self._record.add(happening)
+        if self._record.number != before:
+            for bell in self._record.bells:
+                bell.ring()

@@ -1,0 +1,40 @@
+"""PermitWaiter: one task for each pod that Permit plugins keep waiting; it sees to it that their patience ends.
+
+Receives: a later deadline (the plugin with the shortest patience has let go).  Sends: `Expired`, when the time has
+come.
+Owns: nothing.  Ends: when the scheduling actor, who hears all answers, closes the channel because the pod is decided.
+"""
+
+import attrs
+import trio
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.mailbox import Doorbell
+
+
+@attrs.frozen
+class Expired:
+    uid: str
+
+
+@attrs.define(eq=False)
+class PermitWaiter:
+    _uid: str
+    _deadline_s: float
+    _clock: Clock
+    _later: trio.MemoryReceiveChannel[float]
+    _expired: "trio.MemorySendChannel[Expired]"
+    _bell: Doorbell
+
+    async def run(self) -> None:
+        with self._later:
+            try:
+                while True:
+                    with trio.move_on_at(self._clock.deadline(self._deadline_s)):
+                        self._deadline_s = await self._later.receive()
+                        continue
+                    await self._expired.send(Expired(self._uid))
+                    self._bell.ring()
+                    self._deadline_s = await self._later.receive()
+            except trio.EndOfChannel:
+                return
