@@ -166,6 +166,16 @@ class HintTable:
                 break
         return decision
 
+    def answers(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> list[tuple[str, str]]:
+        """What each plugin that rejected the pod says of the event, for those who ask why nothing moved."""
+        said: dict[str, QueueingHint] = {}
+        for asked in self.matching(entry.pod.scheduler_name, event) or ():
+            hint = QUEUE if asked.hint is None else self._ask(asked, entry, old, new)
+            if said.get(asked.plugin) is not QUEUE:
+                said[asked.plugin] = hint
+        rejecting = sorted(entry.unschedulable_plugins | entry.pending_plugins)
+        return [(plugin, said[plugin].value if plugin in said else "not registered") for plugin in rejecting]
+
     def _ask(self, asked: Asked, entry: QueuedPod, old: Any, new: Any) -> QueueingHint:
         assert asked.hint is not None
         try:

@@ -11,15 +11,15 @@ whatever clock the caller uses; it must never go back. Whoever owns the queue ca
 second and `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times `next_flush` and
 `next_leftover` name. `pop` returns None where upstream's would wait; `ready` says beforehand.
 
-Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with
-an Error status, a hint that raises counts as Queue; `on_fault` hears of both.
+Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
+Error status, a hint that raises counts as Queue; `on_fault` hears of both. `recorder` is told every move.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: a pod
 whose update moved it to backoffQ is not judged by the further events of the same update (upstream goes on with
 SchedulerPopFromBackoffQ off, and may leave the pod in two places).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import attrs
@@ -37,8 +37,8 @@ from kschedd.queue.nominator import CurrentPod, Nominator
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
+Witness = Callable[[ClusterEvent, Any, Any, int], None]  # event, old, new, now: whether or not it moves a pod
 
-BACKOFF_FLUSH = SECOND
 LEFTOVER_FLUSH = 30 * SECOND
 
 _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.label)
@@ -75,6 +75,7 @@ class SchedulingQueue:
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
+        self.witness: Witness | None = None
         self.on_fault = on_fault
         self.nominator = Nominator(current_pod)
         self.scheduling_cycle = 0  # how many pods were popped
@@ -101,6 +102,7 @@ class SchedulingQueue:
         if new.uid in self._in_flight:
             # The attempt goes on with the pod as popped; what changed is judged when it comes back.
             for event in events.pod_events(old, new):
+                self._saw(event, old, new, now)
                 self._in_flight.happened(event, old, new)
             return Place.IN_FLIGHT
         entry = self._entries.get(new.key)
@@ -119,6 +121,7 @@ class SchedulingQueue:
         self._unschedulable.add(entry)
         self.nominator.update(old, new)
         for event in events.pod_events(old, new):
+            self._saw(event, old, new, now)
             decision = self._hints.decide(entry, event, old, new)
             if decision.strategy is not Strategy.SKIP:
                 place = self._requeue(entry, decision, event.label, now)
@@ -230,6 +233,7 @@ class SchedulingQueue:
         pre_check: PreCheck | None = None,
     ) -> list[QueuedPod]:
         """Something in the cluster changed: move the pods it may help. Returns those that left unschedulable."""
+        self._saw(event, old, new, now)
         if not self._hints.of_interest(event):
             return []
         moved = []
@@ -378,6 +382,14 @@ class SchedulingQueue:
             Place.IN_FLIGHT: len(self._in_flight),
         }
 
+    def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
+        """The unschedulable pods but the gated ones; those of one shape that the same plugins rejected together."""
+        return self._unschedulable.kinds()
+
+    @property
+    def hints(self) -> HintTable:
+        return self._hints
+
     def backoff_until(self, entry: QueuedPod) -> int:
         """When the pod's current backoff ends; 0 if it has none."""
         return self._backoff.expiration(entry)
@@ -396,6 +408,10 @@ class SchedulingQueue:
         return self._in_flight.events_kept
 
     # From place to place.
+
+    def _saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
+        if self.witness is not None:
+            self.witness(event, old, new, now)
 
     def _new_backoff(self) -> BackoffQueue:
         settings = self.settings

@@ -11,7 +11,7 @@ Source: Kubernetes v1.34, scheduler/backend/queue/unschedulable_pods.go and sche
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import attrs
@@ -44,6 +44,13 @@ class UnschedulablePods:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return (entry for shapes in self._groups.values() for pods in shapes.values() for entry in pods.values())
+
+    def kinds(self) -> Iterator[Collection[QueuedPod]]:
+        """The pods that are not gated; those of one shape that the same plugins rejected come together."""
+        for (_, _, _, gating), shapes in self._groups.items():
+            if not gating:
+                for pods in shapes.values():
+                    yield pods.values()
 
     @property
     def gated(self) -> int:

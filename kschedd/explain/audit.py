@@ -1,0 +1,257 @@
+"""The auditor: proof that no pod was left asleep although it would fit.
+
+Every pod of the unschedulable set is tried against the present state (a dry run of the filters, nothing is changed).
+One that fits, with no event on its way to it, is a missed wake-up: no plugin waited for what changed, or a hint said it
+would not help. It is reported with the events since its last attempt began and what the hints of the plugins that
+rejected it say to each. The counterpart, wake-ups in vain, is counted from the queue's moves.
+
+To be asked when the queue has heard of everything the cluster has taken in: then no event is on its way. One pod
+stands for all of its shape, and where nothing has changed since the last audit only new kinds of pods are looked at, so
+a simulation may ask after each moment. Pods that Reserve or Permit turned away, or an extender, are left out
+(`undecided`): whether they fit now is not for the filters to say.
+
+Reads queue and machine; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
+as witness and recorder; ends with it.
+"""
+
+from collections import deque
+from collections.abc import Collection, Hashable, Iterator
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.framework.events import ClusterEvent
+from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.history import both
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.queue.wakeups import Wakeups
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import Placed, Scheduler, StartNode, by_name
+
+_EVENTS_KEPT = 512
+_EVENTS_SHOWN = 20
+
+
+@attrs.frozen(eq=False)
+class Heard:
+    """One event, and what the hints of the plugins that rejected the pod say to it."""
+
+    when: int
+    event: str
+    subject: str  # "Node/node-1"
+    answers: tuple[tuple[str, str], ...]  # plugin -> Queue, QueueSkip, or "not registered"
+
+
+@attrs.frozen(eq=False)
+class MissedWakeUp:
+    pod: str
+    uid: str
+    node: str  # one on which it fits
+    asleep_since: int  # ns
+    attempts: int
+    rejected_by: tuple[str, ...]
+    events: tuple[Heard, ...]  # since its last attempt began, oldest first; the last ones if there were many
+    events_missing: bool  # there were more than are kept
+
+    def __str__(self) -> str:
+        plugins = ", ".join(self.rejected_by) or "no plugin"
+        lines = [f"{self.pod} fits on {self.node} and sleeps since {self.asleep_since / SECOND:.3f} s ({plugins})"]
+        for heard in self.events:
+            said = ", ".join(f"{plugin}: {answer}" for plugin, answer in heard.answers)
+            lines.append(f"  {heard.when / SECOND:.3f} s {heard.event} {heard.subject}: {said}")
+        if self.events_missing:
+            lines.insert(1, "  (earlier events are not kept)")
+        return "\n".join(lines)
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "node": self.node,
+            "asleep_since_s": self.asleep_since / SECOND,
+            "attempts": self.attempts,
+            "rejected_by": list(self.rejected_by),
+            "events": [
+                {
+                    "time_s": heard.when / SECOND,
+                    "event": heard.event,
+                    "subject": heard.subject,
+                    "answers": dict(heard.answers),
+                }
+                for heard in self.events
+            ],
+            "events_missing": self.events_missing,
+        }
+
+
+@attrs.frozen(eq=False)
+class _Event:
+    number: int
+    when: int
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class Auditor:
+    """See the module. `wakeups` counts what wake-ups came to; `missed` keeps every report, one for a pod's sleep."""
+
+    def __init__(self, queue: SchedulingQueue, machine: SchedulingMachine) -> None:
+        self.queue = queue
+        self.machine = machine
+        self.wakeups = Wakeups()
+        self.missed: list[MissedWakeUp] = []
+        self.undecided = 0  # kinds of pods the last audit could not judge
+        self.tried = 0  # dry runs made so far
+        self._events: deque[_Event] = deque(maxlen=_EVENTS_KEPT)
+        self._heard = 0
+        self._popped: dict[str, int] = {}  # uid -> how many events had been heard when its attempt began
+        self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (the machine's, ours)
+        self._seen_at: Hashable = None
+        self._settled: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
+        self._reported: set[tuple[str, int]] = set()  # uid, attempts
+        queue.witness = self._witness
+        queue.recorder = both(queue.recorder, self._record)
+
+    # -- listening --------------------------------------------------------------------------------------------
+
+    def _witness(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
+        self._heard += 1
+        self._events.append(_Event(self._heard, now, event, old, new))
+
+    def _record(self, move: Move) -> None:
+        self.wakeups(move)
+        if move.target is Place.IN_FLIGHT:
+            self._popped[move.uid] = self._heard
+        elif move.target is Place.OUTSIDE:
+            self._popped.pop(move.uid, None)
+
+    # -- auditing ---------------------------------------------------------------------------------------------
+
+    def audit(self) -> list[MissedWakeUp]:
+        """Try the unschedulable pods; returns the missed wake-ups that were not reported before."""
+        state = self._state()
+        if state != self._seen_at:
+            self._seen_at = state
+            self._settled.clear()
+        self.undecided = 0
+        found = []
+        for pods in self.queue.unschedulable_kinds():
+            for entries, kind in self._to_try(pods):
+                node = self._node_for(entries[0].pod)
+                if node:
+                    found += [self._report(entry, node) for entry in entries if self._is_new(entry)]
+                elif kind:
+                    self._settled.add(kind)
+        self.missed += found
+        return found
+
+    def _state(self) -> Hashable:
+        """All that a filter's verdict depends on; equal states give equal verdicts."""
+        cluster = self.machine.cluster
+        table = cluster.table
+        versions = tuple(cluster.objects_version.items())
+        schedulers = tuple(map(id, self.machine.schedulers.values()))
+        return (
+            table.node_changes.position,
+            table.pod_changes.position,
+            table.labels_version,
+            versions,
+            self.queue.nominator.version,
+            schedulers,
+        )
+
+    def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
+        """Pods of one kind, in lists of which the first is to be tried for all; with the kind if those are all of it."""
+        one = next(iter(pods))
+        scheduler = self._scheduler(one.pod.scheduler_name)
+        if scheduler is None or not self._judged_by_filters(scheduler, one):
+            self.undecided += 1
+            return
+        spec = one.pod.pod_spec
+        alone = bool(spec.volumes or spec.resource_claims)  # claims may be named after the pod
+        nominator = self.queue.nominator
+        kind = (one.pod.shape.number, one.unschedulable_plugins, one.pending_plugins)
+        if not alone and not nominator and kind in self._settled:
+            return
+        together = []
+        for entry in pods:
+            if self.machine.skips(entry.pod):
+                continue
+            # Its own nomination does not count against a pod, as those of others of its shape do.
+            if alone or nominator.node_of(entry.uid):
+                yield [entry], None
+            else:
+                together.append(entry)
+        if together and kind not in self._settled:
+            yield together, kind
+
+    @staticmethod
+    def _judged_by_filters(scheduler: Scheduler, entry: QueuedPod) -> bool:
+        """Whether only filters rejected the pod, as far as its plugins tell."""
+        profile = scheduler.profile
+        filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at("pre_filter")}
+        permitting = {plugin.name for plugin in profile.at("permit")}
+        rejecting = entry.unschedulable_plugins | entry.pending_plugins
+        return rejecting <= filtering - permitting | {p.name for p in profile.at("pre_enqueue")}
+
+    def _node_for(self, pod: Pod) -> str:
+        """A node on which the pod passes all filters now; "" if there is none."""
+        scheduler = self._scheduler(pod.scheduler_name)
+        assert scheduler is not None, "only pods of a profile are tried"
+        self.tried += 1
+        nominated = {node: tuple(pods.values()) for node, pods in self.queue.nominator.nodes.items()}
+        result = drive(scheduler.attempt(pod, nominated))
+        return result.node_name if isinstance(result, Placed) else ""
+
+    def _scheduler(self, name: str) -> Scheduler | None:
+        """A scheduler that stops at the first node that fits, preempts nobody, and leaves no trace in the machine's."""
+        theirs = self.machine.schedulers.get(name)
+        if theirs is None:
+            return None
+        known = self._schedulers.get(name)
+        if known is not None and known[0] is theirs:
+            return known[1]
+        running = theirs.profile
+        without = dict.fromkeys(("post_filter", "pre_score", "score"), ())
+        profile = attrs.evolve(running.profile, plugins={**running.profile.plugins, **without})
+        filtering = attrs.evolve(running, profile=profile, scores=(), pre_scores=())
+        ours = Scheduler(filtering, self.machine.cluster, by_name, StartNode())
+        self._schedulers[name] = (theirs, ours)
+        return ours
+
+    # -- reporting --------------------------------------------------------------------------------------------
+
+    def _is_new(self, entry: QueuedPod) -> bool:
+        sleep = (entry.uid, entry.attempts)
+        if sleep in self._reported:
+            return False
+        self._reported.add(sleep)
+        return True
+
+    def _report(self, entry: QueuedPod, node: str) -> MissedWakeUp:
+        first = self._popped.get(entry.uid, 0) + 1
+        since = [event for event in self._events if event.number >= first]
+        missing = len(since) < self._heard - first + 1 or len(since) > _EVENTS_SHOWN
+        answers = self.queue.hints.answers
+        heard = tuple(
+            Heard(e.when, e.event.label, _subject(e), tuple(answers(entry, e.event, e.old, e.new)))
+            for e in since[-_EVENTS_SHOWN:]
+        )
+        return MissedWakeUp(
+            entry.key,
+            entry.uid,
+            node,
+            entry.timestamp,
+            entry.attempts,
+            tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)),
+            heard,
+            missing,
+        )
+
+
+def _subject(event: _Event) -> str:
+    subject = event.new if event.new is not None else event.old
+    return f"{subject.kind}/{subject.key}" if isinstance(subject, Object) else ""
