@@ -164,7 +164,7 @@ class Auditor:
         )
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
-        """Pods of one kind, in lists of which the first is to be tried for all; with the kind if those are all of it."""
+        """Pods of one kind, in lists whose first is to be tried for all; with the kind if those are all of it."""
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)
         if scheduler is None or not self._judged_by_filters(scheduler, one):

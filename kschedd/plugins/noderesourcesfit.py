@@ -121,7 +121,7 @@ class NodeResourcesFit:
         of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         return [
-            on(EventResource.POD, of_pods, self._after_pod),
+            on(EventResource.POD, of_pods, self._after_pod, by_shape=True),
             on(EventResource.NODE, of_nodes, self._after_node, by_shape=True),
         ]
 
@@ -133,7 +133,7 @@ class NodeResourcesFit:
         if not new.node_name:
             return QUEUE_SKIP
         before, after = old.requests, new.requests
-        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in looked_at(pod.requests))
+        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in looked_at(pod.pod_spec.requests))
         return QUEUE if any(shrunk) else QUEUE_SKIP
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:

@@ -111,7 +111,7 @@ class TaintToleration:
                 self._after_node,
                 by_shape=True,
             ),
-            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration),
+            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration, by_shape=True),
         ]
 
     def _after_node(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
