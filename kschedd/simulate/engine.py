@@ -17,13 +17,14 @@ from kschedd.config.load import default_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.settle import Settling
+from kschedd.explain.audit import Auditor
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
 from kschedd.scheduling.machine import Rejected, Reserved
-from kschedd.scheduling.scheduler import Choose
+from kschedd.scheduling.scheduler import Choose, Failed, Placed
 from kschedd.simulate.attempts import Attempts
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
@@ -66,6 +67,7 @@ class Engine:
         on_decision: Callable[[Decision], None] | None = None,
         on_event: Callable[[str, str, str, str], None] | None = None,
         recorder: Recorder | None = None,
+        audit: bool = False,  # try all sleeping pods whenever the cluster has come to rest (`auditor.missed`)
         start_s: float = EPOCH,
     ) -> None:
         self.config = config or default_config()
@@ -84,6 +86,7 @@ class Engine:
         )
         self.machine = self.attempts.machine
         self.queue = self.attempts.queue
+        self.auditor = Auditor(self.queue, self.machine) if audit else None
         self._settling = Settling(self.store, controllers) if controllers else None
         self._cursor = self.store.watch(None, 0)
         self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
@@ -111,15 +114,14 @@ class Engine:
     def now_ns(self) -> int:
         return round(self._now_s * SECOND)
 
-    def next_moment(self) -> float | None:
-        """When something happens of itself next; None if never."""
+    def next_moment(self, *, retries: bool = True) -> float | None:
+        """When something happens of itself next; None if never. `retries`: of pods that no event has woken, too."""
         moments = list(self.attempts.deadlines())
         flush = self.queue.next_flush()
         if flush is not None:
             moments.append(flush / SECOND)
-        if self.queue.next_leftover() is not None:
-            due = self.queue.next_leftover()
-            assert due is not None
+        due = self.queue.next_leftover() if retries else None
+        if due is not None:
             # Leftovers are looked at every 30 s only.
             steps = max(0, -(-(due / SECOND - self._next_leftover) // (LEFTOVER_FLUSH / SECOND)))
             moments.append(self._next_leftover + steps * (LEFTOVER_FLUSH / SECOND))
@@ -139,14 +141,17 @@ class Engine:
             self.settle()
         self._now_s = max(self._now_s, until_s)
 
-    def run_to_rest(self, limit_s: float = 3600.0) -> None:
-        """Go on until nothing happens any more of itself, or only pods' retries every few minutes are left."""
+    def run_to_rest(self, limit_s: float = 3600.0) -> bool:
+        """Go on until nothing is left but retries, which would fail again; False if that takes longer."""
         end = self._now_s + limit_s
         self.settle()
         while True:
+            busy = self.next_moment(retries=False)
+            if busy is None:
+                return True
             moment = self.next_moment()
             if moment is None or moment > end:
-                return
+                return False
             self._now_s = max(self._now_s, moment)
             self._ring()
             self.settle()
@@ -175,7 +180,9 @@ class Engine:
             if entry is not None:
                 self.cycle(entry)
             elif not busy:
-                return
+                break
+        if self.auditor is not None:
+            self.auditor.audit()
 
     def _deliver(self) -> bool:
         """Tell cluster and queue of every write since the last time."""
@@ -191,29 +198,32 @@ class Engine:
             return
         self.decisions += 1
         outcome = self.attempts.carry(entry, result)
-        self._decide(entry, outcome)
+        self._decide(entry, result, outcome)
 
-    def _decide(self, entry: QueuedPod, outcome: Reserved | Rejected) -> None:
+    def _decide(self, entry: QueuedPod, result: Placed | Failed, outcome: Reserved | Rejected) -> None:
         if self._on_decision is None:
             return
-        if isinstance(outcome, Rejected):
-            nominated = outcome.nominated_node or ""
-            decision = Decision(self.elapsed, entry.key, entry.attempts, "", 0, 0, 0, None, outcome.message, nominated)
-        else:
-            placed = outcome.placed
-            score = None if placed.totals is None else int(placed.totals.max())
-            decision = Decision(
+        feasible, visited, ties, score = 0, 0, 0, None
+        if isinstance(result, Placed):
+            feasible, visited, ties = len(result.feasible), result.visited, result.ties
+            score = None if result.totals is None else int(result.totals.max())
+        elif result.diagnosis.verdicts is not None:
+            visited = len(result.diagnosis.verdicts.rows)
+        rejected = outcome if isinstance(outcome, Rejected) else None
+        self._on_decision(
+            Decision(
                 self.elapsed,
                 entry.key,
                 entry.attempts,
-                placed.node_name,
-                len(placed.feasible),
-                placed.visited,
-                placed.ties,
+                outcome.placed.node_name if isinstance(outcome, Reserved) else "",
+                feasible,
+                visited,
+                ties,
                 score,
-                "",
+                rejected.message if rejected else "",
+                (rejected.nominated_node or "") if rejected else "",
             )
-        self._on_decision(decision)
+        )
 
     # -- what the attempts ask, and tell ----------------------------------------------------------------------
 

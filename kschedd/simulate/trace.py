@@ -83,11 +83,11 @@ class Trace:
         return events(self.pods)
 
 
-def read_trace(nodes: Path, pods: Path) -> Trace:
-    """Both files. Raises TraceError with every fault of either."""
+def read_trace(nodes: Path | None, pods: Path | None) -> Trace:
+    """Both files, or one of them. Raises TraceError with every fault of either."""
     faults: list[TraceFault] = []
-    found_nodes = tuple(_nodes(nodes, faults))
-    found_pods = tuple(_pods(pods, faults))
+    found_nodes = () if nodes is None else tuple(_nodes(nodes, faults))
+    found_pods = () if pods is None else tuple(_pods(pods, faults))
     if faults:
         raise TraceError(tuple(faults))
     return Trace(found_nodes, found_pods)
