@@ -22,6 +22,7 @@ from kschedd.config.model import Config
 from kschedd.daemon import cluster_actors
 from kschedd.queue.entry import Place
 from kschedd.store.admission import Admission
+from kschedd.store.errors import AlreadyExists
 
 _BATCH = 64  # pods in a request to the store
 _LOAD = 2000
@@ -64,8 +65,8 @@ async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callab
     total = len(series)
     for first in range(0, total, _LOAD):
         for answer in await cluster.store.create_many(list(series[first : first + _LOAD]), restore=True):
-            if isinstance(answer, Exception):
-                raise answer
+            if isinstance(answer, Exception) and not isinstance(answer, AlreadyExists):
+                raise answer  # namespaces that every cluster has are there already
         tell(min(first + _LOAD, total), total)
 
 

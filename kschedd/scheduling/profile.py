@@ -59,6 +59,7 @@ class RunningProfile:
     trusted: frozenset[str]
     pre_scores: tuple[Any, ...]
     reads_pods: bool  # whether any local plugin's verdict depends on the pods of a node
+    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)
 
     @property
     def name(self) -> str:
@@ -66,8 +67,11 @@ class RunningProfile:
 
     def at(self, point: str) -> list[Any]:
         """The plugins at an extension point, in order; those of ours that need do nothing there are left out."""
-        plugins = [self.plugins[ref.name] for ref in self.profile.at(point)]
-        return [plugin for plugin in plugins if takes_part(plugin, point)]
+        found = self._at.get(point)
+        if found is None:
+            plugins = [self.plugins[ref.name] for ref in self.profile.at(point)]
+            found = self._at[point] = [plugin for plugin in plugins if takes_part(plugin, point)]
+        return found
 
 
 def start_profile(config: Config, profile: Profile, registry: Registry, handle: Handle) -> RunningProfile:
