@@ -1,1 +1,1 @@
-"""The terminal client of kschedd."""
+"""The terminal client of kschedd: `kschedd repl`."""

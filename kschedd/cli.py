@@ -1,0 +1,183 @@
+"""`kschedd`: the command line. Verbs talk to a running daemon; the other commands do their work by themselves.
+
+Verbs have to start quickly, so what a command needs is imported when it is called: no Trio and no numpy for `get`.
+Exit status: 0, 1 when what was asked for failed, 2 when the command makes no sense, 130 after Ctrl-C.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Never
+
+from kschedd.errors import KscheddError
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+#: commands with a module of their own, which offers `add_parser(subparsers)`
+MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    "demo": ("kschedd.commands.demo", "see it work: a daemon, a cluster of three zones, where every pod went and why"),
+    "run": ("kschedd.commands.run", "run the daemon"),
+    "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
+    "simulate": ("kschedd.simulate.cli", "place pods offline in virtual time"),
+    "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
+    "bench": ("kschedd.bench.run", "measure it on benchmark workloads"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except KscheddError as error:
+        _complain(f"error: {error}")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough. What is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _run(words: list[str]) -> int:
+    socket, words = _socket(words)
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
+        print(overview(), end="")
+        return 0 if words else WRONG_USE
+    if words[0] in ("--version", "version"):
+        from importlib.metadata import version
+
+        print(f"kschedd {version('kschedd')}")
+        return 0
+    if words[0] == "help":
+        words = [words[1], "--help", *words[2:]]
+    if words[0] in MOUNTED:
+        return _mounted(words, socket)
+    if words[0].startswith("-"):
+        _complain(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
+        return WRONG_USE
+    return _verb(words, socket)
+
+
+def _socket(words: list[str]) -> tuple[str | None, list[str]]:
+    """--socket, which may stand anywhere, and the other words."""
+    socket = None
+    rest = []
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            rest += [word, *left]
+        elif word == "--socket":
+            socket = next(left, None)
+            if socket is None:
+                raise _usage("--socket needs a path")
+        elif word.startswith("--socket="):
+            socket = word.partition("=")[2]
+        else:
+            rest.append(word)
+    return socket, rest
+
+
+def _usage(why: str) -> Exception:
+    from kschedd.verbs.grammar import UsageError
+
+    return UsageError(why)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Never:
+        self.exit(WRONG_USE, f"error: {message}\nSee {self.prog} --help\n")
+
+
+def _mounted(words: list[str], socket: str | None) -> int:
+    """A command of its own module. The socket is put back for those that take one."""
+    module = importlib.import_module(MOUNTED[words[0]][0])
+    parser = _Parser(prog="kschedd", allow_abbrev=False)
+    subparsers = parser.add_subparsers(required=True, parser_class=_Parser)
+    module.add_parser(subparsers)
+    try:
+        options = parser.parse_args(words)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else WRONG_USE
+    if socket is not None and not hasattr(options, "socket"):
+        _complain(f"error: {words[0]} talks to no daemon and takes no --socket")
+        return WRONG_USE
+    if hasattr(options, "socket"):
+        options.socket = socket
+    run: Callable[[argparse.Namespace], int | None] = options.run
+    return run(options) or 0
+
+
+def _verb(words: list[str], socket: str | None) -> int:
+    from kschedd.verbs.table import run_words
+
+    opened: list[Any] = []
+    session = make_session(socket, opened)
+    try:
+        return run_words(session, words, tuple(MOUNTED))
+    finally:
+        sys.stdout.flush()
+        for client in opened:
+            client.close()
+
+
+def make_session(socket: str | None, opened: list[Any]) -> Any:
+    """A session of this terminal with a blocking client, which is put into `opened` once it is needed."""
+    from kschedd.printing.look import look_of
+    from kschedd.verbs.session import Daemon, Session
+
+    def connect() -> Daemon:
+        from kschedd.rpc.blocking import BlockingClient
+
+        opened.append(BlockingClient(socket))
+        client: Daemon = opened[-1]
+        return client
+
+    def write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def complain(text: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    return Session(
+        connect,
+        write,
+        complain,
+        look_of(sys.stdout, os.environ),
+        time.time,
+        time.sleep,
+        lambda: sys.stdin.buffer.read(),
+        lambda question: True,  # whoever types the whole command has made up their mind
+        program="kschedd ",
+    )
+
+
+def overview() -> str:
+    """What `kschedd --help` prints."""
+    from kschedd.verbs.table import VERBS
+
+    names = [*MOUNTED, *(verb.name for verb in VERBS)]
+    width = max(map(len, names)) + 2
+    text = "kschedd: kube-scheduler as one local daemon that can be asked, stopped and changed.\n\n"
+    text += "usage: kschedd [--socket PATH] COMMAND ...\n\ncommands:\n"
+    text += "".join(f"  {name:<{width}}{what}\n" for name, (_, what) in MOUNTED.items())
+    text += "\nverbs, for a running daemon:\n"
+    text += "".join(f"  {verb.name:<{width}}{verb.summary}\n" for verb in VERBS)
+    text += (
+        "\n`kschedd COMMAND --help` says more of each. The daemon's socket is --socket PATH, else $KSCHEDD_SOCKET,\n"
+    )
+    return text + "else one in the user's runtime directory.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""`kschedd demo`: a daemon of its own, an example cluster of three zones, where every pod went, and why.
+
+Starts a daemon as a child process on a socket in a temporary folder, talks to it as everybody does, and ends it
+whatever happens. With a terminal it opens the REPL between the show and the end.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.verbs.session import Session
+
+_START_S, _SETTLE_S, _END_S = 30.0, 30.0, 10.0
+_LOOK_S = 0.05
+
+
+@attrs.define(eq=False)
+class DemoError(KscheddError):
+    """The show cannot go on."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "demo",
+        help="see it work",
+        description="Start a daemon on a socket of its own, load an example cluster of three zones and some workloads, "
+        "show where every pod went and why, and one that stays Pending; then open the REPL if there is a terminal. "
+        "The daemon ends with the demo.",
+    )
+    parser.add_argument("--no-repl", action="store_true", help="end after the show, even with a terminal")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="decides ties (1)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from kschedd.cli import make_session
+    from kschedd.commands.data import data_folder
+
+    examples = data_folder("examples") / "demo"
+    if not examples.is_dir():
+        raise DemoError(f"the example cluster is missing: no folder {examples}; reinstall kschedd")
+    with daemon_of_its_own(options.seed) as socket:
+        opened: list[Any] = []
+        session = make_session(socket, opened)
+        try:
+            _show(session, examples)
+        finally:
+            for client in opened:
+                client.close()
+        if not options.no_repl and sys.stdin.isatty() and sys.stdout.isatty():
+            from kschedd_repl.app import run_repl
+
+            print("\nNow it is yours: try `get pods -o wide`, `explain report`, `scale deployment web --replicas 9`,")
+            print("`cordon node-a1`, `help`. `exit` ends the demo.\n")
+            run_repl(socket, farewell="The demo's daemon ends with it.")
+    return 0
+
+
+@contextmanager
+def daemon_of_its_own(seed: int) -> Iterator[str]:
+    """The socket of a daemon that runs in a child process until the block ends. Raises DemoError."""
+    with tempfile.TemporaryDirectory(prefix="kschedd-demo-") as folder:
+        socket, log = Path(folder, "kschedd.sock"), Path(folder, "log")
+        command = [sys.executable, "-m", "kschedd.cli", "run", "--socket", str(socket), "--seed", str(seed)]
+        with log.open("wb") as said:
+            # A session of its own: Ctrl-C at the terminal is for us, and we end it in order.
+            child = subprocess.Popen(
+                [*command, "--log-level", "warning"], stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+        try:
+            _wait_for(socket, child, log)
+            yield str(socket)
+        finally:
+            _end(child)
+
+
+def _wait_for(socket: Path, child: "subprocess.Popen[bytes]", log: Path) -> None:
+    from kschedd.rpc.blocking import BlockingClient
+    from kschedd.rpc.errors import NoDaemonError
+
+    deadline = time.monotonic() + _START_S
+    while True:
+        if child.poll() is not None:
+            raise DemoError(f"the daemon ended at once, with status {child.returncode}:\n{_tail(log)}")
+        try:
+            with BlockingClient(socket, timeout=_START_S) as daemon:
+                daemon.call("rpc.ping")
+                return
+        except NoDaemonError:
+            if time.monotonic() > deadline:
+                raise DemoError(f"the daemon did not answer within {_START_S:g} s:\n{_tail(log)}") from None
+            time.sleep(_LOOK_S)
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-15:])
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+# -- the show -------------------------------------------------------------------------------------------------------
+
+
+def _show(session: Session, examples: Path) -> None:
+    _say(session, "A cluster of three zones, and a shop to run in it:")
+    _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
+    pods = _settled(session)
+    _say(session, "Its nodes, and what is taken of them:")
+    _do(session, "get", "nodes", "-o", "wide")
+    _say(session, "Where every pod went:")
+    _do(session, "get", "pods", "-o", "wide")
+    placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
+    pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
+    if not placed or not pending:
+        raise DemoError("the example is to leave one pod Pending and no more; see the table above")
+    # The cache has the most to say: node affinity, anti-affinity and a choice.
+    chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "cache"), placed[0])
+    name = chosen["metadata"]["name"]
+    _say(session, f"Why {name} is where it is, as the cluster stands now:")
+    _do(session, "explain", name)
+    for pod in pending:
+        name = pod["metadata"]["name"]
+        _say(session, f"And {name} stays Pending. Why:")
+        _do(session, "events", f"pod/{name}")
+        _do(session, "explain", name)
+
+
+def _short(path: Path) -> str:
+    """The path as seen from here, if that is shorter."""
+    try:
+        near = os.path.relpath(path)
+    except ValueError:
+        return str(path)
+    return min(near, str(path), key=len)
+
+
+def _say(session: Session, text: str) -> None:
+    session.write("\n" + session.look.paint(text, "bold") + "\n\n")
+
+
+def _do(session: Session, *words: str, shown: str = "") -> None:
+    """Carry out a verb as a user would, and show it as if typed."""
+    from kschedd.verbs.table import run_words
+
+    session.write(session.look.paint(f"$ kschedd {shown or ' '.join(words)}", "cyan") + "\n")
+    if run_words(session, words) != 0:
+        raise DemoError(f"`kschedd {' '.join(words)}` failed")
+
+
+def _settled(session: Session) -> list[dict[str, Any]]:
+    """The pods, once each of them runs or has been refused, and every Deployment has all of its pods."""
+    deadline = time.monotonic() + _SETTLE_S
+    while True:
+        pods: list[dict[str, Any]] = session.daemon.call("objects.list", kind="Pod", namespace="default")["items"]
+        deployments = session.daemon.call("objects.list", kind="Deployment", namespace="default")["items"]
+        wanted = sum((deployment.get("spec") or {}).get("replicas", 1) for deployment in deployments)
+        made = sum(bool(pod["metadata"].get("ownerReferences")) for pod in pods)
+        if made >= wanted and all(map(_at_rest, pods)):
+            return pods
+        if time.monotonic() > deadline:
+            raise DemoError(f"after {_SETTLE_S:g} s the pods have not come to rest: {made} of {wanted} are made")
+        time.sleep(_LOOK_S)
+
+
+def _at_rest(pod: dict[str, Any]) -> bool:
+    status = pod.get("status") or {}
+    if status.get("phase") == "Running":
+        return True
+    conditions = status.get("conditions") or ()
+    return any(c.get("type") == "PodScheduled" and c.get("reason") == "Unschedulable" for c in conditions)

@@ -1,0 +1,33 @@
+"""`kschedd repl`: how the terminal client is started. The client itself is the package `kschedd_repl`."""
+
+import argparse
+from typing import Any
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "repl",
+        help="talk to the daemon with completion, history and a status bar",
+        description="Talk to a running daemon. Without a terminal, or with -f or -c, commands are read from a script; "
+        "the first one that fails ends it.",
+    )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+    )
+    parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="run the commands in FILE")
+    parser.add_argument("-c", "--command", action="append", default=[], metavar="TEXT", help="run this command")
+    parser.add_argument("-k", "--keep-going", action="store_true", help="go on with a script after a failed command")
+    parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the namespace to begin in")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from kschedd_repl.app import run_repl
+
+    return run_repl(
+        options.socket,
+        files=options.file,
+        commands=options.command,
+        keep_going=options.keep_going,
+        namespace=options.namespace,
+    )

@@ -1,0 +1,67 @@
+"""Times and time spans as kubectl prints them: `5m12s`, `3d4h`, `<unknown>`.
+
+Source: Kubernetes v1.34, apimachinery/pkg/util/duration (HumanDuration).
+Units: seconds; `now` is seconds since the epoch.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+UNKNOWN = "<unknown>"
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+
+
+def span(seconds: float) -> str:
+    """A time span with as much detail as somebody cares about at that length."""
+    if seconds < -1:
+        return "<invalid>"
+    whole = max(0, int(seconds))
+    if whole < 2 * _MINUTE:
+        return f"{whole}s"
+    if whole < 10 * _MINUTE:
+        return _two(whole, _MINUTE, "m", 1, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < 8 * _HOUR:
+        return _two(whole, _HOUR, "h", _MINUTE, "m")
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole, _DAY, "d", _HOUR, "h")
+    if whole < 2 * _YEAR:
+        return f"{whole // _DAY}d"
+    if whole < 8 * _YEAR:
+        return _two(whole, _YEAR, "y", _DAY, "d")
+    return f"{whole // _YEAR}y"
+
+
+def _two(whole: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = whole % large // small
+    return f"{whole // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
+
+
+def seconds_of(time: Any) -> float | None:
+    """A point in time as seconds since the epoch, from RFC 3339 text or such a number; None if it is neither."""
+    if isinstance(time, int | float) and not isinstance(time, bool):
+        return float(time)
+    if not isinstance(time, str) or not time:
+        return None
+    try:
+        read = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def age(time: Any, now: float) -> str:
+    """How long ago that was."""
+    at = seconds_of(time)
+    return UNKNOWN if at is None else span(now - at)
+
+
+def clock(time: Any) -> str:
+    """A point in time in full, local time being nobody's business: `2025-01-31 12:00:05Z`."""
+    at = seconds_of(time)
+    return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

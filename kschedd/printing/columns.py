@@ -1,0 +1,310 @@
+"""Which columns `get` shows of which kind, as kubectl does: the narrow ones, and what `-o wide` adds.
+
+Pods, nodes and namespaces are here; workloads and storage have files of their own. A kind without an entry has a name
+and an age.
+
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.quantity import format_milli, format_value
+from kschedd.printing.ages import age
+from kschedd.printing.tables import NONE, Table
+
+Raw = Mapping[str, Any]
+_NOTHING: Raw = {}
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+_OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+
+
+@attrs.frozen
+class Surroundings:
+    """What a row may say besides its object."""
+
+    now: float
+    #: node -> what its pods request: cpu in millicores, the rest in whole units (needed for `-o wide` of nodes)
+    requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Column:
+    header: str
+    cell: Callable[[Raw, Surroundings], str]
+    wide: bool = False
+
+
+def meta(raw: Raw) -> Raw:
+    return raw.get("metadata") or _NOTHING
+
+
+def spec(raw: Raw) -> Raw:
+    return raw.get("spec") or _NOTHING
+
+
+def status(raw: Raw) -> Raw:
+    return raw.get("status") or _NOTHING
+
+
+def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, Surroundings], str]:
+    """A cell that shows one field as it is."""
+
+    def cell(raw: Raw, around: Surroundings) -> str:
+        value = where(raw).get(name)
+        if value is None or value == "":
+            return absent
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return cell
+
+
+def _name(raw: Raw, around: Surroundings) -> str:
+    return str(meta(raw).get("name", ""))
+
+
+def _age(raw: Raw, around: Surroundings) -> str:
+    return age(meta(raw).get("creationTimestamp"), around.now)
+
+
+NAME = Column("NAME", _name)
+AGE = Column("AGE", _age)
+
+
+# -- pods -----------------------------------------------------------------------------------------------------------
+
+
+def _container_ready(container: Raw) -> bool:
+    return bool(container.get("ready")) and "running" in (container.get("state") or {})
+
+
+def _restartable(pod: Raw) -> frozenset[str]:
+    containers = spec(pod).get("initContainers") or ()
+    return frozenset(c.get("name", "") for c in containers if c.get("restartPolicy") == "Always")
+
+
+def pod_ready(pod: Raw) -> str:
+    """Containers that are ready of all there are: `1/2`. Sidecars count."""
+    sidecars = _restartable(pod)
+    total = len(spec(pod).get("containers") or ()) + len(sidecars)
+    ready = sum(_container_ready(c) for c in status(pod).get("containerStatuses") or ())
+    ready += sum(
+        bool(c.get("started")) and bool(c.get("ready"))
+        for c in status(pod).get("initContainerStatuses") or ()
+        if c.get("name") in sidecars
+    )
+    return f"{ready}/{total}"
+
+
+def pod_status(pod: Raw) -> str:
+    """The word under STATUS: the phase, or what says more than it."""
+    word = str(status(pod).get("reason") or status(pod).get("phase") or "Unknown")
+    for condition in status(pod).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+            word = "SchedulingGated"
+    initializing = _initializing(pod)
+    if initializing:
+        word = initializing
+    else:
+        running = False
+        for container in reversed(status(pod).get("containerStatuses") or ()):
+            state = container.get("state") or {}
+            waiting, ended = state.get("waiting") or {}, state.get("terminated")
+            if waiting.get("reason"):
+                word = waiting["reason"]
+            elif ended is not None and ended.get("reason"):
+                word = ended["reason"]
+            elif ended is not None:
+                word = _exit_words(ended)
+            elif container.get("ready") and "running" in state:
+                running = True
+        if word == "Completed" and running:
+            word = "Running" if _condition(pod, "Ready") == "True" else "NotReady"
+    if meta(pod).get("deletionTimestamp"):
+        if status(pod).get("reason") == "NodeLost":
+            return "Unknown"
+        if status(pod).get("phase") not in ("Succeeded", "Failed"):
+            return "Terminating"
+    return word
+
+
+def _exit_words(ended: Raw) -> str:
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+
+
+def _initializing(pod: Raw) -> str:
+    """`Init:0/2` and its like while init containers have work to do; "" when they are done."""
+    sidecars = _restartable(pod)
+    total = len(spec(pod).get("initContainers") or ())
+    for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):
+        state = container.get("state") or {}
+        ended, waiting = state.get("terminated"), state.get("waiting") or {}
+        if ended is not None and not ended.get("exitCode"):
+            continue
+        if container.get("name") in sidecars and container.get("started"):
+            continue
+        if ended is not None:
+            return "Init:" + (ended.get("reason") or _exit_words(ended))
+        if waiting.get("reason") not in (None, "", "PodInitializing"):
+            return f"Init:{waiting['reason']}"
+        return f"Init:{place}/{total}"
+    return ""
+
+
+def _condition(raw: Raw, kind: str) -> str:
+    return next((str(c.get("status")) for c in status(raw).get("conditions") or () if c.get("type") == kind), "")
+
+
+def _restarts(pod: Raw, around: Surroundings) -> str:
+    return str(sum(c.get("restartCount") or 0 for c in status(pod).get("containerStatuses") or ()))
+
+
+def _gates(pod: Raw, around: Surroundings) -> str:
+    gates = spec(pod).get("readinessGates") or ()
+    if not gates:
+        return NONE
+    return f"{sum(_condition(pod, gate.get('conditionType', '')) == 'True' for gate in gates)}/{len(gates)}"
+
+
+PODS = (
+    NAME,
+    Column("READY", lambda raw, around: pod_ready(raw)),
+    Column("STATUS", lambda raw, around: pod_status(raw)),
+    Column("RESTARTS", _restarts),
+    AGE,
+    Column("IP", field(status, "podIP", NONE), wide=True),
+    Column("NODE", field(spec, "nodeName", NONE), wide=True),
+    Column("NOMINATED NODE", field(status, "nominatedNodeName", NONE), wide=True),
+    Column("READINESS GATES", _gates, wide=True),
+)
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def node_status(node: Raw) -> str:
+    word = {"True": "Ready", "": "Unknown"}.get(_condition(node, "Ready"), "NotReady")
+    return word + (",SchedulingDisabled" if spec(node).get("unschedulable") else "")
+
+
+def node_roles(node: Raw) -> str:
+    labels = meta(node).get("labels") or {}
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX) and key != _ROLE_PREFIX}
+    if labels.get("kubernetes.io/role"):
+        roles.add(labels["kubernetes.io/role"])
+    return ",".join(sorted(roles)) or NONE
+
+
+def _zone(node: Raw, around: Surroundings) -> str:
+    labels = meta(node).get("labels") or {}
+    return str(labels.get(ZONE_LABEL) or labels.get(_OLD_ZONE_LABEL) or NONE)
+
+
+def taint_text(taint: Raw) -> str:
+    """`key=value:Effect`, as kubectl and the scheduler's messages write it."""
+    value = taint.get("value")
+    return f"{taint.get('key', '')}{'=' + value if value else ''}:{taint.get('effect', '')}"
+
+
+def _taints(node: Raw, around: Surroundings) -> str:
+    return ",".join(taint_text(taint) for taint in spec(node).get("taints") or ()) or NONE
+
+
+def _use(resource: str) -> Callable[[Raw, Surroundings], str]:
+    def cell(node: Raw, around: Surroundings) -> str:
+        used = around.requested.get(_name(node, around), {}).get(resource, 0)
+        has = (status(node).get("allocatable") or {}).get(resource)
+        return f"{amount_text(resource, used)}/{'0' if has is None else has}"
+
+    return cell
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount as the scheduler counts it (cpu in millicores), written as a quantity."""
+    if resource == "cpu":
+        return format_milli(amount)
+    binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return format_value(amount, "BinarySI" if binary else "DecimalSI")
+
+
+NODES = (
+    NAME,
+    Column("STATUS", lambda raw, around: node_status(raw)),
+    Column("ROLES", lambda raw, around: node_roles(raw)),
+    AGE,
+    Column("VERSION", lambda raw, around: str((status(raw).get("nodeInfo") or {}).get("kubeletVersion") or "")),
+    Column("ZONE", _zone, wide=True),
+    Column("TAINTS", _taints, wide=True),
+    Column("CPU", _use("cpu"), wide=True),
+    Column("MEMORY", _use("memory"), wide=True),
+    Column("PODS", _use("pods"), wide=True),
+)
+
+NAMESPACES = (NAME, Column("STATUS", field(status, "phase", "Active")), AGE)
+
+
+def _event_object(event: Raw, around: Surroundings) -> str:
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+
+
+def _last_seen(event: Raw, around: Surroundings) -> str:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return age(next((time for time in times if time), meta(event).get("creationTimestamp")), around.now)
+
+
+EVENTS = (
+    Column("LAST SEEN", _last_seen),
+    Column("TYPE", lambda raw, around: str(raw.get("type", ""))),
+    Column("REASON", lambda raw, around: str(raw.get("reason", ""))),
+    Column("OBJECT", _event_object),
+    Column("MESSAGE", lambda raw, around: str(raw.get("message") or raw.get("note") or "").strip()),
+)
+
+
+def columns_of(kind: str) -> tuple[Column, ...]:
+    """The columns of a kind (`Pod`), wide ones included."""
+    from kschedd.printing.columns_storage import STORAGE
+    from kschedd.printing.columns_workloads import WORKLOADS
+
+    own = {"Pod": PODS, "Node": NODES, "Namespace": NAMESPACES, "Event": EVENTS}
+    return own.get(kind) or WORKLOADS.get(kind) or STORAGE.get(kind) or (NAME, AGE)
+
+
+def labels_text(labels: Mapping[str, Any] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
+
+
+def table_of(
+    kind: str,
+    objects: Sequence[Raw],
+    around: Surroundings,
+    *,
+    wide: bool = False,
+    namespaces: bool = False,
+    labels: bool = False,
+    prefix: str = "",
+) -> Table:
+    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`)."""
+    columns = [column for column in columns_of(kind) if wide or not column.wide]
+    headers = [column.header for column in columns]
+    rows = []
+    for raw in objects:
+        cells = [column.cell(raw, around) for column in columns]
+        if prefix and headers[0] == "NAME":
+            cells[0] = prefix + cells[0]
+        if namespaces:
+            cells.insert(0, str(meta(raw).get("namespace", "")))
+        if labels:
+            cells.append(labels_text(meta(raw).get("labels")))
+        rows.append(tuple(cells))
+    if namespaces:
+        headers.insert(0, "NAMESPACE")
+    if labels:
+        headers.append("LABELS")
+    return Table(tuple(headers), tuple(rows))

@@ -1,0 +1,235 @@
+"""Columns of workloads, services, disruption budgets, quotas and priorities.
+
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kschedd.api.quantity import QuantityError, canonical
+from kschedd.printing.ages import seconds_of, span
+from kschedd.printing.columns import (
+    AGE,
+    NAME,
+    Column,
+    Raw,
+    Surroundings,
+    field,
+    labels_text,
+    meta,
+    spec,
+    status,
+)
+from kschedd.printing.tables import NONE
+
+
+def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Callable[[Raw, Surroundings], str]:
+    return field(where, name, str(absent))
+
+
+def _containers(raw: Raw) -> list[Raw]:
+    template = spec(raw).get("template") or {}
+    return list((template.get("spec") or {}).get("containers") or ())
+
+
+def _container_names(raw: Raw, around: Surroundings) -> str:
+    return ",".join(str(container.get("name", "")) for container in _containers(raw)) or NONE
+
+
+def _images(raw: Raw, around: Surroundings) -> str:
+    return ",".join(str(container.get("image", "")) for container in _containers(raw)) or NONE
+
+
+def selector_text(selector: Any) -> str:
+    """A label selector, or a plain map of labels, in kubectl's notation."""
+    if not isinstance(selector, Mapping) or not selector:
+        return NONE
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        return labels_text(selector)
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for expression in selector.get("matchExpressions") or ():
+        key, operator = expression.get("key", ""), expression.get("operator", "")
+        values = ",".join(map(str, expression.get("values") or ()))
+        words = {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}
+        parts.append(words.get(operator, f"{key} {operator.lower()} ({values})"))
+    return ",".join(parts) or NONE
+
+
+def _selector(raw: Raw, around: Surroundings) -> str:
+    return selector_text(spec(raw).get("selector"))
+
+
+_CONTAINERS = Column("CONTAINERS", _container_names, wide=True)
+_IMAGES = Column("IMAGES", _images, wide=True)
+_SELECTOR = Column("SELECTOR", _selector, wide=True)
+
+
+def _ready(raw: Raw, around: Surroundings) -> str:
+    wanted = spec(raw).get("replicas")
+    return f"{status(raw).get('readyReplicas') or 0}/{1 if wanted is None else wanted}"
+
+
+def _completions(job: Raw, around: Surroundings) -> str:
+    wanted, done = spec(job).get("completions"), status(job).get("succeeded") or 0
+    if wanted is not None:
+        return f"{done}/{wanted}"
+    parallel = spec(job).get("parallelism") or 0
+    return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+
+
+def _job_status(job: Raw, around: Surroundings) -> str:
+    held = {c.get("type") for c in status(job).get("conditions") or () if c.get("status") == "True"}
+    if "Complete" in held:
+        return "Complete"
+    if "Failed" in held:
+        return "Failed"
+    if meta(job).get("deletionTimestamp"):
+        return "Terminating"
+    for condition, word in (("Suspended", "Suspended"), ("FailureTarget", "FailureTarget")):
+        if condition in held:
+            return word
+    return "SuccessCriteriaMet" if "SuccessCriteriaMet" in held else "Running"
+
+
+def _duration(job: Raw, around: Surroundings) -> str:
+    began = seconds_of(status(job).get("startTime"))
+    if began is None:
+        return ""
+    ended = seconds_of(status(job).get("completionTime"))
+    return span((around.now if ended is None else ended) - began)
+
+
+def _ports(service: Raw, around: Surroundings) -> str:
+    ports = []
+    for port in spec(service).get("ports") or ():
+        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+        ports.append(f"{port.get('port', '')}{node_port}/{port.get('protocol') or 'TCP'}")
+    return ",".join(ports) or NONE
+
+
+def _external(service: Raw, around: Surroundings) -> str:
+    addresses: Iterable[str] = spec(service).get("externalIPs") or ()
+    kind = spec(service).get("type") or "ClusterIP"
+    if kind == "ExternalName":
+        return str(spec(service).get("externalName") or NONE)
+    if kind == "LoadBalancer":
+        ingress = (status(service).get("loadBalancer") or {}).get("ingress") or ()
+        given = [str(point.get("ip") or point.get("hostname") or "") for point in ingress]
+        return ",".join([*given, *addresses]) or "<pending>"
+    return ",".join(addresses) or NONE
+
+
+def _node_selector(raw: Raw, around: Surroundings) -> str:
+    template = (spec(raw).get("template") or {}).get("spec") or {}
+    return labels_text(template.get("nodeSelector"))
+
+
+def _quota(part: str) -> Callable[[Raw, Surroundings], str]:
+    def cell(quota: Raw, around: Surroundings) -> str:
+        hard, used = (
+            status(quota).get("hard") or spec(quota).get("hard") or {},
+            status(quota).get("used") or {},
+        )
+        pairs = []
+        for name in sorted(hard):
+            if name.startswith("limits.") == (part == "limits"):
+                pairs.append(f"{name}: {_amount(used.get(name, '0'))}/{_amount(hard[name])}")
+        return ", ".join(pairs)
+
+    return cell
+
+
+def _amount(quantity: Any) -> str:
+    try:
+        return canonical(quantity)
+    except QuantityError:
+        return str(quantity)
+
+
+def top(name: str, absent: str = "") -> Column:
+    """A column of a field at the object's top, its header the field's name in capitals."""
+    return Column(name.upper(), field(lambda raw: raw, name, absent))
+
+
+WORKLOADS: Mapping[str, tuple[Column, ...]] = {
+    "Deployment": (
+        NAME,
+        Column("READY", _ready),
+        Column("UP-TO-DATE", _count(status, "updatedReplicas")),
+        Column("AVAILABLE", _count(status, "availableReplicas")),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    **dict.fromkeys(
+        ("ReplicaSet", "ReplicationController"),
+        (
+            NAME,
+            Column("DESIRED", _count(spec, "replicas", 1)),
+            Column("CURRENT", _count(status, "replicas")),
+            Column("READY", _count(status, "readyReplicas")),
+            AGE,
+            _CONTAINERS,
+            _IMAGES,
+            _SELECTOR,
+        ),
+    ),
+    "StatefulSet": (NAME, Column("READY", _ready), AGE, _CONTAINERS, _IMAGES),
+    "DaemonSet": (
+        NAME,
+        Column("DESIRED", _count(status, "desiredNumberScheduled")),
+        Column("CURRENT", _count(status, "currentNumberScheduled")),
+        Column("READY", _count(status, "numberReady")),
+        Column("UP-TO-DATE", _count(status, "updatedNumberScheduled")),
+        Column("AVAILABLE", _count(status, "numberAvailable")),
+        Column("NODE SELECTOR", _node_selector),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    "Job": (
+        NAME,
+        Column("STATUS", _job_status),
+        Column("COMPLETIONS", _completions),
+        Column("DURATION", _duration),
+        AGE,
+        _CONTAINERS,
+        _IMAGES,
+        _SELECTOR,
+    ),
+    "Service": (
+        NAME,
+        Column("TYPE", field(spec, "type", "ClusterIP")),
+        Column("CLUSTER-IP", field(spec, "clusterIP", NONE)),
+        Column("EXTERNAL-IP", _external),
+        Column("PORT(S)", _ports),
+        AGE,
+        _SELECTOR,
+    ),
+    "PodDisruptionBudget": (
+        NAME,
+        Column("MIN AVAILABLE", field(spec, "minAvailable", "N/A")),
+        Column("MAX UNAVAILABLE", field(spec, "maxUnavailable", "N/A")),
+        Column("ALLOWED DISRUPTIONS", _count(status, "disruptionsAllowed")),
+        AGE,
+    ),
+    "PriorityClass": (
+        NAME,
+        top("value", "0"),
+        Column("GLOBAL-DEFAULT", field(lambda raw: raw, "globalDefault", "false")),
+        AGE,
+        Column("PREEMPTIONPOLICY", field(lambda raw: raw, "preemptionPolicy", "PreemptLowerPriority")),
+    ),
+    "RuntimeClass": (NAME, top("handler"), AGE),
+    "ResourceQuota": (NAME, Column("REQUEST", _quota("requests")), Column("LIMIT", _quota("limits")), AGE),
+    "ConfigMap": (NAME, Column("DATA", lambda raw, around: str(len(raw.get("data") or ()))), AGE),
+    "Secret": (
+        NAME,
+        top("type", "Opaque"),
+        Column("DATA", lambda raw, around: str(len(raw.get("data") or ()))),
+        AGE,
+    ),
+    "Lease": (NAME, Column("HOLDER", field(spec, "holderIdentity")), AGE),
+}

@@ -1,0 +1,108 @@
+"""`describe node`: its condition, what it has, what of it is taken and by which pods."""
+
+from collections.abc import Mapping, Sequence
+
+from kschedd.api.quantity import QuantityError, milli_value, value
+from kschedd.api.resources import pod_requests
+from kschedd.printing.ages import age
+from kschedd.printing.columns import Raw, amount_text, meta, node_roles, node_status, spec, status, taint_text
+from kschedd.printing.describe import (
+    Related,
+    conditions,
+    events_text,
+    heading,
+    line,
+    pairs,
+    section,
+    several,
+    since,
+)
+from kschedd.printing.look import Look
+from kschedd.printing.tables import Table, render
+
+
+def describe_node(node: Raw, related: Related) -> str:
+    text = heading(node, related)
+    text += line("Roles", node_roles(node))
+    text += line("Created", since(meta(node).get("creationTimestamp"), related))
+    text += several("Taints", map(taint_text, spec(node).get("taints") or ()))
+    text += line("Unschedulable", str(bool(spec(node).get("unschedulable"))).lower())
+    text += line("Status", node_status(node))
+    text += section("Conditions", conditions(node))
+    for address in status(node).get("addresses") or ():
+        text += line(str(address.get("type", "")), str(address.get("address", "")))
+    for label in ("capacity", "allocatable"):
+        text += section(label.capitalize(), "".join(f"  {pair}\n" for pair in pairs(status(node).get(label), ": ")))
+    info = status(node).get("nodeInfo") or {}
+    if info:
+        text += section("System Info", "".join(f"  {pair}\n" for pair in pairs(info, ": ")))
+    pods = [pod for pod in related.pods if status(pod).get("phase") not in ("Succeeded", "Failed")]
+    text += _pods(node, pods, related) + _taken(node, pods)
+    return text + events_text(related.events, related)
+
+
+def requests_of(pod: Raw) -> Mapping[str, int]:
+    """What a pod takes of its node; nothing where its manifest cannot be read."""
+    try:
+        return pod_requests(spec(pod), status(pod))
+    except (QuantityError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def requested_by_node(pods: Sequence[Raw]) -> dict[str, dict[str, int]]:
+    """What the pods that have a node and have not ended request of it, pods themselves counted."""
+    totals: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        node = spec(pod).get("nodeName")
+        if node and status(pod).get("phase") not in ("Succeeded", "Failed"):
+            total = totals.setdefault(node, {})
+            for name, amount in (*requests_of(pod).items(), ("pods", 1)):
+                total[name] = total.get(name, 0) + amount
+    return totals
+
+
+def _allocatable(node: Raw) -> dict[str, int]:
+    found = {}
+    for name, quantity in (status(node).get("allocatable") or {}).items():
+        try:
+            found[name] = milli_value(quantity) if name == "cpu" else value(quantity)
+        except QuantityError:
+            continue
+    return found
+
+
+def _share(amount: int, has: int) -> str:
+    return f"({amount * 100 // has}%)" if has else "(0%)"
+
+
+def _pods(node: Raw, pods: Sequence[Raw], related: Related) -> str:
+    has = _allocatable(node)
+    rows = []
+    for pod in sorted(pods, key=lambda pod: (meta(pod).get("namespace", ""), meta(pod).get("name", ""))):
+        asks = requests_of(pod)
+        cells = [meta(pod).get("namespace", ""), meta(pod).get("name", "")]
+        for name in ("cpu", "memory"):
+            amount = asks.get(name, 0)
+            cells.append(f"{amount_text(name, amount)} {_share(amount, has.get(name, 0))}")
+        rows.append((*cells, age(meta(pod).get("creationTimestamp"), related.now)))
+    title = f"Pods ({len(pods)} of at most {has.get('pods', 0)}):\n"
+    if not rows:
+        return title
+    table = Table(("NAMESPACE", "NAME", "CPU REQUESTS", "MEMORY REQUESTS", "AGE"), tuple(rows))
+    return title + render(table, related.look, indent="  ")
+
+
+def _taken(node: Raw, pods: Sequence[Raw]) -> str:
+    has = _allocatable(node)
+    total = requested_by_node(pods).get(meta(node).get("name", ""), {})
+    names: list[str] = [name for name in ("cpu", "memory", "ephemeral-storage") if name in has]
+    names += sorted(name for name in {*has, *total} if name not in (*names, "pods"))
+    rows = tuple(
+        (
+            name,
+            f"{amount_text(name, total.get(name, 0))} {_share(total.get(name, 0), has.get(name, 0))}",
+            amount_text(name, max(0, has.get(name, 0) - total.get(name, 0))),
+        )
+        for name in names
+    )
+    return "Allocated resources:\n" + render(Table(("RESOURCE", "REQUESTS", "FREE"), rows), Look(), indent="  ")

@@ -1,0 +1,40 @@
+"""Objects in full: YAML and JSON as kubectl prints them, and their names alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.api.kinds import kind_of
+
+Raw = Mapping[str, Any]
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=4, ensure_ascii=False, default=str) + "\n"
+
+
+def as_yaml(value: Any) -> str:
+    """Keys in the order of the alphabet, as everybody who compares two outputs wants them."""
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Dumper.add_representer(str, _text)
+    return str(yaml.dump(value, Dumper=Dumper, default_flow_style=False, allow_unicode=True, width=120))
+
+
+def _text(dumper: Any, text: str) -> Any:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def listing(items: Sequence[Raw]) -> dict[str, Any]:
+    """Several objects as the one `List` that kubectl makes of them."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(items), "metadata": {"resourceVersion": ""}}
+
+
+def name(raw: Raw) -> str:
+    """`pod/web`, `deployment.apps/web`."""
+    return f"{kind_of(raw).resource}/{(raw.get('metadata') or {}).get('name', '')}"

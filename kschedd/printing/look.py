@@ -1,0 +1,83 @@
+"""What the reader's terminal can show: colour, characters beyond ASCII, its width.
+
+Colour means something and nothing depends on it: green is well, yellow waits, red failed.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+_CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
+_PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗": "x", "·": "-", "│": "|", "─": "-"})
+
+
+@attrs.frozen
+class Look:
+    """A way of writing for one reader."""
+
+    colour: bool = False
+    unicode: bool = False
+    width: int = 0  # columns; 0 where lines may be of any length
+
+    def paint(self, text: str, tone: str) -> str:
+        """`text` in that tone ("" for none)."""
+        return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if self.colour and tone and text else text
+
+    def plain(self, text: str) -> str:
+        """`text` with the characters of ours that the terminal lacks written in ASCII."""
+        return text if self.unicode else text.translate(_PLAIN)
+
+
+def look_of(stream: Any, environment: Mapping[str, str]) -> Look:
+    """How to write to `stream`. $NO_COLOR (any value) and TERM=dumb switch colour off."""
+    terminal = bool(getattr(stream, "isatty", lambda: False)())
+    colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
+    width = 0
+    if terminal:
+        try:
+            width = os.get_terminal_size(stream.fileno()).columns
+        except (OSError, ValueError, AttributeError):
+            width = 0
+    return Look(colour, terminal and encoding == "utf8", width)
+
+
+TONES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("Running", "Ready", "Active", "Bound", "True", "Succeeded", "Completed", "Complete", "Available"),
+        "green",
+    ),
+    **dict.fromkeys(
+        (
+            "Pending",
+            "SchedulingGated",
+            "Terminating",
+            "ContainerCreating",
+            "Warning",
+            "Unknown",
+            "Released",
+            "pending",
+            "backoff",
+            "unschedulable",
+            "gated",
+            "error_backoff",
+        ),
+        "yellow",
+    ),
+    **dict.fromkeys(("Failed", "Error", "NotReady", "Lost", "Evicted", "CrashLoopBackOff", "Unschedulable"), "red"),
+    "UnschedulableAndUnresolvable": "red",
+    "active": "green",
+    "in_flight": "cyan",
+}
+
+
+def tone_of(word: str) -> str:
+    """The tone of a status as it stands in a table; "" where it has none. The first of several words decides."""
+    tone = TONES.get(word)
+    if tone is not None:
+        return tone
+    if ",SchedulingDisabled" in word or word.startswith(("OutOf", "Init:")):
+        return "red" if word.startswith("OutOf") else "yellow"
+    return ""

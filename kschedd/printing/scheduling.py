@@ -1,0 +1,209 @@
+"""The scheduler's own affairs for people: the queue, waiting pods, decisions, status, weights."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.printing.ages import age, span
+from kschedd.printing.columns import Raw
+from kschedd.printing.look import Look
+from kschedd.printing.tables import NONE, Table
+
+PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", "in_flight")
+
+
+def _text(value: Any, absent: str = "") -> str:
+    if value is None or value == "" or value == []:
+        return absent
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _span(value: Any, absent: str = NONE) -> str:
+    return span(value) if isinstance(value, int | float) and not isinstance(value, bool) else absent
+
+
+def counts_text(counts: Raw, look: Look) -> str:
+    """`active 3 · backoff 0 · ...`"""
+    shown = [place for place in PLACES if place in counts and (place != "error_backoff" or counts[place])]
+    return look.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
+
+
+def queue_table(pods: Sequence[Raw]) -> Table:
+    rows = []
+    for pod in pods:
+        plugins = pod.get("unschedulable_plugins") or pod.get("pending_plugins") or pod.get("gated_by")
+        rows.append(
+            (
+                _text(pod.get("key")),
+                _text(pod.get("place")),
+                _text(pod.get("priority"), "0"),
+                _text(pod.get("attempts"), "0"),
+                _span(pod.get("since_s")),
+                _text(plugins, NONE),
+                _text(pod.get("message")),
+            )
+        )
+    return Table(("POD", "PLACE", "PRIORITY", "ATTEMPTS", "SINCE", "PLUGINS", "MESSAGE"), tuple(rows))
+
+
+def history_table(history: Sequence[Raw]) -> Table:
+    """The way of one pod through the queue; times in seconds since it first came in."""
+    start = next((h["time_s"] for h in history if isinstance(h.get("time_s"), int | float)), 0.0)
+    rows = []
+    for move in history:
+        at = move.get("time_s")
+        rows.append(
+            (
+                f"{at - start:.3f}s" if isinstance(at, int | float) else "",
+                _text(move.get("from"), NONE),
+                _text(move.get("to"), NONE),
+                _text(move.get("event")),
+                _text(move.get("plugin"), NONE),
+            )
+        )
+    return Table(("AFTER", "FROM", "TO", "BECAUSE OF", "HINT OF"), tuple(rows))
+
+
+def waiting_table(waiting: Sequence[Raw]) -> Table:
+    rows = [
+        (_text(pod.get("pod")), _text(pod.get("node")), plugin, _span(left))
+        for pod in waiting
+        for plugin, left in sorted((pod.get("plugins") or {}).items())
+    ]
+    return Table(("POD", "NODE", "PLUGIN", "LEFT"), tuple(rows))
+
+
+def decisions_table(decisions: Sequence[Raw], now: float) -> Table:
+    rows = []
+    for decision in decisions:
+        visited = f"{_text(decision.get('feasible'), '0')}/{_text(decision.get('visited'), '0')}"
+        rows.append(
+            (
+                age(decision.get("time"), now),
+                _text(decision.get("pod")),
+                _text(decision.get("attempt")),
+                _text(decision.get("node"), NONE),
+                visited,
+                _text(decision.get("score")),
+                _text(decision.get("ties")),
+                _text(decision.get("message")),
+            )
+        )
+    headers = ("AGE", "POD", "ATTEMPT", "NODE", "FEASIBLE", "SCORE", "TIES", "MESSAGE")
+    return Table(headers, tuple(rows))
+
+
+def events_table(events: Sequence[Raw], now: float, *, namespaces: bool) -> Table:
+    rows = []
+    for event in events:
+        count = event.get("count") or 1
+        seen = age(event.get("last_seen") or event.get("time"), now)
+        about = _text(event.get("object"))
+        namespace, name = _object(event.get("object"), event.get("namespace"))
+        about = name or about
+        row = (
+            f"{seen} (x{count})" if count > 1 else seen,
+            _text(event.get("type")),
+            _text(event.get("reason")),
+            about,
+            _text(event.get("message")),
+        )
+        rows.append((namespace, *row) if namespaces else row)
+    headers = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+    return Table(("NAMESPACE", *headers) if namespaces else headers, tuple(rows))
+
+
+def _object(about: Any, namespace: Any) -> tuple[str, str]:
+    """Namespace and `kind/name` of what an event is about, which comes as a map or as text."""
+    if isinstance(about, Mapping):
+        where = str(about.get("namespace") or namespace or "")
+        return where, f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+    parts = str(about or "").split("/")
+    if len(parts) == 3:
+        return parts[1], f"{parts[0].lower()}/{parts[2]}"
+    return str(namespace or ""), f"{parts[0].lower()}/{parts[1]}" if len(parts) == 2 else str(about or "")
+
+
+def weights_table(config: Raw, profile: str = "") -> Table:
+    """Score plugins and their weights, of one profile or of all."""
+    rows = []
+    for name, points in profiles_of(config):
+        if profile in ("", name):
+            for plugin in _score_plugins(points):
+                rows.append((name, str(plugin.get("name", "")), str(plugin.get("weight", 1))))
+    return Table(("PROFILE", "PLUGIN", "WEIGHT"), tuple(rows))
+
+
+def profiles_of(config: Raw) -> list[tuple[str, Raw]]:
+    """(name, profile) of a configuration in which profiles are a list or a map by name."""
+    profiles = config.get("profiles") or {}
+    if isinstance(profiles, Mapping):
+        return [(str(name), profile) for name, profile in profiles.items()]
+    return [(str(profile.get("schedulerName") or profile.get("name") or ""), profile) for profile in profiles]
+
+
+def _score_plugins(profile: Raw) -> list[Raw]:
+    points = profile.get("plugins") or profile.get("points") or {}
+    score = points.get("score") or []
+    if isinstance(score, Mapping):
+        enabled = score.get("enabled")
+        score = enabled if enabled is not None else [{"name": name, "weight": w} for name, w in score.items()]
+    return [plugin if isinstance(plugin, Mapping) else {"name": plugin} for plugin in score]
+
+
+def status_text(info: Raw, status: Raw, look: Look) -> str:
+    """What `status` prints: which daemon this is, what is in it, what it is doing."""
+    lines = [
+        (
+            "Daemon",
+            f"kschedd {info.get('version', '')}, pid {info.get('pid', '')}, up {_span(info.get('uptime_s'))}",
+        ),
+        ("Socket", _text(info.get("socket"))),
+        ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
+        ("Journal", _text(info.get("journal"), "off (in memory)")),
+        ("Seed", _text(info.get("seed"))),
+        ("Objects", _objects(info.get("objects") or {}, look)),
+        ("Nodes", _text(status.get("nodes"))),
+        ("Pods", _text(status.get("pods"))),
+        ("Queue", counts_text(_counts(status), look)),
+        ("Scheduled", _text(status.get("scheduled"))),
+        ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
+        ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
+    ]
+    if status.get("paused"):
+        lines.append(("Paused", "yes"))
+    return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)
+
+
+def _objects(objects: Raw, look: Look) -> str:
+    counted = sorted(objects.items(), key=lambda item: (-item[1], item[0]))
+    return look.plain(" · ").join(f"{count} {kind}" for kind, count in counted if count)
+
+
+def _counts(status: Raw) -> Raw:
+    """Counts stand in the status itself, or in a map of their own."""
+    counts = status.get("counts")
+    return counts if isinstance(counts, Mapping) else status
+
+
+def _rate(value: Any) -> str:
+    if not isinstance(value, int | float):
+        return "0"
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def bar_text(status: Raw, look: Look) -> str:
+    """One line for a status bar."""
+    counts = _counts(status)
+    sign = look.plain(" │ ")
+    parts = [
+        f"nodes {_text(status.get('nodes'), '0')}",
+        f"pods {_text(status.get('pods'), '0')}",
+        f"scheduled {_text(status.get('scheduled'), '0')}",
+        counts_text(counts, look),
+        f"{_rate(status.get('decisions_per_s'))}/s",
+    ]
+    if status.get("paused"):
+        parts.append("PAUSED")
+    return sign.join(part for part in parts if part)

@@ -1,0 +1,78 @@
+"""Text in columns, three spaces apart, as kubectl lays out its tables."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kschedd.printing.look import Look, tone_of
+
+NONE = "<none>"
+_GAP = "   "
+_TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
+
+
+@attrs.frozen
+class Table:
+    """Headers in capitals, and rows of as many cells."""
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def clean(text: str) -> str:
+    """`text` on one line and without anything that a terminal takes as a command."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else " " if char in "\n\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(bool(unicodedata.combining(char)) for char in text)
+
+
+def widths_of(table: Table) -> list[int]:
+    """How wide each column is; what a watch gives to the rows that come later."""
+    return [
+        max(_width(table.headers[place]), *(_width(clean(row[place])) for row in table.rows), 0)
+        for place in range(len(table.headers))
+    ]
+
+
+def render(
+    table: Table, look: Look, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
+) -> str:
+    """The table as lines, each ended. The last column is not padded; status words get their tone."""
+    columns = widths_of(table) if widths is None else list(widths)
+    lines = [_line(table.headers, table.headers, columns, look, header=True, indent=indent)] if headers else []
+    lines += [_line(row, table.headers, columns, look, header=False, indent=indent) for row in table.rows]
+    return "".join(lines)
+
+
+def _line(
+    cells: Iterable[str],
+    headers: Sequence[str],
+    widths: Sequence[int],
+    look: Look,
+    *,
+    header: bool,
+    indent: str,
+) -> str:
+    parts = []
+    for place, cell in enumerate(cells):
+        text = clean(cell)
+        padding = " " * max(0, widths[place] - _width(text)) if place < len(headers) - 1 else ""
+        if header:
+            tone = "bold"
+        elif headers[place] in _TONED:
+            tone = tone_of(text)
+        else:
+            tone = ""
+        parts.append(look.paint(text, tone) + padding)
+    return indent + _GAP.join(parts).rstrip(" ") + "\n"

@@ -1,0 +1,394 @@
+"""Verbs that change objects: create, delete, patch, scale, label, annotate. Each says what it changed."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.api.kinds import Kind, kind_of, lookup
+from kschedd.printing import documents
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import (
+    UsageError,
+    Verb,
+    Words,
+    dry_run_flag,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+)
+from kschedd.verbs.manifests import file_flag, read_objects
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import Target, targets_of, where, with_near_name
+
+_FORMS = ("table", "name", "yaml", "json")
+
+
+def _answer(session: Session, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
+    """What a change is answered with: a sentence, or the object as it is now."""
+    output = output_of(options.output, _FORMS)
+    if output.form == "yaml":
+        session.write(documents.as_yaml(dict(raw)))
+    elif output.form == "json":
+        session.write(documents.as_json(dict(raw)))
+    else:
+        name = documents.name(raw)
+        session.write(f"{name}\n" if output.form == "name" else f"{name} {said}\n")
+
+
+def _changed(answer: Mapping[str, Any]) -> str:
+    """What an answer's `changed` says, in a few words; "" for nothing."""
+    changed = answer.get("changed")
+    if isinstance(changed, bool):
+        return "changed" if changed else ""
+    if isinstance(changed, Mapping):
+        return ", ".join(f"{key}: {_value(value)}" for key, value in changed.items())
+    return ", ".join(map(str, changed or ()))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and len(value) == 2:
+        return f"{_value(value[0])} -> {_value(value[1])}"
+    return "(none)" if value is None else str(value)
+
+
+def _each(
+    session: Session, targets: Sequence[Target], options: argparse.Namespace
+) -> list[tuple[Kind, str, str | None]]:
+    """(kind, name, namespace) of every object meant, by name or with -l and --all."""
+    namespace = namespace_of(session, options)
+    found: list[tuple[Kind, str, str | None]] = []
+    for target in targets:
+        if target.name:
+            found.append((target.kind, target.name, namespace))
+            continue
+        selector = getattr(options, "selector", None)
+        if not selector and not getattr(options, "all", False):
+            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+        answer = session.daemon.call(
+            "objects.list", kind=target.kind.name, label_selector=selector, **where(target.kind, namespace)
+        )
+        for item in answer["items"]:
+            meta = item["metadata"]
+            found.append((target.kind, meta["name"], meta.get("namespace")))
+    if not found:
+        session.complain("No resources found.\n")
+    return found
+
+
+# -- create ---------------------------------------------------------------------------------------------------------
+
+
+def _create_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME", help="namespace, deployment, or priorityclass")
+    file_flag(words, needed=False)
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+    words.add_argument("--image", metavar="IMAGE", help="of a deployment")
+    words.add_argument("--replicas", type=int, default=1, metavar="N", help="of a deployment")
+    words.add_argument("--requests", metavar="LIST", help="of a deployment's pods: cpu=100m,memory=64Mi")
+    words.add_argument("--value", type=int, metavar="N", help="of a priority class")
+    words.add_argument("--global-default", action="store_true", help="the priority class of pods that name none")
+
+
+def create(session: Session, options: argparse.Namespace) -> int:
+    namespace = namespace_of(session, options) or "default"
+    if options.filename:
+        if options.what:
+            raise UsageError("give either -f FILE or KIND NAME, not both")
+        objects, failed = read_objects(session, options.filename, namespace)
+    else:
+        objects, failed = [("", _made(options, namespace))], 0
+    for place, raw in objects:
+        try:
+            answer = session.daemon.call("objects.create", manifest=raw)
+        except RpcError as error:
+            session.error(f"{place}: {error}" if place else str(error))
+            failed += 1
+            continue
+        _answer(session, options, answer["object"], "created")
+    return 1 if failed else 0
+
+
+def _made(options: argparse.Namespace, namespace: str) -> dict[str, Any]:
+    if len(options.what) != 2:
+        raise UsageError("create what? -f FILE, or KIND NAME such as: create namespace team-a")
+    word, name = options.what
+    kind = lookup(word).name
+    if kind == "Namespace":
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    if kind == "PriorityClass":
+        if options.value is None:
+            raise UsageError("a priority class needs its value: --value N")
+        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+        return {**made, "value": options.value, "globalDefault": options.global_default}
+    if kind == "Deployment":
+        if not options.image:
+            raise UsageError("a deployment needs an image: --image NAME")
+        container: dict[str, Any] = {"name": name, "image": options.image}
+        if options.requests:
+            container["resources"] = {"requests": _assignments(options.requests.split(","), "--requests cpu=100m")}
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": options.replicas, "selector": {"matchLabels": labels}, "template": template}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": spec,
+        }
+    raise UsageError(f"{word} cannot be created from words; write a manifest and use create -f FILE")
+
+
+def _assignments(words: Sequence[str], example: str) -> dict[str, str]:
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UsageError(f'"{word}" is no KEY=VALUE, such as {example}')
+        found[key] = value
+    return found
+
+
+# -- delete ---------------------------------------------------------------------------------------------------------
+
+
+def _delete_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
+    file_flag(words, needed=False)
+    namespace_flags(words, everywhere=True)
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end; 0: at once")
+    words.add_argument("--now", action="store_true", help="a grace period of 1 second")
+    words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
+    words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
+    dry_run_flag(words)
+    output_flag(words, ("table", "name"))
+
+
+def delete(session: Session, options: argparse.Namespace) -> int:
+    output = output_of(options.output, ("table", "name"))
+    grace = 0 if options.force else 1 if options.now else options.grace_period
+    flags: dict[str, Any] = {"dry_run": options.dry_run != "none"}
+    if grace is not None:
+        flags["grace_period_s"] = grace
+    namespace = namespace_of(session, options)
+    failed = 0
+    calls: list[tuple[Kind, str, dict[str, Any]]] = []
+    if options.filename:
+        if options.what or options.selector or options.all:
+            raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
+        objects, failed = read_objects(session, options.filename, namespace or "default")
+        # Last written, first gone: namespaces and what others stand on usually come first in a file.
+        for _, raw in reversed(objects):
+            kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
+            calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
+    else:
+        for target in targets_of(session, options.what):
+            if target.name:
+                if options.selector or options.all:
+                    raise UsageError("names and -l or --all exclude each other: give one of them")
+                calls.append((target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}))
+            elif options.selector or options.all:
+                which: dict[str, Any] = {"label_selector": options.selector} if options.selector else {"all": True}
+                calls.append((target.kind, "", {**which, **where(target.kind, namespace)}))
+            else:
+                raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+    count = 0
+    for kind, name, params in calls:
+        try:
+            answer = session.daemon.call("objects.delete", kind=kind.name, **params, **flags)
+        except RpcError as error:
+            if error.code == "not_found" and options.ignore_not_found:
+                continue
+            session.error(str(with_near_name(session, error, kind, name, namespace) if name else error))
+            failed += 1
+            continue
+        for gone in answer["deleted"]:
+            count += 1
+            session.write(_gone(gone, output.form, dry_run=flags["dry_run"]))
+    if not count and not failed and not options.ignore_not_found:
+        session.complain("No resources found.\n")
+    return 1 if failed else 0
+
+
+def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
+    kind = lookup(str(gone["kind"]))
+    if form == "name":
+        return f"{kind.resource}/{gone['name']}\n"
+    place = f" from {gone['namespace']} namespace" if gone.get("namespace") else ""
+    tail = " (dry run)" if dry_run else "" if gone.get("gone", True) else " (terminating)"
+    return f'{kind.resource} "{gone["name"]}" deleted{place}{tail}\n'
+
+
+# -- patch, scale ---------------------------------------------------------------------------------------------------
+
+
+def _patch_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
+    words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
+    words.add_argument("--patch-file", metavar="FILE", help="a file with the patch")
+    words.add_argument("--type", choices=("merge", "strategic"), default="merge", help="both merge maps; lists are set")
+    words.add_argument("--subresource", choices=("status",), help="change this part")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def patch(session: Session, options: argparse.Namespace) -> int:
+    import yaml
+
+    if (options.patch is None) == (options.patch_file is None):
+        raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
+    text = options.patch
+    if text is None:
+        try:
+            with open(options.patch_file, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise UsageError(f"{options.patch_file}: cannot be read: {wrong}") from wrong
+    try:
+        change = yaml.safe_load(text)
+    except yaml.YAMLError as wrong:
+        raise UsageError(f"the patch is neither JSON nor YAML: {' '.join(str(wrong).split())}") from wrong
+    if not isinstance(change, dict):
+        raise UsageError("a patch is a map of fields, such as {spec: {replicas: 3}}")
+    if options.type == "strategic":
+        session.warn("lists are set as a whole, not merged by their keys")
+    failed = 0
+    targets = targets_of(session, options.what, needs_name=True)
+    for kind, name, namespace in _each(session, targets, options):
+        params = {"kind": kind.name, "name": name, "patch": change, **where(kind, namespace)}
+        if options.subresource:
+            params["subresource"] = options.subresource
+        answer = _call(session, "objects.patch", params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        paths = _changed(answer)
+        _answer(session, options, answer["object"], f"patched: {paths}" if paths else "patched (no change)")
+    return 1 if failed else 0
+
+
+def _call(
+    session: Session, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
+) -> dict[str, Any] | None:
+    """The answer; None if it was an error, which has been complained of."""
+    try:
+        answer: dict[str, Any] = session.daemon.call(method, **params)
+        return answer
+    except RpcError as error:
+        session.error(str(with_near_name(session, error, kind, name, namespace)))
+        return None
+
+
+def _scale_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
+    words.add_argument("--replicas", type=int, required=True, metavar="N")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def scale(session: Session, options: argparse.Namespace) -> int:
+    if options.replicas < 0:
+        raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
+    failed = 0
+    for kind, name, namespace in _each(session, targets_of(session, options.what), options):
+        params = {"kind": kind.name, "name": name, "replicas": options.replicas, **where(kind, namespace)}
+        answer = _call(session, "objects.scale", params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        said = f"scaled: {answer.get('before')} -> {answer.get('after')}"
+        _answer(session, options, answer["object"], said)
+    return 1 if failed else 0
+
+
+# -- label, annotate ------------------------------------------------------------------------------------------------
+
+
+def _label_words(words: Words) -> None:
+    words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- takes a key away")
+    words.add_argument("--overwrite", action="store_true", help="also where the key has another value")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def _label(session: Session, options: argparse.Namespace) -> int:
+    return _mark(session, options, "objects.label", "labeled")
+
+
+def _annotate(session: Session, options: argparse.Namespace) -> int:
+    return _mark(session, options, "objects.annotate", "annotated")
+
+
+def _mark(session: Session, options: argparse.Namespace, method: str, done: str) -> int:
+    changes = [word for place, word in enumerate(options.what) if place and _is_change(word)]
+    rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
+    if not changes:
+        raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away")
+    setting = _assignments([word for word in changes if "=" in word], "tier=web")
+    removing = [word[:-1] for word in changes if "=" not in word]
+    failed = 0
+    for kind, name, namespace in _each(session, targets_of(session, rest), options):
+        params: dict[str, Any] = {"kind": kind.name, "name": name, "set": setting, "remove": removing}
+        params |= {"overwrite": options.overwrite, **where(kind, namespace)}
+        answer = _call(session, method, params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        changed = _changed(answer)
+        _answer(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
+    return 1 if failed else 0
+
+
+def _is_change(word: str) -> bool:
+    return "=" in word or (word.endswith("-") and len(word) > 1)
+
+
+VERBS = (
+    Verb(
+        "create",
+        "Create objects that are not there yet, from manifests or a few words.",
+        create,
+        _create_words,
+        examples=("create -f pod.yaml", "create namespace team-a", "create deployment web --image nginx --replicas 3"),
+    ),
+    Verb(
+        "delete",
+        "Delete objects by name, by label, or as their manifests name them.",
+        delete,
+        _delete_words,
+        examples=("delete pod web-0", "delete deployment/web", "delete pods -l app=web", "delete -f cluster.yaml"),
+        completes="kinds",
+    ),
+    Verb(
+        "patch",
+        "Change some fields of an object.",
+        patch,
+        _patch_words,
+        examples=("""patch deployment web -p '{"spec": {"replicas": 3}}'""",),
+        completes="kinds",
+    ),
+    Verb(
+        "scale",
+        "Set how many pods a workload has.",
+        scale,
+        _scale_words,
+        examples=("scale deployment web --replicas 5",),
+        completes="kinds",
+    ),
+    Verb(
+        "label",
+        "Set or take away labels.",
+        _label,
+        _label_words,
+        examples=("label node node-a disk=ssd", "label pods --all tier-"),
+        completes="kinds",
+    ),
+    Verb("annotate", "Set or take away annotations.", _annotate, _label_words, completes="kinds"),
+)

@@ -1,0 +1,154 @@
+"""The grammar of verbs: flags may stand anywhere, `-o` and its forms, errors that say what would have been right.
+
+Talks to nobody. Raises UsageError, nothing else.
+"""
+
+import argparse
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Never
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.verbs.session import Session
+
+
+@attrs.define(eq=False)
+class UsageError(KscheddError):
+    """Words that make no command."""
+
+    why: str
+    verb: str = ""  # whose help says more
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "pods"?`, or nothing where no name is near."""
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
+    if not near:
+        return ""
+    return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
+
+
+class Words(argparse.ArgumentParser):
+    """Reads the words after a verb. `implied` gives a flag its value where it stands alone: --dry-run."""
+
+    def __init__(self, verb: str, summary: str, program: str) -> None:
+        super().__init__(
+            prog=program + verb,
+            description=summary,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.verb = verb
+        self.implied: dict[str, str] = {}
+        self.add_argument("-h", "--help", action="store_true", help="show this help")
+
+    def error(self, message: str) -> Never:
+        raise UsageError(self._clearer(message), self.verb)
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """The words as options. Raises UsageError."""
+        given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
+        return self.parse_intermixed_args(given)
+
+    def flags(self) -> list[str]:
+        """Every flag, long ones first."""
+        return sorted((flag for action in self._actions for flag in action.option_strings), key=lambda f: (-len(f), f))
+
+    def takes_value(self, flag: str) -> bool:
+        action = self._option_string_actions.get(flag)
+        return action is not None and action.nargs != 0 and flag not in self.implied
+
+    def _clearer(self, message: str) -> str:
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            first = unknown.split()[0]
+            if first.startswith("-"):
+                flag = first.partition("=")[0]
+                return f"unknown flag {flag}{did_you_mean(flag, self.flags())}"
+            return f"unexpected argument {unknown}"
+        return message
+
+
+OUTPUTS = ("table", "wide", "yaml", "json", "name", "jsonpath=TEMPLATE")
+
+
+@attrs.frozen
+class Output:
+    """How results are to be printed: `form` is one of table, wide, yaml, json, name, jsonpath."""
+
+    form: str = "table"
+    template: tuple[Any, ...] = ()
+
+
+def output_of(text: str, forms: Sequence[str] = OUTPUTS) -> Output:
+    """What was given with -o. Raises UsageError."""
+    form, equals, template = text.removeprefix("=").partition("=")
+    plain = [name for name in forms if "=" not in name]
+    if form == "jsonpath" and any(name.startswith("jsonpath") for name in forms):
+        from kschedd.printing.jsonpath import JsonPathError, compile_template
+
+        if not equals or not template:
+            raise UsageError('-o jsonpath needs a template: -o jsonpath="{.metadata.name}"')
+        try:
+            return Output("jsonpath", compile_template(template))
+        except JsonPathError as fault:
+            raise UsageError(str(fault)) from fault
+    if form not in plain or equals:
+        raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{did_you_mean(form, plain)}')
+    return Output(form)
+
+
+def output_flag(words: Words, forms: Sequence[str] = OUTPUTS) -> None:
+    words.add_argument("-o", "--output", default="table", metavar="FORM", help="one of " + ", ".join(forms))
+
+
+def namespace_flags(words: Words, *, everywhere: bool = False) -> None:
+    words.add_argument("-n", "--namespace", metavar="NS", help="in this namespace")
+    if everywhere:
+        words.add_argument("-A", "--all-namespaces", action="store_true", help="in every namespace")
+
+
+def namespace_of(session: Session, options: argparse.Namespace) -> str | None:
+    """The namespace to look in; None is all of them."""
+    if getattr(options, "all_namespaces", False):
+        return None
+    given = options.namespace
+    return given.removeprefix("=") if given else session.namespace
+
+
+def dry_run_flag(words: Words) -> None:
+    words.add_argument(
+        "--dry-run",
+        choices=("none", "client", "server"),
+        default="none",
+        help="say what would be done, change nothing",
+    )
+    words.implied["--dry-run"] = "server"
+
+
+@attrs.frozen
+class Verb:
+    """One verb: its words and what it does. `run` returns an exit status."""
+
+    name: str
+    summary: str
+    run: Callable[[Session, argparse.Namespace], int]
+    words: Callable[[Words], None] = lambda words: None
+    aliases: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    #: what the positional words are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
+    completes: str = ""
+
+    def parser(self, program: str = "") -> Words:
+        words = Words(self.name, self.summary, program)
+        self.words(words)
+        if self.examples:
+            words.epilog = "examples:\n" + "".join(f"  {program}{example}\n" for example in self.examples)
+        return words

@@ -1,0 +1,134 @@
+"""events, logs, decisions: what happened."""
+
+import argparse
+from typing import Any
+
+from kschedd.printing import documents
+from kschedd.printing.scheduling import decisions_table, events_table
+from kschedd.printing.tables import render, widths_of
+from kschedd.verbs.grammar import UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import kind_of_word, pod_key
+
+_FORMS = ("table", "json", "yaml")
+
+
+def _events_words(words: Words) -> None:
+    words.add_argument("about", nargs="?", metavar="KIND/NAME", help="only events of this object")
+    words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same")
+    words.add_argument("--types", metavar="LIST", help="only these: Normal, Warning")
+    words.add_argument("--limit", type=int, metavar="N", help="only the last N")
+    words.add_argument("-w", "--watch", action="store_true", help="then go on with every new event")
+    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
+    namespace_flags(words, everywhere=True)
+    output_flag(words, _FORMS)
+
+
+def events(session: Session, options: argparse.Namespace) -> int:
+    about = options.about_flag or options.about
+    if about and "/" not in about:
+        about = f"pod/{about}"
+    if about:
+        kind, _, name = about.partition("/")
+        about = f"{kind_of_word(session, kind).name}/{name}"
+    return _events(session, options, about)
+
+
+def _events(session: Session, options: argparse.Namespace, about: str | None) -> int:
+    output = output_of(options.output, _FORMS)
+    types = _types(options.types)
+    namespace = namespace_of(session, options)
+    if about and about.startswith("Node/"):
+        namespace = None  # a node's events are in no namespace that anybody would think of
+    params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
+    found = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})["events"]
+    shown = [event for event in found if not types or event.get("type") in types]
+    if output.form != "table":
+        session.write(documents.as_json(shown) if output.form == "json" else documents.as_yaml(shown))
+    elif not shown and not options.watch:
+        of = f" of {about.lower()}" if about else ""
+        session.complain(f"No events found{of}{f' in {namespace} namespace' if namespace else ''}.\n")
+    table = events_table(shown, session.now(), namespaces=namespace is None)
+    if output.form == "table" and shown:
+        session.write(render(table, session.look, headers=not options.no_headers))
+    if options.watch:
+        widths = widths_of(table)
+        with session.daemon.subscribe("events.watch") as stream:
+            for event in stream:
+                if types and event.get("type") not in types:
+                    continue
+                row = events_table([event], session.now(), namespaces=True)
+                if about and _object_of(row.rows[0][4]) != _object_of(about):
+                    continue
+                if namespace is not None and row.rows[0][0] not in ("", namespace):
+                    continue
+                row = events_table([event], session.now(), namespaces=namespace is None)
+                session.write(render(row, session.look, headers=False, widths=widths))
+    return 0
+
+
+def _object_of(text: str) -> str:
+    kind, _, name = text.partition("/")
+    return f"{kind.lower()}/{name}"
+
+
+def _types(text: str | None) -> frozenset[str]:
+    if not text:
+        return frozenset()
+    types = frozenset(part.capitalize() for part in text.split(","))
+    if not types <= {"Normal", "Warning"}:
+        raise UsageError(f'--types "{text}": allowed are Normal and Warning')
+    return types
+
+
+def _logs_words(words: Words) -> None:
+    words.add_argument("about", metavar="POD")
+    words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then go on with every new event")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def logs(session: Session, options: argparse.Namespace) -> int:
+    name = options.about.partition("/")[2] or options.about
+    options.types = options.limit = None
+    options.no_headers = False
+    session.complain(f"Nothing runs in the pods of kschedd, so they have no logs. The events of pod {name}:\n")
+    return _events(session, options, f"Pod/{name}")
+
+
+def _decisions_words(words: Words) -> None:
+    words.add_argument("pod", nargs="?", metavar="POD", help="only of this pod")
+    words.add_argument("--limit", type=int, default=20, metavar="N", help="the last N (20)")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def decisions(session: Session, options: argparse.Namespace) -> int:
+    output = output_of(options.output, _FORMS)
+    params: dict[str, Any] = {"limit": options.limit}
+    if options.pod:
+        params["pod"] = pod_key(options.pod, namespace_of(session, options))
+    found = session.daemon.call("scheduler.decisions", **params)
+    if output.form != "table":
+        session.write(documents.as_json(found) if output.form == "json" else documents.as_yaml(found))
+    elif not found:
+        session.complain("No decisions yet.\n")
+    else:
+        session.write(render(decisions_table(found, session.now()), session.look))
+    return 0
+
+
+VERBS = (
+    Verb(
+        "events",
+        "What happened to objects, newest last.",
+        events,
+        _events_words,
+        examples=("events -A --types Warning", "events pod/web-0 -w"),
+        completes="object",
+    ),
+    Verb("logs", "Pods have no logs here; shows the pod's events instead.", logs, _logs_words, completes="pod"),
+    Verb(
+        "decisions", "The scheduler's last decisions.", decisions, _decisions_words, aliases=("top",), completes="pod"
+    ),
+)

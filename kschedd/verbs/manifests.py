@@ -1,0 +1,264 @@
+"""apply and create -f, delete -f: objects from files, folders and standard input.
+
+Files are read here and go to the daemon as they are, so that its errors name the user's files and lines.
+"""
+
+import argparse
+import bisect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.api.kinds import lookup
+from kschedd.verbs.grammar import Output, UsageError, Verb, Words, dry_run_flag, output_flag, output_of
+from kschedd.verbs.session import Session
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_FORMS = ("table", "name", "json", "yaml")
+
+
+@attrs.frozen
+class Source:
+    """A file's text and the name errors give it."""
+
+    name: str
+    text: str
+
+
+def file_flag(words: Words, *, needed: bool) -> None:
+    words.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        required=needed,
+        metavar="FILE",
+        help="a file, a folder (with the folders in it), or - for standard input; may be repeated",
+    )
+    words.add_argument("-R", "--recursive", action="store_true", help="folders are always read with all in them")
+
+
+def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], int]:
+    """The texts of all files named, in order, and how many could not be read: each has been complained of."""
+    sources: list[Source] = []
+    failed = 0
+    for name in names:
+        if name == "-":
+            failed += _take(session, sources, "-", session.read_input())
+            continue
+        if "://" in name:
+            session.error(f"{name}: addresses are not fetched; download the file and give its path")
+            failed += 1
+            continue
+        try:
+            files = _files(Path(name))
+            if not files:
+                session.error(f"{name}: no {', '.join(_SUFFIXES)} files in this folder")
+                failed += 1
+            for file in files:
+                failed += _take(session, sources, str(file), file.read_bytes())
+        except OSError as wrong:
+            session.error(f"{name}: cannot be read: {wrong.strerror or wrong}")
+            failed += 1
+    return sources, failed
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+
+
+def _take(session: Session, sources: list[Source], name: str, data: bytes) -> int:
+    try:
+        sources.append(Source(name, data.decode("utf-8-sig")))
+    except UnicodeDecodeError as wrong:
+        at = data.count(b"\n", 0, wrong.start) + 1
+        session.error(f"{name}:{at}: not UTF-8 text: byte 0x{data[wrong.start]:02x} at offset {wrong.start}")
+        return 1
+    return 0
+
+
+# -- apply ----------------------------------------------------------------------------------------------------------
+
+
+def _apply_words(words: Words) -> None:
+    file_flag(words, needed=True)
+    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
+    words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
+    dry_run_flag(words)
+    output_flag(words, _FORMS)
+
+
+def apply(session: Session, options: argparse.Namespace) -> int:
+    """Apply every object; the good ones of a file are applied even if others are wrong, unless --atomic."""
+    output = output_of(options.output, _FORMS)
+    sources, unreadable = sources_of(session, options.filename)
+    if unreadable and options.atomic:
+        session.error("nothing was applied, because of --atomic")
+        return 1
+    flags = {"dry_run": options.dry_run != "none", "atomic": options.atomic}
+    namespace = (options.namespace or "").removeprefix("=") or session.namespace
+    results: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    # An atomic apply of several files has to be one call: the texts go as one, and lines are told apart again.
+    for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
+        if namespace == "default":
+            answer = session.daemon.call("objects.apply", manifests=joined.text, source=joined.name, **flags)
+            wrong = [joined.placed(error) for error in answer.get("errors") or ()]
+        else:
+            answer, wrong = _apply_in(session, joined, namespace, flags)
+        results += answer.get("results") or ()
+        errors += wrong
+        warnings += answer.get("warnings") or ()
+    _report(session, output, results, errors, warnings, dry_run=bool(flags["dry_run"]))
+    if not results and not errors and not unreadable:
+        session.error("there is no object in what was given")
+        return 1
+    return 1 if errors or unreadable else 0
+
+
+def _report(
+    session: Session,
+    output: Output,
+    results: Sequence[dict[str, Any]],
+    errors: Sequence[dict[str, Any]],
+    warnings: Sequence[str],
+    *,
+    dry_run: bool,
+) -> None:
+    for warning in warnings:
+        session.warn(warning)
+    if output.form in ("json", "yaml"):
+        from kschedd.printing import documents
+
+        whole = {"results": list(results), "errors": list(errors), "warnings": list(warnings)}
+        session.write(documents.as_json(whole) if output.form == "json" else documents.as_yaml(whole))
+    else:
+        tail = " (dry run)" if dry_run else ""
+        for result in results:
+            name = reference(result)
+            session.write(f"{name}\n" if output.form == "name" else f"{name} {result['action']}{tail}\n")
+    for error in errors:
+        session.error(fault_text(error))
+
+
+def reference(result: dict[str, Any]) -> str:
+    """`deployment.apps/web` of a result's kind and name."""
+    return f"{lookup(str(result.get('kind', ''))).resource}/{result.get('name', '')}"
+
+
+def fault_text(error: dict[str, Any]) -> str:
+    """One fault in a manifest: file, line, object, field and what is allowed there."""
+    source, at = error.get("source") or "-", error.get("line")
+    where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
+    why = str(error.get("why") or error.get("message") or "is wrong")
+    parts = [where]
+    if error.get("kind") and error.get("name"):
+        parts.append(f"{error['kind']} {error['name']}")
+    if error.get("path"):
+        parts.append(str(error["path"]))
+    return ": ".join([*parts, why])
+
+
+class _Joined:
+    """Several sources as one text, and the way back from its lines to theirs."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        self._starts: list[int] = []
+        pieces = []
+        at = 0
+        for source in sources:
+            self._starts.append(at)
+            piece = source.text if source.text.endswith("\n") or len(sources) == 1 else source.text + "\n"
+            if len(sources) > 1:
+                piece += "---\n"
+            pieces.append(piece)
+            at += piece.count("\n")
+        self.text = "".join(pieces)
+
+    @property
+    def name(self) -> str:
+        return self._sources[0].name if len(self._sources) == 1 else "-"
+
+    def placed(self, error: dict[str, Any]) -> dict[str, Any]:
+        """The error with the file and the line it is in."""
+        if len(self._sources) == 1 or not error.get("line"):
+            return error
+        number = bisect.bisect_right(self._starts, int(error["line"]) - 1) - 1
+        return {**error, "source": self._sources[number].name, "line": int(error["line"]) - self._starts[number]}
+
+
+def _apply_in(
+    session: Session, joined: _Joined, namespace: str, flags: dict[str, bool]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Apply with a namespace for objects that name none: they are read here, and each error is put in its line."""
+    from kschedd.api.kinds import kind_of
+    from kschedd.api.manifests import read_text
+
+    reading = read_text(joined.text, joined.name)
+    wrong = [joined.placed(_fields(fault)) for fault in reading.errors]
+    if wrong and flags["atomic"]:
+        return {}, wrong
+    raws = []
+    places = {}
+    for manifest in reading.manifests:
+        raw = manifest.raw
+        meta = raw.get("metadata")
+        kind = kind_of(raw)
+        if kind.namespaced and isinstance(meta, dict) and not meta.get("namespace"):
+            raw = {**raw, "metadata": {**meta, "namespace": namespace}}
+        raws.append(raw)
+        places[kind.name, str((meta or {}).get("name") if isinstance(meta, dict) else "")] = manifest
+    if not raws:
+        return {}, wrong
+    answer = session.daemon.call("objects.apply", manifests=raws, source=joined.name, **flags)
+    for error in answer.get("errors") or ():
+        found = places.get((str(error.get("kind")), str(error.get("name"))))
+        line = found.locate(str(error.get("path") or "")) if found else 0
+        wrong.append(joined.placed({**error, "source": joined.name, "line": line}))
+    return answer, wrong
+
+
+def _fields(fault: Any) -> dict[str, Any]:
+    return {"source": fault.file, "line": fault.line, "path": fault.path, "value": fault.value, "why": fault.why}
+
+
+def read_objects(
+    session: Session, names: Sequence[str], namespace: str
+) -> tuple[list[tuple[str, dict[str, Any]]], int]:
+    """(place, object) of every object in the files, and how many faults were complained of."""
+    from kschedd.api.kinds import kind_of
+    from kschedd.api.manifests import read_text
+
+    sources, failed = sources_of(session, names)
+    objects = []
+    for source in sources:
+        reading = read_text(source.text, source.name)
+        for fault in reading.errors:
+            session.error(fault_text(_fields(fault)))
+            failed += 1
+        for manifest in reading.manifests:
+            raw = manifest.raw
+            meta = raw.get("metadata")
+            if isinstance(meta, dict) and kind_of(raw).namespaced and not meta.get("namespace"):
+                raw = {**raw, "metadata": {**meta, "namespace": namespace}}
+            objects.append((f"{source.name}:{manifest.line}", raw))
+    if not objects and not failed:
+        raise UsageError("there is no object in what was given with -f")
+    return objects, failed
+
+
+VERBS = (
+    Verb(
+        "apply",
+        "Create or change objects as their manifests say.",
+        apply,
+        _apply_words,
+        examples=("apply -f cluster.yaml", "apply -f manifests/ --dry-run", "apply -f - --atomic"),
+    ),
+)

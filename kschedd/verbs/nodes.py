@@ -1,0 +1,126 @@
+"""taint, cordon, uncordon: what keeps pods off a node."""
+
+import argparse
+from collections.abc import Callable
+
+from kschedd.api.kinds import lookup
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import UsageError, Verb, Words
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import with_near_name
+
+NODE = lookup("node")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _node_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="NODE...")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
+    words.add_argument("--all", action="store_true", help="all nodes")
+
+
+def _nodes(session: Session, options: argparse.Namespace, names: list[str]) -> list[str]:
+    """The names of the nodes meant. `node` and `node/` before a name are as good as nothing."""
+    if names and lookup(names[0]) == NODE:
+        names = names[1:]
+    names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
+    if names and (options.selector or options.all):
+        raise UsageError("names and -l or --all exclude each other: give one of them")
+    if options.selector or options.all:
+        found = session.daemon.call("objects.list", kind="Node", label_selector=options.selector)["items"]
+        names = [item["metadata"]["name"] for item in found]
+        if not names:
+            session.complain("No resources found.\n")
+        return names
+    if not names:
+        raise UsageError("which node? Say its name, or -l LABELS, or --all")
+    return names
+
+
+def _each(
+    session: Session, names: list[str], call: Callable[[str], dict[str, object]], say: Callable[[bool], str]
+) -> int:
+    failed = 0
+    for name in names:
+        try:
+            answer = call(name)
+        except RpcError as error:
+            session.error(str(with_near_name(session, error, NODE, name, None)))
+            failed += 1
+            continue
+        session.write(f"node/{name} {say(bool(answer.get('changed')))}\n")
+    return 1 if failed else 0
+
+
+def cordon(session: Session, options: argparse.Namespace) -> int:
+    return _each(
+        session,
+        _nodes(session, options, options.what),
+        lambda name: session.daemon.call("nodes.cordon", name=name),
+        lambda changed: "cordoned" if changed else "already cordoned",
+    )
+
+
+def uncordon(session: Session, options: argparse.Namespace) -> int:
+    return _each(
+        session,
+        _nodes(session, options, options.what),
+        lambda name: session.daemon.call("nodes.uncordon", name=name),
+        lambda changed: "uncordoned" if changed else "already uncordoned",
+    )
+
+
+def _taint_words(words: Words) -> None:
+    words.add_argument("what", nargs="+", metavar="NODE... KEY=VALUE:EFFECT | KEY:EFFECT-")
+    words.add_argument("--overwrite", action="store_true", help="also where the taint has another value")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
+    words.add_argument("--all", action="store_true", help="all nodes")
+
+
+def taint(session: Session, options: argparse.Namespace) -> int:
+    taints = [word for word in options.what if _is_taint(word)]
+    names = [word for word in options.what if not _is_taint(word)]
+    if not taints:
+        raise UsageError("which taint? KEY=VALUE:EFFECT sets one, KEY:EFFECT- or KEY- takes one away")
+    for word in taints:
+        _check(word)
+    setting = [word for word in taints if not word.endswith("-")]
+    done = "tainted" if len(setting) == len(taints) else "untainted" if not setting else "modified"
+    return _each(
+        session,
+        _nodes(session, options, names),
+        lambda name: session.daemon.call("nodes.taint", name=name, taints=taints, overwrite=options.overwrite),
+        lambda changed: f"{done}: {', '.join(taints)}" if changed else f"not {done}: no change",
+    )
+
+
+def _is_taint(word: str) -> bool:
+    return ":" in word or "=" in word or word.endswith("-")
+
+
+def _check(word: str) -> None:
+    """Raises UsageError for what cannot be a taint, before any node is touched."""
+    removing = word.endswith("-")
+    key, colon, effect = word.removesuffix("-").partition(":")
+    if not key.partition("=")[0]:
+        raise UsageError(f'"{word}": a taint begins with its key, such as dedicated=gpu:NoSchedule')
+    if not colon:
+        if removing and "=" not in key:
+            return
+        raise UsageError(f'"{word}": a taint needs an effect: {key}:{_EFFECTS[0]}')
+    if effect not in _EFFECTS:
+        raise UsageError(f'"{word}": no effect "{effect}": allowed are {", ".join(_EFFECTS)}')
+
+
+VERBS = (
+    Verb(
+        "taint",
+        "Set or take away taints of nodes.",
+        taint,
+        _taint_words,
+        examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
+        completes="node",
+    ),
+    Verb("cordon", "Let no new pods onto nodes.", cordon, _node_words, completes="node"),
+    Verb("uncordon", "Let new pods onto nodes again.", uncordon, _node_words, completes="node"),
+)

@@ -1,0 +1,349 @@
+"""get and describe: what is there, in every form, once or as it changes."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.kinds import Kind, kind_of
+from kschedd.printing import documents
+from kschedd.printing.columns import Surroundings, table_of
+from kschedd.printing.tables import render, widths_of
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import Output, UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import Target, get_object, targets_of, where
+
+Raw = dict[str, Any]
+
+
+def _get_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be joined by commas")
+    namespace_flags(words, everywhere=True)
+    output_flag(words)
+    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels: app=web,tier!=db")
+    words.add_argument("--field-selector", metavar="FIELDS", help="only those with these fields: spec.nodeName=node-a")
+    words.add_argument("-w", "--watch", action="store_true", help="then go on with every change")
+    words.add_argument("--watch-only", action="store_true", help="only changes from now on")
+    words.add_argument("--no-headers", action="store_true", help="without the line of headers")
+    words.add_argument("--show-labels", action="store_true", help="with a column of labels")
+    words.add_argument("--sort-by", metavar="PATH", help="in the order of this field: .metadata.name")
+    words.add_argument("--ignore-not-found", action="store_true", help="say nothing of what is not there")
+
+
+@attrs.frozen
+class _Shape:
+    """How results are printed."""
+
+    output: Output
+    headers: bool
+    labels: bool
+    namespaces: bool
+    prefixed: bool
+
+
+def get(session: Session, options: argparse.Namespace) -> int:
+    output = output_of(options.output)
+    namespace = namespace_of(session, options)
+    targets = targets_of(session, options.what)
+    watching = options.watch or options.watch_only
+    named = any(target.name for target in targets)
+    if named and (options.selector or options.field_selector):
+        raise UsageError("a name and a selector exclude each other: give one of them")
+    if named and options.all_namespaces and any(target.kind.namespaced for target in targets):
+        raise UsageError("a name and --all-namespaces exclude each other: say the namespace with -n")
+    if watching and len(targets) > 1:
+        raise UsageError("only one kind, or one object, can be watched at a time")
+    found, failed = ([], 0) if options.watch_only else _fetch(session, targets, options, namespace)
+    kinds = {target.kind.name for target in targets}
+    shape = _Shape(
+        output,
+        not options.no_headers,
+        options.show_labels,
+        namespace is None and any(target.kind.namespaced for target in targets),
+        len(kinds) > 1,
+    )
+    objects = [raw for group in found for raw in group.objects]
+    if options.sort_by:
+        for group in found:
+            group.objects.sort(key=_sort_key(options.sort_by))
+    if output.form in ("table", "wide"):
+        printer = _Tables(session, shape)
+        printer.first(found)
+        if not objects and not failed and not watching and not (named and options.ignore_not_found):
+            everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
+            session.complain(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
+        one: Callable[[Raw], None] = printer.later
+    else:
+        single = named and len(targets) == 1
+        if not watching or objects:
+            _print_documents(session, output, objects, single=single, watching=watching)
+
+        def one(raw: Raw) -> None:
+            _print_documents(session, output, [raw], single=True, watching=True)
+
+    if watching:
+        _watch(session, targets[0], options, namespace, found, one)
+    return 1 if failed else 0
+
+
+@attrs.frozen
+class _Group:
+    """Objects of one kind, and the version they are of."""
+
+    kind: Kind
+    objects: list[Raw]
+    version: Any = None
+
+
+def _fetch(
+    session: Session, targets: Sequence[Target], options: argparse.Namespace, namespace: str | None
+) -> tuple[list[_Group], int]:
+    """What the targets name, kind by kind, and how many could not be had."""
+    groups: dict[str, _Group] = {}
+    failed = 0
+    for target in targets:
+        if not target.name:
+            answer = session.daemon.call(
+                "objects.list",
+                kind=target.kind.name,
+                label_selector=options.selector,
+                field_selector=options.field_selector,
+                **where(target.kind, namespace),
+            )
+            groups[target.kind.name] = _Group(target.kind, list(answer["items"]), answer.get("resource_version"))
+            continue
+        try:
+            raw = get_object(session, target.kind, target.name, namespace)
+        except RpcError as error:
+            if error.code == "not_found" and options.ignore_not_found:
+                continue
+            session.error(str(error))
+            failed += 1
+            continue
+        groups.setdefault(target.kind.name, _Group(target.kind, [])).objects.append(raw)
+    return list(groups.values()), failed
+
+
+def _sort_key(path: str) -> Callable[[Raw], tuple[int, float, str]]:
+    from kschedd.printing.jsonpath import JsonPathError, compile_template, find
+
+    try:
+        compile_template(path)
+    except JsonPathError as fault:
+        raise UsageError(f"--sort-by: {fault}") from fault
+
+    def key(raw: Raw) -> tuple[int, float, str]:
+        values = find(path.strip("{}"), raw)
+        if not values:
+            return (2, 0.0, "")
+        value = values[0]
+        return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
+
+    return key
+
+
+def _print_documents(session: Session, output: Output, objects: list[Raw], *, single: bool, watching: bool) -> None:
+    if output.form == "name":
+        session.write("".join(f"{documents.name(raw)}\n" for raw in objects))
+        return
+    document = objects[0] if single and len(objects) == 1 else documents.listing(objects)
+    if single and not objects:
+        return
+    if output.form == "jsonpath":
+        from kschedd.printing.jsonpath import evaluate
+
+        text = evaluate(output.template, document)
+        session.write(text if not (session.look.width or watching) or text.endswith("\n") else text + "\n")
+    elif output.form == "json":
+        session.write(documents.as_json(document))
+    else:
+        session.write(documents.as_yaml(document) if not watching else "---\n" + documents.as_yaml(document))
+
+
+class _Tables:
+    """Prints a table a kind, and later rows in columns as wide as the first ones were."""
+
+    def __init__(self, session: Session, shape: _Shape) -> None:
+        self._session = session
+        self._shape = shape
+        self._widths: list[int] | None = None
+        self._requested: Mapping[str, Mapping[str, int]] = {}
+
+    def first(self, groups: Sequence[_Group]) -> None:
+        shape, look = self._shape, self._session.look
+        shown = [group for group in groups if group.objects]
+        if shape.output.form == "wide" and any(group.kind.name == "Node" for group in shown):
+            self._requested = _requested(self._session)
+        for place, group in enumerate(shown):
+            prefix = f"{group.kind.resource}/" if shape.prefixed else ""
+            table = self._table(group.kind.name, group.objects, prefix)
+            self._widths = widths_of(table)
+            gap = "\n" if place else ""
+            self._session.write(gap + render(table, look, headers=shape.headers))
+
+    def later(self, raw: Raw) -> None:
+        table = self._table(str(raw.get("kind")), [raw], "")
+        headers = self._widths is None and self._shape.headers
+        if self._widths is None:
+            self._widths = widths_of(table)
+        self._session.write(render(table, self._session.look, headers=headers, widths=self._widths))
+
+    def _table(self, kind: str, objects: Sequence[Raw], prefix: str) -> Any:
+        around = Surroundings(self._session.now(), self._requested)
+        wide = self._shape.output.form == "wide"
+        return table_of(
+            kind,
+            objects,
+            around,
+            wide=wide,
+            namespaces=self._shape.namespaces,
+            labels=self._shape.labels,
+            prefix=prefix,
+        )
+
+
+def _requested(session: Session) -> Mapping[str, Mapping[str, int]]:
+    from kschedd.printing.describe_node import requested_by_node
+
+    return requested_by_node(session.daemon.call("objects.list", kind="Pod")["items"])
+
+
+def _watch(
+    session: Session,
+    target: Target,
+    options: argparse.Namespace,
+    namespace: str | None,
+    found: Sequence[_Group],
+    show: Callable[[Raw], None],
+) -> None:
+    """Every change from the version that was printed on, until the daemon ends it or the user does."""
+    from kschedd.api.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
+
+    try:
+        labels = parse_selector_text(options.selector or "")
+        fields = parse_field_selector(options.field_selector or "")
+    except SelectorTextError as fault:
+        raise UsageError(str(fault)) from fault
+    since = next((group.version for group in found), None)
+    if since is None and target.name and found:
+        since = found[0].objects[0]["metadata"].get("resourceVersion")
+    if isinstance(since, str) and since.isdigit():
+        since = int(since)
+    params = {"kind": target.kind.name, "since": since, **where(target.kind, namespace)}
+    with session.daemon.subscribe("objects.watch", **params) as changes:
+        for change in changes:
+            raw = change["object"]
+            meta = raw.get("metadata") or {}
+            if target.name and meta.get("name") != target.name:
+                continue
+            if labels.matches(meta.get("labels") or {}) and fields.matches(raw):
+                show(raw)
+
+
+# -- describe -------------------------------------------------------------------------------------------------------
+
+
+def _describe_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME")
+    namespace_flags(words, everywhere=True)
+    words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels")
+    words.add_argument("--no-events", action="store_true", help="without the objects' events")
+
+
+def describe(session: Session, options: argparse.Namespace) -> int:
+    namespace = namespace_of(session, options)
+    targets = targets_of(session, options.what)
+    if options.selector and any(target.name for target in targets):
+        raise UsageError("a name and a selector exclude each other: give one of them")
+    options.field_selector, options.ignore_not_found = None, False
+    groups, failed = _fetch(session, targets, options, namespace)
+    from kschedd.printing.describe import describe as described
+
+    count = 0
+    for group in groups:
+        for raw in group.objects:
+            text = described(raw, _related(session, raw, events=not options.no_events))
+            session.write(("\n\n" if count else "") + text)
+            count += 1
+    if not count and not failed:
+        session.complain(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
+    return 1 if failed else 0
+
+
+def _related(session: Session, raw: Raw, *, events: bool) -> Any:
+    """All that is shown with an object, fetched from the daemon."""
+    from kschedd.printing.describe import Related
+
+    daemon = session.daemon
+    meta = raw["metadata"]
+    namespace, name, kind = meta.get("namespace"), meta["name"], kind_of(raw).name
+    happened = None
+    if events:
+        about = {"for": f"{kind}/{name}"}
+        if namespace:
+            about["namespace"] = namespace
+        happened = daemon.call("events.list", **about)["events"]
+    related = Related(session.now(), session.look, happened)
+    if kind == "Node":
+        pods = daemon.call("objects.list", kind="Pod", field_selector=f"spec.nodeName={name}")["items"]
+        return attrs.evolve(related, pods=pods)
+    if kind != "Pod":
+        return related
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    volume_claims = []
+    for volume in spec.get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            volume_claims.append(volume["persistentVolumeClaim"].get("claimName", ""))
+        elif "ephemeral" in volume:
+            volume_claims.append(f"{name}-{volume.get('name', '')}")
+    claims = [c["resourceClaimName"] for c in spec.get("resourceClaims") or () if c.get("resourceClaimName")]
+    claims += [s["resourceClaimName"] for s in status.get("resourceClaimStatuses") or () if s.get("resourceClaimName")]
+    return attrs.evolve(
+        related,
+        queue=None if spec.get("nodeName") else _maybe(session, "queue.pod", pod=f"{namespace}/{name}"),
+        claims={n: _one(session, "PersistentVolumeClaim", n, namespace) for n in volume_claims},
+        resource_claims={n: _one(session, "ResourceClaim", n, namespace) for n in claims},
+    )
+
+
+def _maybe(session: Session, method: str, **params: Any) -> Any:
+    """What the daemon answers; None if there is no such thing."""
+    try:
+        return session.daemon.call(method, **params)
+    except RpcError as error:
+        if error.code == "not_found":
+            return None
+        raise
+
+
+def _one(session: Session, kind: str, name: str, namespace: str | None) -> Raw | None:
+    answer = _maybe(session, "objects.get", kind=kind, name=name, namespace=namespace)
+    return None if answer is None else answer["object"]
+
+
+VERBS = (
+    Verb(
+        "get",
+        "List objects, or one object, as a table or in full.",
+        get,
+        _get_words,
+        examples=(
+            "get pods -o wide",
+            "get pods,nodes -A",
+            "get deployment/web -o yaml",
+            "get pods -l app=web --field-selector spec.nodeName=node-a -w",
+            "get pods -o jsonpath='{range .items[*]}{.metadata.name} {.spec.nodeName}{\"\\n\"}{end}'",
+        ),
+        completes="kinds",
+    ),
+    Verb(
+        "describe",
+        "All about objects: conditions, events; of a pod why it is pending, of a node what runs there.",
+        describe,
+        _describe_words,
+        examples=("describe pod web-0", "describe node/node-a"),
+        completes="kinds",
+    ),
+)

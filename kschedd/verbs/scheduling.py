@@ -1,0 +1,296 @@
+"""explain, queue, waiting, allow, reject, status, weights, set, config, activate: the scheduler itself."""
+
+import argparse
+import math
+from typing import Any
+
+from kschedd.api.kinds import lookup
+from kschedd.printing import documents
+from kschedd.printing.scheduling import (
+    PLACES,
+    counts_text,
+    history_table,
+    profiles_of,
+    queue_table,
+    status_text,
+    waiting_table,
+    weights_table,
+)
+from kschedd.printing.tables import render
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import (
+    UsageError,
+    Verb,
+    Words,
+    did_you_mean,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+)
+from kschedd.verbs.manifests import file_flag, read_objects
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import pod_key, with_near_name
+
+_FORMS = ("table", "json", "yaml")
+
+
+def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool:
+    """Prints the answer as it is, if it was asked for as JSON or YAML."""
+    form = output_of(options.output, _FORMS).form
+    if form == "json":
+        session.write(documents.as_json(answer))
+    elif form == "yaml":
+        session.write(documents.as_yaml(answer))
+    return form != "table"
+
+
+def _of_pod(session: Session, options: argparse.Namespace, word: str, method: str, **params: Any) -> Any:
+    """The answer to a call about one pod. A pod that is not there is an error with a near name."""
+    key = pod_key(word, namespace_of(session, options))
+    try:
+        return session.daemon.call(method, pod=key, **params)
+    except RpcError as error:
+        namespace, _, name = key.partition("/")
+        raise with_near_name(session, error, lookup("pod"), name, namespace) from error
+
+
+# -- explain --------------------------------------------------------------------------------------------------------
+
+
+def _explain_words(words: Words) -> None:
+    words.add_argument("pod", nargs="*", metavar="POD")
+    file_flag(words, needed=False)
+    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
+    words.add_argument("--all", action="store_true", help="every node, however many")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def explain(session: Session, options: argparse.Namespace) -> int:
+    names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
+    if options.filename:
+        if names:
+            raise UsageError("give either a pod's name or -f FILE, not both")
+        objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
+        pods = [raw for _, raw in objects if raw.get("kind") == "Pod"]
+        if len(pods) != 1:
+            raise UsageError(f"one pod is expected in -f FILE; there are {len(pods)}")
+        if failed:
+            return 1
+        # The manifest is the first parameter's other form: a pod that need not exist.
+        answer = session.daemon.call("scheduler.explain", manifest=pods[0])
+    elif len(names) == 1:
+        answer = _of_pod(session, options, names[0], "scheduler.explain")
+    else:
+        raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
+    if options.node:
+        known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
+        if options.node not in known:
+            raise UsageError(f'there is no node "{options.node}"{did_you_mean(options.node, known)}')
+    if not _printed(session, options, answer):
+        from kschedd.printing.explaining import explanation
+
+        session.write(explanation(answer, session.look, node=options.node, every_node=options.all))
+    return 0
+
+
+# -- queue ----------------------------------------------------------------------------------------------------------
+
+
+def _queue_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="[pod NAME | PLACE]", help="one of " + ", ".join(PLACES))
+    words.add_argument("--limit", type=int, default=100, metavar="N", help="at most N pods (100)")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def queue(session: Session, options: argparse.Namespace) -> int:
+    what = list(options.what)
+    if what and (lookup(what[0]).name == "Pod" or "/" in what[0]):
+        names = what if "/" in what[0] else what[1:]
+        if len(names) != 1:
+            raise UsageError("queue pod NAME shows the way of one pod through the queue")
+        return _queue_of(session, options, names[0])
+    if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
+        raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{did_you_mean(what[0], PLACES)}')
+    place = {"place": what[0].replace("-", "_")} if what else {}
+    answer = session.daemon.call("queue.list", limit=options.limit, **place)
+    if _printed(session, options, answer):
+        return 0
+    session.write(counts_text(answer["counts"], session.look) + "\n")
+    pods = answer.get("pods") or []
+    if pods:
+        session.write("\n" + render(queue_table(pods), session.look))
+    total = sum(count for name, count in answer["counts"].items() if not what or name == place["place"])
+    if isinstance(total, int) and total > len(pods) == options.limit:
+        session.write(f"{session.look.plain('…')} and {total - len(pods)} more (--limit N shows more)\n")
+    return 0
+
+
+def _queue_of(session: Session, options: argparse.Namespace, word: str) -> int:
+    answer = _of_pod(session, options, word, "queue.pod")
+    if _printed(session, options, answer):
+        return 0
+    if answer.get("place"):
+        session.write(render(queue_table([answer]), session.look))
+    else:
+        session.write(f"{answer.get('key') or word} is not in the queue.\n")
+    if answer.get("history"):
+        session.write("\n" + render(history_table(answer["history"]), session.look))
+    return 0
+
+
+def _activate_words(words: Words) -> None:
+    words.add_argument("pods", nargs="*", metavar="POD")
+    words.add_argument("--all", action="store_true", help="every pod that waits")
+    namespace_flags(words)
+
+
+def activate(session: Session, options: argparse.Namespace) -> int:
+    if bool(options.pods) == options.all:
+        raise UsageError("activate which pods? Say names, or --all")
+    namespace = namespace_of(session, options)
+    params: dict[str, Any] = {"all": True} if options.all else {"pods": [pod_key(p, namespace) for p in options.pods]}
+    moved = session.daemon.call("queue.activate", **params)["moved"]
+    for key in moved:
+        session.write(f"pod/{key} activated\n")
+    if not moved:
+        session.complain("No pod was moved: none of them waits in the queue.\n")
+    return 0
+
+
+# -- waiting pods ---------------------------------------------------------------------------------------------------
+
+
+def _output_words(words: Words) -> None:
+    output_flag(words, _FORMS)
+
+
+def waiting(session: Session, options: argparse.Namespace) -> int:
+    answer = session.daemon.call("waiting.list")
+    if _printed(session, options, answer):
+        return 0
+    if not answer:
+        session.complain("No pod is kept waiting by a Permit plugin.\n")
+    else:
+        session.write(render(waiting_table(answer), session.look))
+    return 0
+
+
+def _decide_words(words: Words) -> None:
+    words.add_argument("pod", metavar="POD")
+    words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all that keep it waiting")
+    words.add_argument("--reason", metavar="TEXT", help="of a rejection")
+    namespace_flags(words)
+
+
+def allow(session: Session, options: argparse.Namespace) -> int:
+    return _decide(session, options, "waiting.allow", "allowed")
+
+
+def reject(session: Session, options: argparse.Namespace) -> int:
+    return _decide(session, options, "waiting.reject", "rejected")
+
+
+def _decide(session: Session, options: argparse.Namespace, method: str, said: str) -> int:
+    given = {"plugin": options.plugin, "reason": options.reason if method == "waiting.reject" else None}
+    answer = _of_pod(session, options, options.pod, method, **{k: v for k, v in given.items() if v is not None})
+    by = f" for {options.plugin}" if options.plugin else ""
+    session.write(f"pod/{answer.get('pod', options.pod)} {said}{by}\n")
+    return 0
+
+
+# -- status, configuration ------------------------------------------------------------------------------------------
+
+
+def status(session: Session, options: argparse.Namespace) -> int:
+    info = session.daemon.call("daemon.info")
+    now = session.daemon.call("scheduler.status")
+    if not _printed(session, options, {**info, "status": now}):
+        session.write(status_text(info, now, session.look))
+    return 0
+
+
+def _weights_words(words: Words) -> None:
+    words.add_argument("profile", nargs="?", default="", metavar="PROFILE")
+    output_flag(words, _FORMS)
+
+
+def weights(session: Session, options: argparse.Namespace) -> int:
+    config = session.daemon.call("scheduler.config")
+    names = [name for name, _ in profiles_of(config)]
+    if options.profile and options.profile not in names:
+        raise UsageError(f'no profile "{options.profile}": there are {", ".join(names)}')
+    table = weights_table(config, options.profile)
+    rows = [dict(zip(("profile", "plugin", "weight"), (a, b, int(c)), strict=True)) for a, b, c in table.rows]
+    if not _printed(session, options, rows):
+        session.write(render(table, session.look))
+    return 0
+
+
+def config(session: Session, options: argparse.Namespace) -> int:
+    answer = session.daemon.call("scheduler.config")
+    form = output_of(options.output, _FORMS).form
+    session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
+    return 0
+
+
+def _set_words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="weight PLUGIN N")
+    words.add_argument("--profile", metavar="NAME", help="needed where there are several")
+
+
+def set_(session: Session, options: argparse.Namespace) -> int:
+    what = options.what[1:] if options.what[:1] == ["weight"] else options.what
+    if len(what) == 1 and "=" in what[0]:
+        what = what[0].split("=", 1)
+    if len(what) != 2 or options.what[:1] != ["weight"]:
+        raise UsageError("set weight PLUGIN N, such as: set weight ImageLocality 5")
+    plugin, number = what
+    if not number.isdigit() or not 0 < int(number) < math.inf:
+        raise UsageError(f'"{number}": a weight is a whole number from 1 up')
+    profile = options.profile
+    if not profile:
+        names = [name for name, _ in profiles_of(session.daemon.call("scheduler.config"))]
+        if len(names) != 1:
+            raise UsageError(f"of which profile? --profile NAME, one of {', '.join(names)}")
+        profile = names[0]
+    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=int(number))
+    session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
+    return 0
+
+
+VERBS = (
+    Verb(
+        "explain",
+        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score.",
+        explain,
+        _explain_words,
+        examples=("explain web-0", "explain web-0 --node node-a", "explain -f pod.yaml"),
+        completes="pod",
+    ),
+    Verb(
+        "queue",
+        "The scheduling queue, or the way of one pod through it.",
+        queue,
+        _queue_words,
+        examples=("queue", "queue unschedulable", "queue pod web-0"),
+        completes="queue",
+    ),
+    Verb("activate", "Let waiting pods be tried now.", activate, _activate_words, completes="pod"),
+    Verb("waiting", "Pods that Permit plugins keep waiting.", waiting, _output_words),
+    Verb("allow", "Let a waiting pod go on.", allow, _decide_words, completes="pod"),
+    Verb("reject", "Send a waiting pod back.", reject, _decide_words, completes="pod"),
+    Verb("status", "Which daemon this is, what is in it, what it is doing.", status, _output_words, aliases=("info",)),
+    Verb("weights", "Score plugins and their weights.", weights, _weights_words, completes="profile"),
+    Verb(
+        "set",
+        "Change a weight while the scheduler runs; it counts from the next attempt on.",
+        set_,
+        _set_words,
+        examples=("set weight ImageLocality 5",),
+        completes="weight",
+    ),
+    Verb("config", "The configuration in force.", config, _output_words),
+)

@@ -1,0 +1,51 @@
+"""What a verb runs in: the daemon, where to write, how it looks, what the user chose before.
+
+The command line makes one for its one verb, the REPL one for all that is typed. Verbs are plain functions that wait in
+`Daemon.call`; whoever runs them decides what that waiting is (a blocking socket, or a task of a Trio program).
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import attrs
+
+from kschedd.printing.look import Look
+
+
+class Daemon(Protocol):
+    """The daemon's methods; `BlockingClient` is one."""
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any: ...
+
+    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[Iterable[Any]]: ...
+
+
+@attrs.define(eq=False)
+class Session:
+    """`write` and `complain` take whole pieces of text, line ends included."""
+
+    connect: Callable[[], Daemon]
+    write: Callable[[str], None]
+    complain: Callable[[str], None]
+    look: Look
+    now: Callable[[], float]  # seconds since the epoch
+    sleep: Callable[[float], None]
+    read_input: Callable[[], bytes]  # what `-f -` stands for
+    confirm: Callable[[str], bool]
+    namespace: str = "default"
+    program: str = ""  # before verbs in hints: "kschedd " on the command line, "" in the REPL
+    _daemon: Daemon | None = None
+
+    @property
+    def daemon(self) -> Daemon:
+        """The daemon, connected to when first asked for: a usage error needs none."""
+        if self._daemon is None:
+            self._daemon = self.connect()
+        return self._daemon
+
+    def warn(self, text: str) -> None:
+        self.complain(f"{self.look.paint('Warning:', 'yellow')} {text}\n")
+
+    def error(self, text: str) -> None:
+        self.complain(f"{self.look.paint('error:', 'red')} {text}\n")

@@ -1,0 +1,71 @@
+"""Every verb by name, and how a line of words becomes one."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kschedd.errors import KscheddError
+from kschedd.verbs import changing, general, happenings, manifests, nodes, reading, scheduling
+from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
+from kschedd.verbs.session import Session
+
+VERBS: Final[tuple[Verb, ...]] = (
+    *reading.VERBS,
+    *manifests.VERBS,
+    *changing.VERBS,
+    *nodes.VERBS,
+    *happenings.VERBS,
+    *scheduling.VERBS,
+    *general.VERBS,
+)
+BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
+
+FAILED, WRONG_USE = 1, 2
+
+
+def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
+    """The verb of that name. Raises UsageError with near names, those of `others` among them."""
+    verb = BY_NAME.get(word)
+    if verb is None:
+        raise UsageError(f'there is no verb "{word}"{did_you_mean(word, (*BY_NAME, *others)) or "; see help"}')
+    return verb
+
+
+def run_words(session: Session, words: Sequence[str], others: Sequence[str] = ()) -> int:
+    """Carry out a command. Every error is complained of; returns 0, 1 (it failed) or 2 (it was no command).
+
+    Lost connections are for the caller, who knows what becomes of the session.
+    """
+    from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+
+    try:
+        verb = find_verb(words[0], others)
+        parser = verb.parser(session.program)
+        if wants_help(words[1:]):
+            session.write(parser.format_help())
+            return 0
+        return verb.run(session, _read(verb, session, words[1:]))
+    except UsageError as wrong:
+        session.error(str(wrong))
+        if wrong.verb:
+            session.complain(f"See {session.program}{'help ' if not session.program else ''}{wrong.verb}")
+            session.complain(" --help\n" if session.program else "\n")
+        return WRONG_USE
+    except (ConnectionLostError, NoDaemonError):
+        raise
+    except KscheddError as error:
+        session.error(str(error))
+        return FAILED
+
+
+def wants_help(words: Sequence[str]) -> bool:
+    before = list(words[: words.index("--")]) if "--" in words else words
+    return "-h" in before or "--help" in before
+
+
+def _read(verb: Verb, session: Session, words: Sequence[str]) -> argparse.Namespace:
+    parser = verb.parser(session.program)
+    if verb.name == "watch":
+        # The flags after the inner verb are that verb's.
+        return parser.parse_args(list(words))
+    return parser.read(words)

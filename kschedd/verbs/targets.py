@@ -1,0 +1,140 @@
+"""Which objects a command is about: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
+
+Talks to the daemon only about kinds that are not Kubernetes' own, and to say which name may have been meant.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.kinds import KINDS, Kind, lookup
+from kschedd.errors import KscheddError
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import UsageError, did_you_mean
+from kschedd.verbs.session import Session
+
+ALL_KINDS = ("Pod", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job")
+
+
+@attrs.define(eq=False)
+class UnknownKindError(KscheddError):
+    """A word that names no kind of object."""
+
+    word: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f'there is no kind "{self.word}"{self.hint or "; `kinds` lists them all"}'
+
+
+@attrs.frozen
+class Target:
+    """One object, or with an empty name all objects of a kind."""
+
+    kind: Kind
+    name: str = ""
+
+
+def kind_of_word(session: Session, word: str) -> Kind:
+    """The kind somebody means. Raises UnknownKindError."""
+    kind = lookup(word)
+    if kind.known:
+        return kind
+    there = session.daemon.call("objects.kinds")
+    folded = word.casefold()
+    for entry in there:
+        spellings = {entry["name"], entry.get("plural"), *(entry.get("short_names") or ())}
+        if folded in {str(spelling).casefold() for spelling in spellings}:
+            known = lookup(entry["name"])
+            return known if known.known else _kind(entry)
+    names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
+    names += [str(entry.get("plural") or entry["name"]) for entry in there]
+    raise UnknownKindError(word, did_you_mean(word, names))
+
+
+def _kind(entry: dict[str, Any]) -> Kind:
+    name = str(entry["name"])
+    return Kind(
+        name,
+        str(entry.get("plural") or name.lower()),
+        name.lower(),
+        tuple(entry.get("short_names") or ()),
+        (str(entry.get("api_version") or "v1"),),
+        bool(entry.get("namespaced", True)),
+        known=False,
+    )
+
+
+def targets_of(session: Session, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
+    """What the words name. Raises UsageError, UnknownKindError."""
+    if not words:
+        raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
+    if any("/" in word for word in words):
+        found = []
+        for word in words:
+            kind, slash, name = word.partition("/")
+            if not slash or not kind or not name or "/" in name:
+                raise UsageError(f'"{word}": beside a KIND/NAME every word must be one, such as pod/web')
+            found.append(Target(kind_of_word(session, kind), name))
+        return found
+    kinds = [kind for word in words[0].split(",") if word for kind in _kinds(session, word)]
+    names = words[1:]
+    if needs_name and not names:
+        raise UsageError(f"which {kinds[0].singular}? Say its name: {kinds[0].singular} NAME")
+    if not names:
+        return [Target(kind) for kind in kinds]
+    return [Target(kind, name) for kind in kinds for name in names]
+
+
+def _kinds(session: Session, word: str) -> list[Kind]:
+    return [lookup(name) for name in ALL_KINDS] if word == "all" else [kind_of_word(session, word)]
+
+
+def where(kind: Kind, namespace: str | None) -> dict[str, str]:
+    """The namespace as a parameter, for kinds that live in one."""
+    return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
+
+
+def get_object(session: Session, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+    """The object. Raises RpcError; if there is none, with the name that may have been meant."""
+    try:
+        answer = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))
+    except RpcError as error:
+        raise with_near_name(session, error, kind, name, namespace) from error
+    found: dict[str, Any] = answer["object"]
+    return found
+
+
+def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
+    """The error; of an object that is not there, with near names, or the namespace where it is."""
+    if error.code != "not_found":
+        return error
+    everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]
+    here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
+    elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
+    hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
+    if not hint and elsewhere:
+        hint = f"; there is one in namespace {_join(elsewhere)}: add -n {elsewhere[0]}"
+    elif not hint and not here:
+        place = f" in namespace {namespace}" if kind.namespaced else ""
+        hint = f"; there are no {kind.plural}{place} at all"
+    return RpcError(error.code, error.message + hint, error.data)
+
+
+def _namespace(item: dict[str, Any]) -> str:
+    return str(item["metadata"].get("namespace", ""))
+
+
+def _join(names: Iterable[str]) -> str:
+    return " and ".join(sorted(set(names))[:3])
+
+
+def pod_key(word: str, namespace: str | None) -> str:
+    """`ns/name` of a pod given as web, pod/web or ns/web."""
+    first, slash, name = word.partition("/")
+    if not slash:
+        return f"{namespace or 'default'}/{word}"
+    if lookup(first).name == "Pod":
+        return f"{namespace or 'default'}/{name}"
+    return word

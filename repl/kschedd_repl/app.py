@@ -1,0 +1,267 @@
+"""The terminal client: reads a line, carries it out, reads the next; meanwhile the status bar moves.
+
+Tasks: the link to the daemon (which feeds the status bar and the names to complete), Ctrl-C, and the conversation.
+The prompt and the verbs run in worker threads, since prompt_toolkit has a loop of its own and verbs are plain
+functions that wait. Talks to: the daemon through `Link`, the terminal. Ends: at `exit`, Ctrl-D, or the end of the
+script. The daemon goes on.
+"""
+
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from kschedd.errors import KscheddError
+from kschedd.printing.look import look_of
+from kschedd.printing.scheduling import bar_text
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.verbs.session import Session
+from kschedd.verbs.table import VERBS, WRONG_USE, run_words
+from kschedd_repl.completion import OWN_WORDS
+from kschedd_repl.link import Link, ThreadDaemon
+from kschedd_repl.names import Names, current_names
+from kschedd_repl.script import Lines, Script, read_scripts
+from kschedd_repl.terminal import Terminal
+
+_INTERRUPTED = 130
+_LEAVE = ("exit", "quit", "detach")
+
+
+def run_repl(
+    socket: str | None,
+    *,
+    files: Sequence[str] = (),
+    commands: Sequence[str] = (),
+    keep_going: bool = False,
+    namespace: str = "default",
+    farewell: str = "The daemon goes on.",
+) -> int:
+    """Converse until the user leaves, or run scripts. Returns an exit status. Raises KscheddError at the start only."""
+    scripts = read_scripts(files, commands)
+    if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        scripts = [Script("standard input", sys.stdin.read().splitlines())]
+    return trio.run(Shell(socket, scripts, keep_going, namespace, farewell).run)
+
+
+class Shell:
+    """One conversation."""
+
+    def __init__(
+        self, socket: str | None, scripts: Sequence[Script], keep_going: bool, namespace: str, farewell: str
+    ) -> None:
+        self._socket = socket
+        self._scripts = scripts
+        self._keep_going = keep_going
+        self._farewell = farewell
+        self._out, self._err = sys.stdout, sys.stderr  # what is behind patch_stdout later
+        self._look = look_of(self._out, os.environ)
+        self._names = Names()
+        self._bar: str | None = None
+        self._stale = False  # a command may have changed what there is
+        self._running: trio.CancelScope | None = None
+        self._lines: Lines | None = None
+        self._link: Link
+        self._terminal: Terminal | None = None
+        self._session = Session(
+            lambda: ThreadDaemon(self._link),
+            self._write,
+            self._complain,
+            self._look,
+            time.time,
+            lambda seconds: trio.from_thread.run(trio.sleep, seconds),
+            self._read_input,
+            self._confirm,
+            namespace,
+        )
+
+    async def run(self) -> int:
+        failure: KscheddError | None = None
+        code = 0
+        async with trio.open_nursery() as nursery:
+            self._link = Link(self._socket, self._notice, nursery)
+            try:
+                await nursery.start(self._link.run, self._keep_up)
+                await nursery.start(self._interrupts)
+                code = await (self._run_scripts() if self._scripts else self._converse())
+            except KscheddError as error:
+                failure = error  # raised outside, so that the nursery does not wrap it in a group
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return code
+
+    # -- beside the conversation ------------------------------------------------------------------------------
+
+    async def _keep_up(self, client: Client) -> None:
+        """While connected: the status bar, and the names of what there is."""
+        if self._scripts:
+            await trio.sleep_forever()  # that the daemon has gone is seen by the command that asks it something
+        self._names = await current_names(client, Names())
+        seen: Any = None
+        async with client.subscribe("scheduler.watch") as stream:
+            async for status in stream:
+                self._bar = bar_text(status, self._look)
+                if self._terminal is not None:
+                    self._terminal.redraw()
+                counts = (status.get("nodes"), status.get("pods"), status.get("scheduled"))
+                if self._stale or counts != seen:
+                    self._stale, seen = False, counts
+                    self._names = await current_names(client, self._names)
+
+    async def _interrupts(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Ctrl-C cancels the command that runs. At the prompt it is a key like any other."""
+        with trio.open_signal_receiver(signal.SIGINT) as signals:
+            task_status.started()
+            async for _ in signals:
+                if self._running is not None:
+                    self._running.cancel()
+
+    # -- the terminal -----------------------------------------------------------------------------------------
+
+    async def _converse(self) -> int:
+        self._terminal = Terminal(
+            lambda: self._names, lambda: self._session.namespace, self._status_line, self._look.unicode
+        )
+        with patch_stdout(raw=True):
+            self._write("help says what can be typed; Tab completes; exit leaves.\n")
+            while True:
+                line = await self._terminal.ask()
+                if line is None:
+                    break
+                words = self._words(line)
+                if words and words[0] in _LEAVE:
+                    break
+                if words:
+                    await self._carry_out(words)
+        self._write(f"{self._farewell}\n")
+        return 0
+
+    def _status_line(self) -> tuple[str, bool]:
+        """The status bar's text, and whether there is a daemon."""
+        if self._link.client is None:
+            return " no daemon ", False
+        return f" {self._bar or 'connected'} ", True
+
+    # -- scripts ----------------------------------------------------------------------------------------------
+
+    async def _run_scripts(self) -> int:
+        worst = 0
+        for script in self._scripts:
+            self._lines = Lines(script)
+            for number, line in self._lines:
+                words = self._words(line)
+                if words is None:
+                    code = WRONG_USE
+                elif not words:
+                    continue
+                elif words[0] in _LEAVE:
+                    return worst
+                else:
+                    code = await self._carry_out(words)
+                if code:
+                    self._complain(f"{script.name}:{number}: failed: {line.strip()}\n")
+                    worst = worst or code
+                    if not self._keep_going or code == _INTERRUPTED:
+                        return code
+        return worst
+
+    # -- commands ---------------------------------------------------------------------------------------------
+
+    def _words(self, line: str) -> list[str] | None:
+        """The words of a line; None if they cannot be told apart, which has been complained of."""
+        try:
+            return shlex.split(line, comments=True)
+        except ValueError as wrong:
+            self._session.error(f"{str(wrong).lower()}: check the quotes")
+            return None
+
+    async def _carry_out(self, words: list[str]) -> int:
+        if (code := self._own(words)) is not None:
+            return code
+        self._stale = True
+        with trio.CancelScope() as scope:
+            self._running = scope
+            try:
+                return await trio.to_thread.run_sync(run_words, self._session, words, tuple(OWN_WORDS))
+            except (ConnectionLostError, NoDaemonError) as lost:
+                self._session.error(str(lost))
+                return 1
+            finally:
+                self._running = None
+        self._complain("\n(cancelled)\n")
+        return _INTERRUPTED
+
+    def _own(self, words: list[str]) -> int | None:
+        """What is no verb of the daemon's; None for all that is."""
+        match words:
+            case ["help"]:
+                self._write(overview())
+            case ["help", verb, *_] if verb in OWN_WORDS:
+                self._write(f"{verb}: {OWN_WORDS[verb]}\n")
+            case ["help", *rest]:
+                return run_words(self._session, [rest[0], "--help"], tuple(OWN_WORDS))
+            case ["clear"]:
+                self._write("\x1b[H\x1b[2J" if self._look.width else "")
+            case ["use"]:
+                self._write(f"{self._session.namespace}\n")
+            case ["use", namespace]:
+                self._session.namespace = namespace
+                if self._names.namespaces and namespace not in self._names.namespaces:
+                    self._session.warn(f"there is no namespace {namespace} yet")
+                self._write(f"now in namespace {namespace}\n")
+            case ["use" | "clear", *_]:
+                self._session.error("use NAMESPACE" if words[0] == "use" else "clear takes no words")
+                return WRONG_USE
+            case _:
+                return None
+        return 0
+
+    # -- what verbs need --------------------------------------------------------------------------------------
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    def _complain(self, text: str) -> None:
+        self._out.flush()
+        self._err.write(text)
+        self._err.flush()
+
+    def _notice(self, text: str) -> None:
+        """News that nobody asked for: above a half-typed line, if there is one."""
+        if self._terminal is not None and self._terminal.asking:
+            print(self._look.paint(text, "yellow"))
+            self._terminal.redraw()
+        else:
+            self._complain(f"{text}\n")
+
+    def _read_input(self) -> bytes:
+        """What `-f -` stands for: lines that follow, up to one with a dot."""
+        if self._lines is not None:
+            return self._lines.block().encode() if not self._lines.from_command else sys.stdin.buffer.read()
+        assert self._terminal is not None, "without a script there is a terminal"
+        return self._terminal.ask_block()
+
+    def _confirm(self, question: str) -> bool:
+        if self._terminal is None:
+            self._complain(f"{question} A script has to say so: --yes\n")
+            return False
+        return self._terminal.ask_yes(question)
+
+
+def overview() -> str:
+    """What `help` prints."""
+    width = max(len(verb.name) for verb in VERBS) + 2
+    text = "".join(f"  {verb.name:<{width}}{verb.summary}\n" for verb in VERBS)
+    text += "".join(f"  {name:<{width}}{what}\n" for name, what in OWN_WORDS.items())
+    return (
+        text
+        + "\nhelp VERB says more. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed before.\n"
+    )
