@@ -101,6 +101,10 @@ class Store:
     def now(self) -> float:
         return self._now()
 
+    @property
+    def admission(self) -> Admission:
+        return self._admission
+
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         try:
             return self._by_kind[kind][namespace][name]
