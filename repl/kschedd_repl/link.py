@@ -117,9 +117,11 @@ class ThreadDaemon:
             # Not `run`: the command may be cancelled already, and this has to be said none the less.
             trio.from_thread.run_sync(token.cancel)
 
-    async def _open(self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]") ->
-    trio.CancelScope: client = await self._link.up() scope = trio.CancelScope() ready = trio.Event() failure:
-    list[Exception] = []
+    async def _open(self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]") -> trio.CancelScope:
+        client = await self._link.up()
+        scope = trio.CancelScope()
+        ready = trio.Event()
+        failure: list[Exception] = []
 
         async def pump() -> None:
             with scope:
