@@ -1,0 +1,165 @@
+"""`kschedd simulate`: a whole cluster offline, in virtual time.
+
+Exit status: 0 everything was placed; 1 something is pending (unless --allow-pending), or a scenario differs;
+2 something handed in could not be used (the rest was simulated all the same).
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.manifests import Reading
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import default_config, load_config
+from kschedd.config.model import Config
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.simulate.decisions import DecisionLog
+from kschedd.simulate.inputs import read_manifests
+from kschedd.simulate.scenario import run_files
+from kschedd.simulate.simulation import Simulation
+from kschedd.simulate.summary import Summary, span
+from kschedd.simulate.trace import Trace, read_trace
+
+PENDING: Final = 1
+BAD_INPUT: Final = 2
+_EVERY_S: Final = 0.2
+
+
+@attrs.define(eq=False)
+class UsageError(KscheddError):
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "simulate",
+        help="run a cluster offline in virtual time: what goes where, what stays pending and why",
+        description="Place what manifests or a recorded trace ask for, in virtual time, without a daemon. "
+        "Exit status: 0 all placed, 1 something pending, 2 some input could not be used.",
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=main)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    given = parser.add_argument_group("what is there")
+    given.add_argument(
+        "-f", "--filename", action="append", default=[], metavar="PATH", help="manifests: a file, a folder, - for stdin"
+    )
+    given.add_argument("--nodes", type=Path, metavar="FILE.csv", help="nodes of a recorded cluster")
+    given.add_argument("--pods", type=Path, metavar="FILE.csv", help="pods of a recorded cluster, with their times")
+    given.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream")
+    given.add_argument("--plugin", action="append", type=Path, default=[], metavar="FILE.py", help="plugins of yours")
+    how = parser.add_argument_group("how it runs")
+    how.add_argument("--seed", type=int, default=0, help="decides ties and made-up names (default 0)")
+    how.add_argument("--until", type=float, metavar="SECONDS", help="stop at this virtual time; default: at rest")
+    how.add_argument("--allow-pending", action="store_true", help="pods that stay pending are no failure")
+    how.add_argument("--audit", action="store_true", help="after every event look for pods that would fit and sleep on")
+    out = parser.add_argument_group("what comes out")
+    out.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    out.add_argument("--decisions", type=Path, metavar="FILE", help="write one line of JSON for each attempt")
+    scenario = parser.add_argument_group("scenarios")
+    scenario.add_argument(
+        "--scenario", action="append", type=Path, default=[], metavar="FILE", help="run the commands of a scenario file"
+    )
+    scenario.add_argument("--rewrite", action="store_true", help="write what came out into the scenario file")
+
+
+def main(options: argparse.Namespace) -> int:
+    try:
+        if options.scenario:
+            return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout)
+        return _simulate(options)
+    except KscheddError as fault:
+        print(f"kschedd simulate: {fault}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    if not options.filename and options.nodes is None and options.pods is None:
+        raise UsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
+    if options.until is not None and not 0 <= options.until < 1e12:
+        raise UsageError(f"--until {options.until}: must be seconds, 0 or more")
+    registry, config = read_config(options.config, options.plugin)
+    manifests = read_manifests(options.filename, sys.stdin.buffer)
+    trace = read_trace(options.nodes, options.pods)
+    with DecisionLog(options.decisions) as log:
+        summary = _run(options, registry, config, manifests, trace, log)
+    for warning in summary.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for error in summary.errors:
+        print(f"error: {error}", file=sys.stderr)
+    print(summary.json_text() if options.output == "json" else summary.text())
+    if summary.errors:
+        return BAD_INPUT
+    return PENDING if summary.pending and not options.allow_pending else 0
+
+
+def read_config(path: Path | None, plugins: list[Path]) -> tuple[Registry, Config]:
+    """The plugins there are, and the configuration that says which of them run."""
+    registry = Registry()
+    registry.add_entry_points()
+    for plugin in plugins:
+        registry.add_file(plugin)
+    catalogue = {**IN_TREE, **registry.catalogue()}
+    if path is None:
+        return registry, default_config(catalogue=catalogue)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    return registry, load_config(text, str(path), catalogue=catalogue)
+
+
+def _run(
+    options: argparse.Namespace,
+    registry: Registry,
+    config: Config,
+    manifests: Reading,
+    trace: Trace,
+    log: DecisionLog,
+) -> Summary:
+    simulation = Simulation(
+        config,
+        seed=options.seed,
+        registry=registry,
+        # Pods of a trace come and go by themselves; all else needs somebody to make it happen.
+        controllers=embedded_controllers() if manifests.manifests else (),
+        on_decision=log.write if options.decisions is not None else None,
+    )
+    progress = _Progress(simulation) if sys.stderr.isatty() else None
+    began = time.perf_counter()
+    simulation.load(manifests)
+    simulation.play(trace, options.until, progress)
+    at_rest = simulation.finish(options.until)
+    wall_s = time.perf_counter() - began
+    if progress is not None:
+        progress.clear()
+    return simulation.summary(wall_s, at_rest=at_rest)
+
+
+class _Progress:
+    """One line on the terminal, told anew every so often."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._next = 0.0
+
+    def __call__(self, share: float, placed: int, pending: int) -> None:
+        now = time.perf_counter()
+        if now >= self._next:
+            self._next = now + _EVERY_S
+            text = f"{share:4.0%}  {span(self._simulation.elapsed)}  {placed:,} placed  {pending:,} pending"
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

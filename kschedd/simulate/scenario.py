@@ -1,0 +1,163 @@
+"""Scenario files: commands to a cluster in virtual time and what they print, in one text.
+
+    # Lines like this one, and empty lines between steps, are for the reader.
+    command arguments
+    more lines that the command reads, often manifests
+    ----
+    what it prints, up to an empty line
+
+Output that has empty lines itself stands between two lines `----` and two more. A file is run by going through its
+steps from top to bottom on one cluster, and holds if every step prints what the file says; rewriting puts what was
+printed in its place, to be looked at as a diff. What the commands are says `scenario_verbs`.
+
+Errors: ScenarioError where a file cannot be read as steps. A command that fails is no error: its output says so.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import unified_diff
+from pathlib import Path
+from typing import IO, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.simulate.scenario_verbs import World
+
+SEPARATOR: Final = "----"
+
+
+@attrs.define(eq=False)
+class ScenarioError(KscheddError):
+    file: str
+    line: int  # 1-based; 0: the file as a whole
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
+
+
+@attrs.frozen
+class Step:
+    line: int
+    command: str
+    input: str
+    expected: str
+    leading: tuple[str, ...] = ()  # comments and empty lines before it
+
+
+@attrs.frozen
+class Scenario:
+    file: str
+    steps: tuple[Step, ...]
+    trailing: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Difference:
+    """A step that printed something else."""
+
+    file: str
+    step: Step
+    got: str
+
+    def __str__(self) -> str:
+        wanted, got = self.step.expected.splitlines(), self.got.splitlines()
+        lines = list(unified_diff(wanted, got, "expected", "got", lineterm="", n=2))[2:]
+        return "\n".join([f"{self.file}:{self.step.line}: {self.step.command}", *(f"  {line}" for line in lines)])
+
+
+def parse(text: str, file: str) -> Scenario:
+    lines = text.splitlines()
+    steps: list[Step] = []
+    leading: list[str] = []
+    at = 0
+    while at < len(lines):
+        if not lines[at].strip() or lines[at].startswith("#"):
+            leading.append(lines[at])
+            at += 1
+            continue
+        start = at
+        while at < len(lines) and lines[at] != SEPARATOR:
+            at += 1
+        if at == len(lines):
+            raise ScenarioError(file, start + 1, f"no line {SEPARATOR} after this command")
+        given = "".join(f"{line}\n" for line in lines[start + 1 : at])
+        expected, at = _expected(lines, at + 1, file)
+        steps.append(Step(start + 1, lines[start].strip(), given, expected, tuple(leading)))
+        leading = []
+    return Scenario(file, tuple(steps), tuple(leading))
+
+
+def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
+    """The output that begins at this line, and the line after it."""
+    found: list[str] = []
+    if at < len(lines) and lines[at] == SEPARATOR:
+        first = at
+        at += 1
+        while lines[at : at + 2] != [SEPARATOR, SEPARATOR]:
+            if at >= len(lines):
+                raise ScenarioError(
+                    file, first + 1, f"output between {SEPARATOR} lines that does not end with two of them"
+                )
+            found.append(lines[at])
+            at += 1
+        return "\n".join(found), at + 2
+    while at < len(lines) and lines[at].strip():
+        found.append(lines[at])
+        at += 1
+    return "\n".join(found), at
+
+
+def run(scenario: Scenario) -> Iterator[tuple[Step, str]]:
+    """Each step with what it printed."""
+    world = World(Path(scenario.file).parent)
+    for step in scenario.steps:
+        yield step, world.do(step.command, step.input).rstrip("\n")
+
+
+def differences(scenario: Scenario) -> list[Difference]:
+    return [Difference(scenario.file, step, got) for step, got in run(scenario) if got != step.expected]
+
+
+def rewritten(scenario: Scenario) -> str:
+    """The file's text with what the steps print now."""
+    return "".join(_text(scenario, [(step, got) for step, got in run(scenario)]))
+
+
+def _text(scenario: Scenario, done: Iterable[tuple[Step, str]]) -> Iterator[str]:
+    for step, got in done:
+        for line in step.leading:
+            yield f"{line}\n"
+        yield f"{step.command}\n{step.input}{SEPARATOR}\n"
+        if any(not line.strip() for line in got.split("\n")) and got:
+            yield f"{SEPARATOR}\n{got}\n{SEPARATOR}\n{SEPARATOR}\n"
+        elif got:
+            yield f"{got}\n"
+    for line in scenario.trailing:
+        yield f"{line}\n"
+
+
+def read(path: Path) -> Scenario:
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as fault:
+        raise ScenarioError(str(path), 0, f"cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+
+
+def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str]) -> int:
+    """Run scenario files for a user; 1 if one of them prints something else than it says."""
+    failed = 0
+    for path in paths:
+        scenario = read(path)
+        if rewrite:
+            text = rewritten(scenario)
+            changed = text != path.read_text(encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
+            print(f"{path}: {'rewritten' if changed else 'unchanged'}", file=out)
+            continue
+        wrong = differences(scenario)
+        failed += bool(wrong)
+        print(f"{path}: {len(scenario.steps) - len(wrong)} of {len(scenario.steps)} steps as expected", file=out)
+        for difference in wrong:
+            print(difference, file=out)
+    return 1 if failed else 0

@@ -1,0 +1,198 @@
+"""A run to be summed up: the virtual-time loop with somebody who keeps count.
+
+    load(manifests)   what there is at the start
+    play(trace)       pods that come and go at their times
+    finish(...)       on until nothing happens any more, or until a given time; then the summary
+
+Owns the counts; everything else is the Engine's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kschedd.api.manifests import Reading
+from kschedd.api.pods import Pod
+from kschedd.config.model import Config
+from kschedd.controllers.controller import Controller
+from kschedd.framework.registry import Registry
+from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.inputs import Applied, apply_all
+from kschedd.simulate.summary import Pending, Summary, Utilisation
+from kschedd.simulate.trace import Trace
+from kschedd.store.errors import ApiError
+from kschedd.store.log import DELETED
+
+LONGEST_REST_S: Final = 86_400.0
+_WORKLOADS: Final = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
+_NEVER: Final = "deleted before a scheduling attempt was made"
+
+Progress = Callable[[float, int, int], None]
+"""Told now and then: share done (0 to 1), pods placed, pods pending."""
+
+
+class Simulation(Engine):
+    """See the module. It is given what an Engine is given."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        seed: int,
+        registry: Registry,
+        controllers: Sequence[Controller],
+        on_decision: Callable[[Decision], None] | None = None,
+        recorder: Any = None,
+    ) -> None:
+        super().__init__(
+            config,
+            seed=seed,
+            registry=registry,
+            controllers=controllers,
+            on_decision=on_decision,
+            on_event=self._happened,
+            recorder=recorder,
+        )
+        self.seed = seed
+        self.applied = Applied()
+        self.placed: dict[str, None] = {}  # uids of pods that got a node in this run
+        self.preempted = 0
+        self._pods = self.store.watch(("Pod",))
+        self._gone: list[Pending] = []
+        self._utilisation = Utilisation(self.machine.cluster.table)
+
+    def settle(self) -> None:
+        super().settle()
+        self._utilisation.look(self.elapsed)
+        if self._pods.behind:
+            self._count_pods()
+
+    def _count_pods(self) -> None:
+        for event in self._pods.take():
+            pod = event.new
+            assert isinstance(pod, Pod)
+            if event.type == DELETED:
+                if not pod.node_name and not pod.finished:
+                    self._gone.append(Pending(pod.key, _told(pod) or _NEVER, gone=True))
+            elif event.old is not None and pod.node_name and not (isinstance(event.old, Pod) and event.old.node_name):
+                self.placed[pod.uid] = None
+
+    def _happened(self, key: str, kind: str, reason: str, text: str) -> None:
+        if reason == "Preempted":
+            self.preempted += 1
+
+    # -- what happens -------------------------------------------------------------------------------------------
+
+    def load(self, reading: Reading) -> Applied:
+        self.applied = apply_all(self.store, reading)
+        return self.applied
+
+    def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:
+        """Nodes now, pods at their times; each of a moment's events has its consequences before the next."""
+        for node in trace.nodes:
+            self._try(lambda node=node: self.store.apply(node))  # type: ignore[misc]
+        self.settle()
+        events = trace.events()
+        for number, event in enumerate(events):
+            if until_s is not None and event.time_s > until_s:
+                break
+            if event.time_s > self.elapsed:
+                self.advance(self.start_s + event.time_s)
+            if event.pod is not None:
+                self._try(lambda raw=event.pod: self.store.create(raw))  # type: ignore[misc]
+            else:
+                namespace, _, name = event.key.partition("/")
+                if self.store.find("Pod", namespace, name) is not None:
+                    self.store.delete("Pod", namespace, name, grace_period_s=0)
+            self.settle()
+            if progress is not None:
+                progress(number / len(events), len(self.placed), self._waiting)
+
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except ApiError as refusal:
+            self.applied.errors.append(f"trace: {refusal}")
+
+    def finish(self, until_s: float | None = None) -> bool:
+        """On to that time, or until nothing happens any more; whether the cluster is at rest then."""
+        if until_s is None:
+            return self.run_to_rest(LONGEST_REST_S)
+        self.advance(self.start_s + until_s)
+        self._utilisation.look(self.elapsed)
+        return self.next_moment(retries=False) is None
+
+    # -- what it came to ----------------------------------------------------------------------------------------
+
+    @property
+    def _waiting(self) -> int:
+        return sum(self.queue.counts().values())
+
+    def summary(self, wall_s: float, *, at_rest: bool = True, audit: dict[str, Any] | None = None) -> Summary:
+        placements = {
+            pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
+        }
+        return Summary(
+            seed=self.seed,
+            nodes=self.store.count("Node"),
+            placed=len(self.placed),
+            pending=[*self._gone, *self._pending(), *self._short()],
+            utilisation=self._utilisation.by_resource(),
+            decisions=self.decisions,
+            wall_s=wall_s,
+            virtual_s=self.elapsed,
+            preempted=self.preempted,
+            placements=placements,
+            errors=self.applied.errors,
+            warnings=[*map(str, self.config.warnings), *self.applied.warnings],
+            at_rest=at_rest,
+            audit=audit,
+        )
+
+    def _pending(self) -> list[Pending]:
+        found = []
+        for pod in self.store.list("Pod"):
+            assert isinstance(pod, Pod)
+            if not pod.node_name and not pod.finished and not pod.deletion_timestamp:
+                found.append(Pending(pod.key, _told(pod) or self._why(pod)))
+        return found
+
+    def _why(self, pod: Pod) -> str:
+        """Why a pod is pending that was not told by a condition."""
+        if not self.machine.responsible(pod.scheduler_name):
+            return f'asks for scheduler "{pod.scheduler_name}", which no profile has'
+        entry = self.queue.entry(pod.key)
+        if entry is not None and entry.gating_status is not None:
+            return f"{entry.gating_plugin}: {entry.gating_status.message}"
+        waiting = self.machine.waiting.pods.get(pod.uid)
+        if waiting is not None:
+            return f"has a place on {waiting.node_name}, and waits for {', '.join(sorted(waiting.pending))} at Permit"
+        if pod.uid in self.attempts.underway:
+            return "has a place, and its binding is under way"
+        return "waits for its turn"
+
+    def _short(self) -> list[Pending]:
+        """Workloads that want pods and have none at all, or are told that theirs cannot be made."""
+        found = []
+        for kind in _WORKLOADS:
+            for workload in self.store.list(kind):
+                for condition in workload.status.get("conditions") or ():
+                    if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+                        found.append(Pending(workload.key, condition.get("message") or "FailedCreate", kind))
+                        break
+                else:
+                    if _wanted(workload.spec) and workload.owner is None and not self.store.owned_by(workload.uid):
+                        if kind != "DaemonSet":
+                            found.append(Pending(workload.key, "no pods were made for it", kind))
+        return found
+
+
+def _wanted(spec: Any) -> bool:
+    replicas = spec.get("replicas", spec.get("parallelism", 1))
+    return replicas is None or replicas > 0
+
+
+def _told(pod: Pod) -> str:
+    for condition in pod.status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "")
+    return ""

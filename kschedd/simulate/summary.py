@@ -1,0 +1,207 @@
+"""What a simulation comes to: what was placed, what was not and why, and how full the cluster was.
+
+`Utilisation` is told whenever the cluster has come to rest; it weighs what was used by how long it stayed so.
+`Summary` is what is printed, as a table or as JSON; its JSON is read by programs, so fields are only ever added.
+Units: shares are 0 to 1; seconds are virtual unless they say `wall`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from kschedd.cache.table import NodeTable
+from kschedd.explain.amounts import amount
+
+_MOST_PENDING: Final = 20
+_MOST_PLACED: Final = 60
+
+
+@attrs.frozen
+class Use:
+    """Of one resource, over all nodes."""
+
+    mean: float
+    most: float
+    last: float
+    capacity: int  # at the end
+
+    def as_json(self) -> dict[str, float | int]:
+        return {
+            "mean": round(self.mean, 6),
+            "max": round(self.most, 6),
+            "end": round(self.last, 6),
+            "capacity": self.capacity,
+        }
+
+
+class Utilisation:
+    """How much of each resource is requested, over time."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._since = 0.0
+        self._span = 0.0
+        self._seen = (-1, -1)
+        self._now = np.zeros(1)  # the share of each resource at the last look; pods come first
+        self._sum = np.zeros(1)
+        self._most = np.zeros(1)
+
+    def look(self, elapsed_s: float) -> None:
+        """The cluster is at rest at this moment: what is used now was used since the last look, too."""
+        table = self._table
+        if elapsed_s > self._since:
+            self._sum += self._now * (elapsed_s - self._since)
+            self._span += elapsed_s - self._since
+            self._since = elapsed_s
+        seen = table.node_changes.position, table.pod_changes.position
+        if seen == self._seen:
+            return
+        self._seen = seen
+        used = np.concatenate(([table.pod_count.sum()], table.requested.sum(axis=1)))
+        there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))
+        missing = len(used) - len(self._now)
+        if missing:
+            self._sum, self._most = np.pad(self._sum, (0, missing)), np.pad(self._most, (0, missing))
+        self._now = np.where(there > 0, used / np.maximum(there, 1), 0.0)
+        self._most = np.maximum(self._most, self._now)
+
+    def by_resource(self) -> dict[str, Use]:
+        """Every resource that some node has."""
+        mean = self._sum / self._span if self._span else self._now
+        there = np.concatenate(([self._table.allowed_pods.sum()], self._table.allocatable.sum(axis=1)))
+        names = [*self._table.resources, "pods"]
+        places = [*(1 + number for number in self._table.resources.values()), 0]
+        return {
+            name: Use(float(mean[n]), float(self._most[n]), float(self._now[n]), int(there[n]))
+            for name, n in zip(names, places, strict=True)
+            if n < len(self._now) and there[n] > 0
+        }
+
+
+@attrs.frozen
+class Pending:
+    """A pod that is not on a node, or was not until it was deleted; or a workload whose pods cannot be made."""
+
+    key: str
+    message: str
+    kind: str = "Pod"
+    gone: bool = False
+
+
+@attrs.frozen
+class Summary:
+    seed: int
+    nodes: int
+    placed: int  # pods that got a node in this run
+    pending: Sequence[Pending]
+    utilisation: Mapping[str, Use]
+    decisions: int
+    wall_s: float
+    virtual_s: float
+    preempted: int
+    placements: Mapping[str, str]  # pod -> node, at the end
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    at_rest: bool = True
+    audit: Mapping[str, Any] | None = None
+
+    @property
+    def decisions_per_second(self) -> float:
+        return self.decisions / self.wall_s if self.wall_s > 0 else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "nodes": self.nodes,
+            "placed": self.placed,
+            "pending": len(self.pending),
+            "pending_pods": [
+                {"pod": each.key, "message": each.message, "kind": each.kind, "deleted": each.gone}
+                for each in self.pending
+            ],
+            "utilisation": {name: use.as_json() for name, use in self.utilisation.items()},
+            "decisions": self.decisions,
+            "decisions_per_second": round(self.decisions_per_second, 1),
+            "preempted": self.preempted,
+            "virtual_seconds": round(self.virtual_s, 3),
+            "wall_seconds": round(self.wall_s, 3),
+            "at_rest": self.at_rest,
+            "placements": dict(sorted(self.placements.items())),
+            "errors": list(self.errors),
+            "warnings": list(self.warnings),
+            **({} if self.audit is None else {"audit": dict(self.audit)}),
+        }
+
+    def json_text(self) -> str:
+        return json.dumps(self.as_json(), indent=2, ensure_ascii=False)
+
+    def text(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.nodes:,} nodes, {span(self.virtual_s)} of virtual time, seed {self.seed}"
+        if not self.at_rest:
+            yield "something still goes on by itself at the end; --until says how long to run"
+        yield f"{self.placed:,} pods placed, {len(self.pending):,} pending, {self.preempted:,} preempted"
+        rate = f"{self.decisions_per_second:,.0f} a second"
+        yield f"{self.decisions:,} decisions in {self.wall_s:.2f} s ({rate})"
+        if self.utilisation:
+            yield ""
+            yield from columns(
+                [
+                    ("RESOURCE", "MEAN", "MAX", "END", "CAPACITY"),
+                    *(
+                        (name, _percent(use.mean), _percent(use.most), _percent(use.last), amount(name, use.capacity))
+                        for name, use in self.utilisation.items()
+                    ),
+                ]
+            )
+        if self.placements and len(self.placements) <= _MOST_PLACED:
+            yield ""
+            by_node: dict[str, list[str]] = {}
+            for pod, node in sorted(self.placements.items()):
+                by_node.setdefault(node, []).append(pod)
+            yield from columns([("NODE", "PODS"), *((node, " ".join(by_node[node])) for node in sorted(by_node))])
+        if self.pending:
+            yield ""
+            yield from self._pending()
+
+    def _pending(self) -> Iterator[str]:
+        by_message: dict[str, list[Pending]] = {}
+        for each in self.pending:
+            by_message.setdefault(each.message, []).append(each)
+        shown = sorted(by_message.items(), key=lambda item: -len(item[1]))
+        for message, pods in shown[:_MOST_PENDING]:
+            first = pods[0]
+            what = "" if first.kind == "Pod" else f"{first.kind} "
+            gone = ", deleted since" if first.gone else ""
+            more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+            yield f"pending: {what}{first.key}{more}{gone}"
+            yield f"  {message}"
+        if len(shown) > _MOST_PENDING:
+            yield f"... and {len(shown) - _MOST_PENDING} more reasons; -o json has them all"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f}%"
+
+
+def span(seconds: float) -> str:
+    """`3d4h`, `2m10s`, `1.5s`."""
+    if seconds >= 86_400:
+        days, rest = divmod(seconds, 86_400)
+        return f"{int(days)}d{int(rest // 3600)}h"
+    if seconds >= 60:
+        hours, rest = divmod(int(seconds), 3600)
+        minutes, left = divmod(rest, 60)
+        return f"{hours}h{minutes}m{left}s" if hours else f"{minutes}m{left}s"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
