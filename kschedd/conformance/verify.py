@@ -90,7 +90,7 @@ def _records(file: Path, only: str) -> Iterator[Record]:
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
-    """Mount `verify` among the verbs of a command line; `run` is set as its `func`."""
+    """Mount `verify` among the verbs of a command line; what carries it out is set as its `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "verify",
         help="check decisions against golden records of kube-scheduler",
@@ -110,7 +110,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--show", metavar="N", type=int, default=1, help="failed records of each family to show (default: 1)"
     )
-    parser.set_defaults(func=run)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
