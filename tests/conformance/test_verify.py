@@ -164,7 +164,7 @@ def test_it_is_mounted_as_a_verb(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     verify.add_parser(parser.add_subparsers())
     args = parser.parse_args(["verify", str(write_records(tmp_path / "s.jsonl", case(want=ONE_NODE_FITS)))])
-    assert args.func(args) == 0
+    assert args.run(args) == 0
 
 
 class Terminal(io.StringIO):
