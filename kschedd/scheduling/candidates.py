@@ -174,7 +174,7 @@ class Candidates:
         violating: list[Rows] = []
         some_calm, found, visited = False, 0, 0
         size = wanted + (wanted >> 4) + 1
-        while visited < len(order) and not (some_calm and found >= wanted):
+        while visited < len(order) and not (wanted and some_calm and found >= wanted):
             window = order[visited : visited + size]
             visited += len(window)
             size *= 2
