@@ -1,20 +1,29 @@
 """The daemon: which actors there are, which channels join them, how they start and how they end.
 
-`cluster_actors` is the wiring diagram, top to bottom: a whole cluster in this process, without a socket. `run_daemon` puts
-the socket before it and runs until it is told to stop.
+`cluster_actors` is the wiring diagram, top to bottom: a whole cluster in this process, without a socket. `run_daemon`
+puts the socket before it and runs until it is told to stop.
 
-Starting: the store first, since all others watch it. Ending: the store closes the watches; the scheduling actor carries out
-what it has decided and closes its channels; so do the others as their senders close; when the last one that writes has
-ended, the store does, and then the journal. An actor's exception is a bug: it cancels all the others, is logged with its
-traceback, and leaves the journal as of the last answered write.
+Starting: the store first, since all others watch it. Ending: the store closes the watches; the scheduling actor carries
+out what it has decided and closes its channels; so do the others as their senders close; when the last one that writes
+has ended, the store does, and then the journal. An actor's exception is a bug: it cancels all the others, is logged
+with its traceback, and leaves the journal as of the last answered write.
 """
 
+import fcntl
+import gc
 import math
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import structlog
 import trio
 
@@ -36,13 +45,20 @@ from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
 from kschedd.actors.strangers import LeashedRegistry
-from kschedd.config.load import default_config
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.queue.scheduling_queue import SchedulingQueue
-
-# M from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.paths import default_socket_path
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Choose
 from kschedd.store.admission import Admission
@@ -85,13 +101,13 @@ async def cluster_actors(
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     # To the store: as many requests as it serves in a batch.
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)
-    # To the scheduling actor. Its bell has one token; of all else it must never keep the senders waiting for each other:
+    # To the scheduling actor. Its bell has one token; those it sends to itself must never have to wait for it:
     bell = Doorbell()
     # one answer for the one request for pods there may be;
     to_popped, popped_in = trio.open_memory_channel[Popped](1)
-    # an answer for each batch of errands under way (8 wait, one is carried out, one is being sent) and some waiting cycles;
+    # an answer for each batch of errands there can be (8 wait, one is carried out, one is being sent), and to spare;
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
-    # permit waiters and those who ask may wait.
+    # permit waiters, and those who ask, may wait.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
     to_progress, progress_in = trio.open_memory_channel[Question[Progress, Any]](16)
     # To the queue: a few slices of reports, and questions.
@@ -183,3 +199,209 @@ def _open_store(
         if found is not None:
             return found
     return Store(now=clock.now, seed=seed, admission=admission)
+
+
+@attrs.frozen
+class Options:
+    """How to run a daemon. None is the default of each."""
+
+    socket: Path | None = None
+    config_file: Path | None = None
+    plugin_files: tuple[Path, ...] = ()
+    state_dir: Path | None = None  # None: nothing is kept
+    seed: int | None = None  # None: another one each time
+    log_level: str = "info"
+    controllers: bool = True  # kubelets, workloads, taints, volumes
+    plugin_limit_s: float = PLUGIN_LIMIT_S
+    drop_damaged: bool = False  # go on without what follows a damaged place in the journal
+
+
+@attrs.define(eq=False)
+class StateDirError(KscheddError):
+    """A state directory that cannot be used."""
+
+    path: str
+    why: str
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return f"state directory {self.path}: {self.why}"
+
+
+@attrs.define(eq=False)
+class UnreadableFile(KscheddError):
+    """A file named in the options that cannot be read."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: cannot be read: {self.why}"
+
+
+BUG = 70  # exit status: a fault of ours, as sysexits.h has it
+
+
+async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
+    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once it answers.
+
+    Raises KscheddError for what is wrong with options, configuration, plugins, state or socket.
+    """
+    configure_log(options.log_level)
+    config, registry = read_options(options)
+    with claimed(options.state_dir) as state:
+        try:
+            await _serve(options, config, registry, state, task_status)
+        except Exception as raised:  # the one place where a bug is logged
+            error = _only(raised)
+            if isinstance(error, KscheddError):
+                raise error from None
+            log.critical("bug", what="the daemon has stopped because of a fault of its own", exc_info=raised)
+            return BUG
+    log.info("stopped")
+    return 0
+
+
+async def _serve(
+    options: Options,
+    config: Config,
+    registry: Registry,
+    state: Path | None,
+    task_status: trio.TaskStatus[Path],
+) -> None:
+    path = (options.socket or default_socket_path()).absolute()
+    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    async with AsyncExitStack() as opened:
+        listener = await opened.enter_async_context(unix_listener(path))
+        cluster = await opened.enter_async_context(
+            cluster_actors(
+                config,
+                controllers=embedded_controllers() if options.controllers else (),
+                journal=None if state is None else state / "journal.db",
+                registry=registry,
+                seed=seed,
+                plugin_limit_s=options.plugin_limit_s,
+                drop_damaged=options.drop_damaged,
+            )
+        )
+        daemon = Daemon(version(), str(path), cluster.clock.now())
+        identity = {"server": "kschedd", "version": daemon.version, "pid": os.getpid()}
+        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_heed_signals, daemon)
+            await nursery.start(server.serve, [listener])
+            log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
+            settle_memory()
+            task_status.started(path)
+            await daemon.stop.wait()
+            log.info("stopping", grace_s=daemon.grace_s)
+            server.shut_down(daemon.grace_s)
+            while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+
+
+async def _heed_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
+    """SIGTERM and SIGINT end the daemon in order; a second one at once."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            log.info("signal", name=signal.Signals(number).name)
+            if daemon.stop.is_set():
+                daemon.grace_s = 0.0
+            daemon.stop.set()
+
+
+def read_options(options: Options) -> tuple[Config, Registry]:
+    """The configuration and the plugins that the options name. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
+    registry = Registry()
+    registry.add_entry_points()
+    for file in options.plugin_files:
+        registry.add_file(file)
+    catalogue = {**IN_TREE, **registry.catalogue()}
+    if options.config_file is None:
+        return default_config(catalogue=catalogue), registry
+    try:
+        text = options.config_file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UnreadableFile(str(options.config_file), getattr(wrong, "strerror", None) or str(wrong)) from wrong
+    config = load_config(text, str(options.config_file), catalogue=catalogue)
+    for warning in config.warnings:
+        log.warning("config", what=str(warning))
+    return config, registry
+
+
+@contextmanager
+def claimed(state_dir: Path | None) -> Iterator[Path | None]:
+    """The state directory, made if need be, for this process alone. Raises StateDirError."""
+    if state_dir is None:
+        yield None
+        return
+    where = state_dir.absolute()
+    try:
+        where.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(where / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StateDirError(str(where), error.strerror or str(error)) from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = "another daemon uses it; stop that one or give another directory"
+            raise StateDirError(str(where), why) from None
+        yield where
+    finally:
+        os.close(lock)
+
+
+def settle_memory() -> None:
+    """What is there now will mostly stay: leave it out of garbage collection, and collect the rest less often.
+
+    Objects here hold no cycles but in rare cases, so there is little to find; looking through them all costs 100 ms
+    and more in a large cluster.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def version() -> str:
+    try:
+        return installed_version("kschedd")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+class _Stderr:
+    """Standard error as it is at the time of writing."""
+
+    def write(self, text: str) -> None:
+        sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def configure_log(level: str) -> None:
+    """Structured lines on standard error, from this level on."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]
+        cache_logger_on_first_use=False,
+    )
+
+
+def _only(error: BaseException) -> BaseException:
+    """What a group of one comes down to."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -88,7 +88,7 @@ class EventRecord:
                 break
             if namespace not in (None, told.first.namespace) or name not in (None, told.first.name):
                 continue
-            found.append(told)
+            found.append(attrs.evolve(told))
         return found[::-1]
 
     def since(self, number: int) -> list[Told]:
@@ -97,7 +97,7 @@ class EventRecord:
         for told in reversed(self._told.values()):
             if told.number <= number:
                 break
-            found.append(told)
+            found.append(attrs.evolve(told))
         return found[::-1]
 
 
@@ -128,5 +128,6 @@ class EventsActor:
                 for happening in message:
                     self._record.add(happening)
         if self._record.number != before:
+            self._record.bells = {bell for bell in self._record.bells if not bell.closed}
             for bell in self._record.bells:
                 bell.ring()

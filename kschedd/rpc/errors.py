@@ -26,8 +26,10 @@ CODES: dict[str, str] = {
     "conflict": "the object changed in between, or its state does not allow this; read it again and retry",
     "done": "a stream came to its natural end",
     "forbidden": "this client may not do that",
+    "gone": "the events after that resource version are no longer kept: list again, then watch from there",
     "internal": "a bug in the daemon: it is logged there with a traceback, and the daemon goes on",
     "invalid": "the input was understood and is wrong",
+    "journal": "the journal cannot be read or written",
     "not_found": "there is no such object",
     "protocol_error": "what came is no MessagePack-RPC message; where the next one cannot be made out, the "
     "connection is closed",

@@ -1,0 +1,46 @@
+"""Every method of the daemon, put together from the files beside this one.
+
+    methods_daemon     the process itself
+    methods_objects    reading, writing and watching objects      (what is written: methods_apply, methods_edit)
+    methods_nodes      cordon, uncordon, taint
+    methods_events     events as `kubectl get events` shows them
+    methods_queue      the scheduling queue, and pods that wait at Permit
+    methods_scheduler  status, configuration, decisions, explanations
+
+Each asks the actor that owns what it is about, through `LiveCluster`, and holds nothing. Names, parameters and
+results are what clients are written against: METHODS.md is made from this table, by `python -m kschedd.rpc.methods > METHODS.md`.
+"""
+
+from typing import cast
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.rpc.methods_daemon import Daemon, DaemonMethods
+from kschedd.rpc.methods_events import EventMethods
+from kschedd.rpc.methods_nodes import NodeMethods
+from kschedd.rpc.methods_objects import ObjectMethods
+from kschedd.rpc.methods_queue import QueueMethods
+from kschedd.rpc.methods_scheduler import SchedulerMethods
+from kschedd.rpc.page import methods_page
+from kschedd.rpc.table import Method, method_table
+
+
+def daemon_methods(cluster: LiveCluster, daemon: Daemon) -> list[Method]:
+    """The methods, in the order of the page."""
+    return [
+        *DaemonMethods(cluster, daemon).table(),
+        *ObjectMethods(cluster).table(),
+        *NodeMethods(cluster).table(),
+        *EventMethods(cluster).table(),
+        *QueueMethods(cluster).table(),
+        *SchedulerMethods(cluster).table(),
+    ]
+
+
+def page() -> str:
+    """METHODS.md as it should be; the methods are described, never called."""
+    nobody = cast(LiveCluster, None)
+    return methods_page(method_table(daemon_methods(nobody, cast(Daemon, None))))
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,75 @@
+"""Methods over the process itself: which daemon this is, and how to stop it."""
+
+import os
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.store.store import Store
+
+
+@attrs.define(eq=False)
+class Daemon:
+    """What the process knows of itself. `stop` is set to end it, `grace_s` is how long clients may take then."""
+
+    version: str
+    socket: str
+    started_s: float
+    stop: trio.Event = attrs.field(factory=trio.Event)
+    grace_s: float = 2.0
+
+
+@attrs.frozen(eq=False)
+class DaemonMethods:
+    _cluster: LiveCluster
+    _daemon: Daemon
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "daemon.info",
+                self.info,
+                doc="Which daemon this is and what is in it.",
+                returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {kind: count}, "
+                "resource_version, journal}`; journal is its file, null if objects are kept in memory only.",
+            ),
+            Method(
+                "daemon.stop",
+                self.stop,
+                (Param("grace_s", "number", False, 2.0, "how long requests that run may still take"),),
+                doc="Ends the daemon in order.",
+                returns="`{stopping: true}`.",
+            ),
+        ]
+
+    async def info(self, call: Call) -> Any:
+        cluster = self._cluster
+        config = await cluster.scheduler.ask(lambda owner: owner.machine.config)
+        counted = await cluster.store.do(_counted)
+        return {
+            "version": self._daemon.version,
+            "pid": os.getpid(),
+            "socket": self._daemon.socket,
+            "uptime_s": cluster.clock.now() - self._daemon.started_s,
+            "seed": cluster.seed,
+            "speed": 1.0,
+            "profiles": [profile.scheduler_name for profile in config.profiles],
+            **counted,
+            "journal": None if cluster.journal is None else str(cluster.journal),
+        }
+
+    async def stop(self, call: Call) -> Any:
+        self._daemon.grace_s = max(0.0, float(call["grace_s"]))
+        self._daemon.stop.set()
+        return {"stopping": True}
+
+
+def _counted(store: Store) -> dict[str, Any]:
+    return {
+        "objects": {kind: store.count(kind) for kind in store.kinds()},
+        "resource_version": store.version,
+    }

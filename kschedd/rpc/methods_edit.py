@@ -1,0 +1,174 @@
+"""Small changes to objects that are there: patch, scale, label, annotate, cordon, taint, delete.
+
+Plain functions over a store, each one request; they raise RpcError or what the store raises, in kubectl's words
+where it has some. Each answers with the object as it is now and what changed in it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.fields import child
+from kschedd.api.kinds import Kind
+from kschedd.api.objects import Object
+from kschedd.api.selector_text import parse_selector_text
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.methods_kinds import space_of
+from kschedd.store.deletion import Propagation
+from kschedd.store.store import Store
+from kschedd.store.updates import Subresource
+
+Raw = Mapping[str, Any]
+
+SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NOT_NEWS: Final = frozenset(("metadata.resourceVersion", "metadata.generation"))
+_TAINT: Final = re.compile(r"(?P<key>[^=:\s]+?)(?:=(?P<value>[^:\s]*))?(?::(?P<effect>[A-Za-z]+))?(?P<away>-)?")
+
+
+def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
+    """The paths of the fields that differ, the deepest that can be named."""
+    if old is new or old == new:
+        return []
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        names = [*old, *(name for name in new if name not in old)]
+        found = [p for name in names for p in changed_paths(old.get(name), new.get(name), child(path, name))]
+        return [p for p in found if p not in _NOT_NEWS]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return [p for at, (before, after) in pairs for p in changed_paths(before, after, f"{path}[{at}]")]
+    return [path]
+
+
+def told(old: Object, new: Object) -> dict[str, Any]:
+    return {"object": new.raw, "changed": changed_paths(old.raw, new.raw)}
+
+
+def patch(
+    store: Store, kind: Kind, name: str, namespace: str | None, wanted: Raw, subresource: Subresource
+) -> dict[str, Any]:
+    space = space_of(kind, namespace)
+    old = store.get(kind.name, space, name)
+    return told(old, store.merge_patch(kind.name, space, name, wanted, subresource=subresource))
+
+
+def scale(store: Store, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:
+    if kind.name not in SCALABLE:
+        allowed = ", ".join(SCALABLE)
+        raise RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
+    if replicas < 0:
+        raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
+    space = space_of(kind, namespace)
+    old = store.get(kind.name, space, name)
+    new = store.merge_patch(kind.name, space, name, {"spec": {"replicas": replicas}})
+    return {"object": new.raw, "before": old.spec.get("replicas", 1), "after": new.spec.get("replicas", 1)}
+
+
+def mark(
+    store: Store,
+    field: str,
+    kind: Kind,
+    name: str,
+    namespace: str | None,
+    wanted: Mapping[str, Any],
+    remove: Sequence[str],
+    overwrite: bool,
+) -> dict[str, Any]:
+    """Set and take away labels or annotations (`field`)."""
+    space = space_of(kind, namespace)
+    old = store.get(kind.name, space, name)
+    present = old.metadata.get(field) or {}
+    both = sorted(set(wanted) & set(remove))
+    if both:
+        raise RpcError("invalid", f"cannot both set and remove {', '.join(both)}", {"keys": both})
+    for key, value in wanted.items():
+        if not isinstance(value, str):
+            raise RpcError("invalid", f"{field}[{key}]: {value!r}: must be text", {"key": key})
+        if not overwrite and key in present and present[key] != value:
+            why = f"'{key}' already has a value ({present[key]}), and overwrite is false"
+            raise RpcError("conflict", why, {"key": key, "value": present[key]})
+    change = {**wanted, **dict.fromkeys(remove)}
+    return told(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
+
+
+def cordon(store: Store, name: str, unschedulable: bool) -> dict[str, Any]:
+    old = store.get("Node", "", name)
+    if bool(old.spec.get("unschedulable")) == unschedulable:
+        return {"object": old.raw, "changed": []}
+    return told(old, store.merge_patch("Node", "", name, {"spec": {"unschedulable": unschedulable or None}}))
+
+
+def taint(store: Store, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
+    """Taints in kubectl's notation: `key=value:Effect` sets one, `key:Effect-` and `key-` take away."""
+    old = store.get("Node", "", name)
+    taints = [dict(entry) for entry in old.spec.get("taints") or ()]
+    seen: set[tuple[str, str]] = set()
+    for text in wanted:
+        key, value, effect, away = _read_taint(text)
+        if (key, effect) in seen:
+            raise RpcError("invalid", f'taint "{text}": {key}:{effect} is named twice', {"taint": text})
+        seen.add((key, effect))
+        same = [t for t in taints if t.get("key") == key and effect in ("", t.get("effect"))]
+        if away:
+            if not same:
+                missing = f"{key}:{effect}" if effect else key
+                raise RpcError("not_found", f'taint "{missing}" not found', {"taint": text})
+            taints = [t for t in taints if t not in same]
+            continue
+        if same and not overwrite and (same[0].get("value") or "") != value:
+            why = f"node {name} already has taint {key} with the same effect, and overwrite is false"
+            raise RpcError("conflict", why, {"taint": text})
+        entry = {"key": key, "value": value, "effect": effect} if value else {"key": key, "effect": effect}
+        if same:
+            taints[taints.index(same[0])] = entry if (same[0].get("value") or "") != value else same[0]
+        else:
+            taints.append(entry)
+    return told(old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}))
+
+
+def _read_taint(text: str) -> tuple[str, str, str, bool]:
+    """(key, value, effect, whether it is to be taken away)."""
+    found = _TAINT.fullmatch(text)
+    effect = (found and found["effect"]) or ""
+    away = bool(found and found["away"])
+    if found is None or (not away and not effect) or (effect and effect not in EFFECTS):
+        allowed = f"KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT-, KEY-; EFFECT is one of {', '.join(EFFECTS)}"
+        raise RpcError("invalid", f'"{text[:100]}" is no taint; allowed: {allowed}', {"taint": text[:100]})
+    return found["key"], found["value"] or "", effect, away
+
+
+def delete(
+    store: Store,
+    kind: Kind,
+    name: str | None,
+    label_selector: str | None,
+    everything: bool,
+    namespace: str | None,
+    grace_period_s: int | None,
+    propagation: Propagation,
+    dry_run: bool,
+) -> dict[str, Any]:
+    """Delete one object by name, or all that a selector matches, or all of them in the namespace."""
+    if sum((name is not None, label_selector is not None, everything)) != 1:
+        raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
+    if grace_period_s is not None and grace_period_s < 0:
+        raise RpcError("invalid", f"grace_period_s: {grace_period_s}: must be 0 or more")
+    space = space_of(kind, namespace)
+    if name is not None:
+        chosen = [store.get(kind.name, space, name)]
+    else:
+        selector = None if label_selector is None else parse_selector_text(label_selector)
+        chosen = list(store.list(kind.name, space, selector))
+    deleted = []
+    for obj in chosen:
+        store.delete(
+            kind.name,
+            obj.namespace,
+            obj.name,
+            grace_period_s=grace_period_s,
+            propagation=propagation,
+            dry_run=dry_run,
+        )
+        gone = not dry_run and store.find(kind.name, obj.namespace, obj.name) is None
+        deleted.append({"kind": kind.name, "namespace": obj.namespace, "name": obj.name, "gone": gone})
+    return {"deleted": deleted}

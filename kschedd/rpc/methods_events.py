@@ -1,0 +1,133 @@
+"""Methods over events: those of the scheduler, kept in memory, and the Event objects that controllers write."""
+
+from functools import partial
+from typing import Any
+
+import attrs
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.events import SOURCE, EventRecord, Told
+from kschedd.actors.mailbox import Doorbell
+from kschedd.api.kinds import lookup
+from kschedd.api.objects import Object
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.methods_objects import SPACES
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method, Stream
+from kschedd.store.store import Store
+from kschedd.store.times import stamp
+
+_ITEM = (
+    "`{time, last_seen, type, reason, object, namespace, message, count, from}`, times in RFC 3339, object as "
+    "`Pod/web-1`"
+)
+
+
+@attrs.frozen(eq=False)
+class EventMethods:
+    _cluster: LiveCluster
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "events.list",
+                self.list,
+                (
+                    SPACES,
+                    Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
+                    Param("limit", "integer", False, doc="only the latest so many"),
+                ),
+                doc="The latest events, the newest last; equal ones are counted together.",
+                returns=f"`{{events: [...]}}`, each {_ITEM}.",
+            ),
+            Method(
+                "events.watch",
+                self.watch,
+                (SPACES,),
+                doc="Follows the events of the scheduler from now on.",
+                returns="`{stream}`.",
+                items=f"{_ITEM}; one that happens again comes again with its new count.",
+            ),
+        ]
+
+    async def list(self, call: Call) -> Any:
+        namespace, limit = call["namespace"], call["limit"]
+        kind, name = _about(call["for"])
+        told: list[Told] = []
+        if kind in (None, "Pod"):
+            told = await self._cluster.events.ask(lambda record: record.latest(namespace, name, limit))
+        stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
+        events = sorted((*map(_told, told), *stored), key=lambda event: event["last_seen"])
+        return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
+
+    async def watch(self, call: Call) -> Any:
+        namespace = call["namespace"]
+        bell = Doorbell()
+        ask = self._cluster.events.ask
+        started = await ask(lambda record: record.number)
+
+        async def feed(stream: Stream) -> None:
+            seen = started
+            await ask(lambda record: record.bells.add(bell))
+            try:
+                while True:
+                    fresh = await ask(partial(EventRecord.since, number=seen))
+                    seen = max((told.number for told in fresh), default=seen)
+                    shown = [told for told in fresh if namespace in (None, told.first.namespace)]
+                    await stream.send_many([_told(told) for told in shown])
+                    if not await bell.wait():
+                        return
+            finally:
+                bell.close()
+
+        return {"stream": call.open_stream(feed)}
+
+
+def _about(text: str | None) -> tuple[str | None, str | None]:
+    """(kind, name) of `pod/web-1`."""
+    if text is None:
+        return None, None
+    word, slash, name = text.partition("/")
+    if not slash or not word or not name:
+        raise RpcError("invalid", f'for: "{text[:100]}" is not KIND/NAME, such as pod/web-1', {"for": text[:100]})
+    return lookup(word).name, name
+
+
+def _told(told: Told) -> dict[str, Any]:
+    first = told.first
+    return {
+        "time": stamp(first.at_s),
+        "last_seen": stamp(told.last_s),
+        "type": first.type,
+        "reason": first.reason,
+        "object": f"Pod/{first.name}",
+        "namespace": first.namespace,
+        "message": told.message,
+        "count": told.count,
+        "from": SOURCE,
+    }
+
+
+def _stored(store: Store, namespace: str | None, kind: str | None, name: str | None) -> list[dict[str, Any]]:
+    found = []
+    for event in store.list("Event", namespace):
+        about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
+        if kind in (None, about.get("kind")) and name in (None, about.get("name")):
+            found.append(_event(event, about))
+    return found
+
+
+def _event(event: Object, about: dict[str, Any]) -> dict[str, Any]:
+    raw = event.raw
+    created = event.metadata.get("creationTimestamp") or ""
+    return {
+        "time": raw.get("firstTimestamp") or raw.get("eventTime") or created,
+        "last_seen": raw.get("lastTimestamp") or raw.get("eventTime") or created,
+        "type": raw.get("type") or "",
+        "reason": raw.get("reason") or "",
+        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
+        "namespace": about.get("namespace") or event.namespace,
+        "message": raw.get("message") or raw.get("note") or "",
+        "count": raw.get("count") or 1,
+        "from": raw.get("reportingComponent") or (raw.get("source") or {}).get("component") or "",
+    }

@@ -1,0 +1,56 @@
+"""Which kind a caller means, and which object: words of people against what the store has."""
+
+from typing import Any
+
+from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.params import near
+from kschedd.store.store import Store
+
+
+def unknown_kinds(store: Store) -> list[Kind]:
+    """The kinds of which there are objects, though nobody knows them."""
+    found = []
+    for name in store.kinds():
+        if name not in BY_NAME:
+            found.append(kind_of(store.list(name)[0].raw))
+    return found
+
+
+def find_kind(store: Store, word: str) -> Kind:
+    """The kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
+    kind = lookup(word)
+    if kind.known:
+        return kind
+    others = unknown_kinds(store)
+    spoken = word.lower()
+    for other in others:
+        names = (other.name.lower(), other.plural, other.singular)
+        if spoken in names or spoken in (name.partition(".")[0] for name in names):
+            return other
+    known = [name for kind in (*KINDS, *others) for name in (kind.name, kind.plural, *kind.short)]
+    close = near(word, known)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise RpcError("not_found", f'there is no kind "{word[:100]}"{hint}', {"kind": word[:100], "did_you_mean": close})
+
+
+def space_of(kind: Kind, namespace: str | None) -> str:
+    """The namespace an object of this kind is in when the caller says `namespace`."""
+    return (namespace or "default") if kind.namespaced else ""
+
+
+def described(store: Store) -> list[dict[str, Any]]:
+    """Every kind, with how many objects of it there are."""
+    return [
+        {
+            "name": kind.name,
+            "plural": kind.plural,
+            "singular": kind.singular,
+            "short_names": list(kind.short),
+            "api_version": kind.api_version,
+            "namespaced": kind.namespaced,
+            "known": kind.known,
+            "count": store.count(kind.name),
+        }
+        for kind in (*KINDS, *unknown_kinds(store))
+    ]

@@ -1,0 +1,54 @@
+"""Methods over nodes: cordon, uncordon, taint."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+
+_NODE = Param("name", "string", doc="the node's name")
+
+
+@attrs.frozen(eq=False)
+class NodeMethods:
+    _cluster: LiveCluster
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "nodes.cordon",
+                self.cordon,
+                (_NODE,),
+                doc="Lets no more pods onto a node; those on it stay.",
+                returns=CHANGED,
+            ),
+            Method("nodes.uncordon", self.uncordon, (_NODE,), doc="Lets pods onto a node again.", returns=CHANGED),
+            Method(
+                "nodes.taint",
+                self.taint,
+                (
+                    _NODE,
+                    Param(
+                        "taints", "string[]", doc="`key=value:NoSchedule` sets one; `key:NoExecute-`, `key-` take away"
+                    ),
+                    OVERWRITE,
+                ),
+                doc="Sets and takes away taints of a node, all of them or none.",
+                returns=CHANGED,
+            ),
+        ]
+
+    async def cordon(self, call: Call) -> Any:
+        return await self._cluster.store.do(lambda store: edit.cordon(store, call["name"], True))
+
+    async def uncordon(self, call: Call) -> Any:
+        return await self._cluster.store.do(lambda store: edit.cordon(store, call["name"], False))
+
+    async def taint(self, call: Call) -> Any:
+        return await self._cluster.store.do(
+            lambda store: edit.taint(store, call["name"], call["taints"], call["overwrite"])
+        )

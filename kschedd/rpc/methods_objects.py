@@ -1,0 +1,288 @@
+"""Methods over objects: reading, writing, watching. Requests are put and answers shaped here; the store works."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.methods_apply import Outcome, Parsed, apply_all, apply_atomically, parse, try_all
+from kschedd.rpc.methods_kinds import described, find_kind, space_of
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method, Stream
+from kschedd.store.store import Store
+
+_CHUNK = 100  # objects applied in one request to the store
+_ITEMS = 500  # watch events sent in one go
+
+KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
+NAME = Param("name", "string", doc="the object's name")
+NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
+SPACES = Param("namespace", "string", False, doc="null: all namespaces")
+OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
+
+OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
+CHANGED = "`{object, changed}`: the object as it is now, and the paths of the fields that changed."
+
+
+@attrs.frozen(eq=False)
+class ObjectMethods:
+    _cluster: LiveCluster
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "objects.apply",
+                self.apply,
+                (
+                    Param("manifests", "string|map|map[]", doc="YAML or JSON text, an object, or an array of objects"),
+                    Param("source", "string", False, "-", "what errors call it, such as a file name"),
+                    Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
+                    Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
+                ),
+                doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
+                "spoil the others, unless `atomic`. Lists and several documents are taken.",
+                returns="`{results: [{kind, namespace, name, action}], errors: [{source, line, path, value, why, "
+                "message, code, kind?, name?}], warnings: [string]}`. An action is `created`, `configured` or "
+                "`unchanged`; a line counts from 1, 0 where there is none.",
+            ),
+            Method(
+                "objects.create",
+                self.create,
+                (Param("manifest", "map", doc="the object"),),
+                doc="Creates one object; refuses one that is there.",
+                returns=OBJECT,
+            ),
+            Method(
+                "objects.replace",
+                self.replace,
+                (Param("manifest", "map", doc="the object; a resourceVersion in it must be the current one"),),
+                doc="Replaces one object that is there. Its status stays as it is.",
+                returns=OBJECT,
+            ),
+            Method("objects.get", self.get, (KIND, NAME, NAMESPACE), doc="Reads one object.", returns=OBJECT),
+            Method(
+                "objects.list",
+                self.list,
+                (
+                    KIND,
+                    SPACES,
+                    Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
+                    Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
+                ),
+                doc="Lists the objects of a kind, sorted by namespace and name.",
+                returns="`{kind, items, resource_version}`; watch from that version on to hear of every change since.",
+            ),
+            Method(
+                "objects.delete",
+                self.delete,
+                (
+                    KIND,
+                    Param("name", "string", False, doc="which one"),
+                    Param("label_selector", "string", False, doc="or: all that it matches"),
+                    Param("all", "boolean", False, False, "or: all of them"),
+                    Param("namespace", "string", False, doc="null: `default`"),
+                    Param("grace_period_s", "integer", False, doc="null: what the pod says"),
+                    Param("dry_run", "boolean", False, False, "say what would be deleted, delete nothing"),
+                    Param(
+                        "propagation",
+                        "string",
+                        False,
+                        "Background",
+                        "what becomes of what it owns",
+                        ("Background", "Foreground", "Orphan"),
+                    ),
+                ),
+                doc="Deletes one object or several. A running pod first gets its grace period.",
+                returns="`{deleted: [{kind, namespace, name, gone}]}`; `gone` is false while something is awaited.",
+            ),
+            Method(
+                "objects.patch",
+                self.patch,
+                (
+                    KIND,
+                    NAME,
+                    NAMESPACE,
+                    Param("patch", "map", doc="an RFC 7386 merge patch: null takes a field away, lists are replaced"),
+                    Param("subresource", "string", False, "", "which part may change", ("", "status", "resize")),
+                ),
+                doc="Changes fields of one object.",
+                returns=CHANGED,
+            ),
+            Method(
+                "objects.scale",
+                self.scale,
+                (KIND, NAME, NAMESPACE, Param("replicas", "integer", doc="how many")),
+                doc="Sets the number of replicas of a workload.",
+                returns="`{object, before, after}`.",
+            ),
+            self._marking("objects.label", self.label, "labels"),
+            self._marking("objects.annotate", self.annotate, "annotations"),
+            Method(
+                "objects.kinds",
+                self.kinds,
+                doc="Every kind there is, those of which there are only objects among them.",
+                returns="An array of `{name, plural, singular, short_names, api_version, namespaced, known, count}`.",
+            ),
+            Method(
+                "objects.watch",
+                self.watch,
+                (
+                    Param("kind", "string", False, doc="null: all kinds"),
+                    SPACES,
+                    Param("since", "integer", False, doc="a resource_version; null: from now on"),
+                ),
+                doc="Follows changes. To resume after a break, give the last resource_version seen; `gone` is answered "
+                "where that is too long ago: list again.",
+                returns="`{stream, resource_version}`, the version from which on it watches.",
+                items="`{type, object, resource_version}`, where type is `ADDED`, `MODIFIED` or `DELETED`.",
+            ),
+        ]
+
+    @staticmethod
+    def _marking(name: str, handler: Callable[[Call], Any], what: str) -> Method:
+        return Method(
+            name,
+            handler,
+            (
+                KIND,
+                NAME,
+                NAMESPACE,
+                Param("set", "map", False, doc=f"{what} to set: text by key"),
+                Param("remove", "string[]", False, doc=f"keys of {what} to take away"),
+                OVERWRITE,
+            ),
+            doc=f"Sets and takes away {what} of one object.",
+            returns=CHANGED,
+        )
+
+    async def apply(self, call: Call) -> Any:
+        # Reading a large text takes its time, and needs nothing of ours.
+        parsed: Parsed = await trio.to_thread.run_sync(parse, call["manifests"], call["source"])
+        outcome = Outcome(errors=list(parsed.errors))
+        do = self._cluster.store.do
+        if call["dry_run"]:
+            outcome.add(await do(lambda store: try_all(parsed.wanted, store)))
+        elif call["atomic"]:
+            if parsed.errors:
+                outcome.errors.extend((await do(lambda store: try_all(parsed.wanted, store))).errors)
+            else:
+                outcome.add(await do(lambda store: apply_atomically(parsed.wanted, store)))
+        else:
+            for first in range(0, len(parsed.wanted), _CHUNK):
+                chunk = parsed.wanted[first : first + _CHUNK]
+                outcome.add(await self._apply_chunk(chunk))
+        return attrs.asdict(outcome, recurse=False)
+
+    async def _apply_chunk(self, chunk: Sequence[Any]) -> Outcome:
+        return await self._cluster.store.do(lambda store: apply_all(chunk, store))
+
+    async def create(self, call: Call) -> Any:
+        return {"object": (await self._cluster.store.create(call["manifest"])).raw}
+
+    async def replace(self, call: Call) -> Any:
+        raw = call["manifest"]
+        return {"object": (await self._cluster.store.do(lambda store: store.update(raw))).raw}
+
+    async def get(self, call: Call) -> Any:
+        def read(store: Store) -> Any:
+            kind = find_kind(store, call["kind"])
+            return store.get(kind.name, space_of(kind, call["namespace"]), call["name"]).raw
+
+        return {"object": await self._cluster.store.do(read)}
+
+    async def list(self, call: Call) -> Any:
+        labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
+        fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
+
+        def read(store: Store) -> Any:
+            kind = find_kind(store, call["kind"])
+            space = call["namespace"] if kind.namespaced else None
+            items = [obj.raw for obj in store.list(kind.name, space, labels, fields)]
+            return {"kind": kind.name, "items": items, "resource_version": store.version}
+
+        return await self._cluster.store.do(read)
+
+    async def delete(self, call: Call) -> Any:
+        return await self._cluster.store.do(
+            lambda store: edit.delete(
+                store,
+                find_kind(store, call["kind"]),
+                call["name"],
+                call["label_selector"],
+                call["all"],
+                call["namespace"],
+                call["grace_period_s"],
+                call["propagation"],
+                call["dry_run"],
+            )
+        )
+
+    async def patch(self, call: Call) -> Any:
+        return await self._cluster.store.do(
+            lambda store: edit.patch(
+                store,
+                find_kind(store, call["kind"]),
+                call["name"],
+                call["namespace"],
+                call["patch"],
+                call["subresource"],
+            )
+        )
+
+    async def scale(self, call: Call) -> Any:
+        return await self._cluster.store.do(
+            lambda store: edit.scale(
+                store, find_kind(store, call["kind"]), call["name"], call["namespace"], call["replicas"]
+            )
+        )
+
+    async def label(self, call: Call) -> Any:
+        return await self._mark("labels", call)
+
+    async def annotate(self, call: Call) -> Any:
+        return await self._mark("annotations", call)
+
+    async def _mark(self, field: str, call: Call) -> Any:
+        return await self._cluster.store.do(
+            lambda store: edit.mark(
+                store,
+                field,
+                find_kind(store, call["kind"]),
+                call["name"],
+                call["namespace"],
+                call["set"] or {},
+                call["remove"] or (),
+                call["overwrite"],
+            )
+        )
+
+    async def kinds(self, call: Call) -> Any:
+        return await self._cluster.store.do(described)
+
+    async def watch(self, call: Call) -> Any:
+        store = self._cluster.store
+        kinds = None
+        if call["kind"] is not None:
+            kinds = {(await store.do(lambda owned: find_kind(owned, call["kind"]))).name}
+        watch = await store.watch(kinds, call["since"])
+        since = watch.cursor.version
+        namespace = call["namespace"]
+
+        async def feed(stream: Stream) -> None:
+            try:
+                while watch.behind or await watch.wait():
+                    await stream.send_many(
+                        [
+                            {"type": event.type, "object": event.new.raw, "resource_version": event.version}
+                            for event in watch.take(_ITEMS)
+                            if namespace in (None, event.new.namespace)
+                        ]
+                    )
+            finally:
+                watch.close()
+
+        return {"stream": call.open_stream(feed), "resource_version": since}

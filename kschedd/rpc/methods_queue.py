@@ -1,0 +1,219 @@
+"""Methods over the scheduling queue, and over the pods that Permit plugins keep waiting."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.progress import Progress
+from kschedd.actors.queue import QueueActor
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import condition
+from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.store.times import stamp
+
+PLACES = tuple(place.value for place in Place if place is not Place.OUTSIDE)
+
+_POD = Param("pod", "string", doc="`namespace/name`")
+_ENTRY = (
+    "`{key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
+    "nominated_node, message}`: since_s is for how long it has waited, backoff_until_s how long its backoff still "
+    "lasts (null: it has none), message what its PodScheduled condition says"
+)
+
+
+@attrs.frozen(eq=False)
+class QueueMethods:
+    _cluster: LiveCluster
+
+    def table(self) -> list[Method]:
+        plugin = Param("plugin", "string", False, doc="null: for all plugins it waits for")
+        return [
+            Method(
+                "queue.list",
+                self.list,
+                (
+                    Param("place", "string", False, doc="null: everywhere", choices=PLACES),
+                    Param("limit", "integer", False, doc="at most so many pods"),
+                ),
+                doc="The pods that have no node yet and where in the queue they are, those next in line first.",
+                returns=f"`{{counts: {{place: number}}, pods: [...]}}`, each {_ENTRY}.",
+            ),
+            Method(
+                "queue.pod",
+                self.pod,
+                (_POD,),
+                doc="One pod of the queue and its way through it, as far as it is still recorded.",
+                returns=f"{_ENTRY}, with `history: [{{time_s, time, from, to, event, plugin, seen}}]`: time_s in "
+                "seconds since the epoch; event is what moved it, plugin whose hint decided or who gates it, seen "
+                "the event that came while it was in flight.",
+            ),
+            Method(
+                "queue.activate",
+                self.activate,
+                (
+                    Param("pods", "string[]", False, doc="`namespace/name` of each"),
+                    Param("all", "boolean", False, False, "all that wait"),
+                ),
+                doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
+                returns="`{moved: [string]}`, the pods that got into the active queue.",
+            ),
+            Method(
+                "waiting.list",
+                self.waiting,
+                doc="The pods that have a node reserved and wait at Permit.",
+                returns="An array of `{pod, node, plugins: {name: seconds left}}`.",
+            ),
+            Method(
+                "waiting.allow",
+                self.allow,
+                (_POD, plugin),
+                doc="Takes a plugin's objection to a waiting pod away.",
+                returns="`{pod, decided}`; decided is true if the pod goes on.",
+            ),
+            Method(
+                "waiting.reject",
+                self.reject,
+                (_POD, plugin, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
+                doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
+                returns="`{pod, decided}`.",
+            ),
+        ]
+
+    async def list(self, call: Call) -> Any:
+        place = None if call["place"] is None else Place(call["place"])
+        limit = call["limit"]
+        now = self._cluster.clock.now_ns()
+
+        def read(owner: QueueActor) -> Any:
+            queue = owner.queue
+            places = [place] if place is not None else [p for p in Place if p is not Place.OUTSIDE]
+            entries: list[QueuedPod] = []
+            for one in places:
+                if limit is None or len(entries) < limit:
+                    entries += queue.entries(one)
+            counts = {one.value: count for one, count in queue.counts().items()}
+            return {"counts": counts, "pods": [_entry(owner, entry, now) for entry in entries[:limit]]}
+
+        return await self._cluster.queue.ask(read)
+
+    async def pod(self, call: Call) -> Any:
+        now = self._cluster.clock.now_ns()
+
+        def read(owner: QueueActor) -> Any:
+            entry = owner.queue.entry(call["pod"])
+            moves = [move for move in owner.moves if move.key == call["pod"]]
+            if entry is None and not moves:
+                raise RpcError("not_found", f'the queue knows no pod "{call["pod"]}"', {"pod": call["pod"]})
+            told = {"key": call["pod"], "place": Place.OUTSIDE.value} if entry is None else _entry(owner, entry, now)
+            return {**told, "history": [_move(move) for move in moves]}
+
+        return await self._cluster.queue.ask(read)
+
+    async def activate(self, call: Call) -> Any:
+        keys: Sequence[str] = call["pods"] or ()
+        everything = call["all"]
+        if bool(keys) == everything:
+            raise RpcError("bad_params", "queue.activate: give either pods or all")
+        now = self._cluster.clock.now_ns()
+
+        def move(owner: QueueActor) -> Any:
+            queue = owner.queue
+            entries = queue.entries() if everything else [queue.entry(key) for key in keys]
+            for key, entry in zip(keys, entries, strict=False):
+                if entry is None:
+                    raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
+            pods = [entry.pod for entry in entries if entry is not None]
+            return {"moved": [entry.key for entry in queue.activate(pods, now)]}
+
+        return await self._cluster.queue.ask(move)
+
+    async def waiting(self, call: Call) -> Any:
+        now = self._cluster.clock.now()
+
+        def read(owner: Progress) -> Any:
+            return [
+                {
+                    "pod": waiting.pod.key,
+                    "node": waiting.node_name,
+                    "plugins": {name: max(at - now, 0.0) for name, at in waiting.pending.items()},
+                }
+                for waiting in owner.machine.waiting.pods.values()
+            ]
+
+        return await self._cluster.scheduler.ask(read)
+
+    async def allow(self, call: Call) -> Any:
+        def let_go(owner: Progress) -> Any:
+            waiting = _waiting_pod(owner, call["pod"])
+            for plugin in _plugins(waiting, call["plugin"]):
+                waiting.allow(plugin)
+            return {"pod": call["pod"], "decided": waiting.decided}
+
+        return await self._cluster.scheduler.ask(let_go)
+
+    async def reject(self, call: Call) -> Any:
+        def turn_away(owner: Progress) -> Any:
+            waiting = _waiting_pod(owner, call["pod"])
+            waiting.reject(_plugins(waiting, call["plugin"])[0], call["reason"])
+            return {"pod": call["pod"], "decided": waiting.decided}
+
+        return await self._cluster.scheduler.ask(turn_away)
+
+
+def _waiting_pod(owner: Progress, key: str) -> Any:
+    found = [waiting for waiting in owner.machine.waiting.pods.values() if waiting.pod.key == key]
+    if not found or found[0].decided:
+        raise RpcError("not_found", f'pod "{key}" does not wait at Permit', {"pod": key})
+    return found[0]
+
+
+def _plugins(waiting: Any, plugin: str | None) -> list[str]:
+    names = list(waiting.pending)
+    if plugin is None:
+        return names
+    if plugin not in names:
+        why = f'pod "{waiting.pod.key}" does not wait for {plugin}, but for {", ".join(names)}'
+        raise RpcError("not_found", why, {"plugin": plugin, "allowed": names})
+    return [plugin]
+
+
+def _entry(owner: QueueActor, entry: QueuedPod, now: int) -> dict[str, Any]:
+    queue = owner.queue
+    backoff = queue.backoff_until(entry) if entry.place in (Place.BACKOFF, Place.ERROR_BACKOFF) else 0
+    status = entry.gating_status
+    return {
+        "key": entry.key,
+        "place": entry.place.value,
+        "priority": entry.pod.priority,
+        "attempts": entry.attempts,
+        "since_s": (now - entry.timestamp) / SECOND,
+        "backoff_until_s": (backoff - now) / SECOND if backoff else None,
+        "unschedulable_plugins": sorted(entry.unschedulable_plugins),
+        "pending_plugins": sorted(entry.pending_plugins),
+        "gated_by": entry.gating_plugin,
+        "nominated_node": queue.nominator.node_of(entry.uid),
+        "message": _message(entry.pod) if status is None else status.message,
+    }
+
+
+def _message(pod: Pod) -> str:
+    found = condition(pod.status, "PodScheduled")
+    return "" if found is None else str(found.get("message") or "")
+
+
+def _move(move: Move) -> dict[str, Any]:
+    seconds = move.when / SECOND
+    return {
+        "time_s": seconds,
+        "time": stamp(seconds),
+        "from": move.source.value,
+        "to": move.target.value,
+        "event": move.event,
+        "plugin": move.plugin,
+        "seen": move.seen,
+    }

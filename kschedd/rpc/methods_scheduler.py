@@ -1,0 +1,235 @@
+"""Methods over the scheduler: how it is doing, by which configuration, what it decided and why."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.decisions import Decision, DecisionRecord
+from kschedd.actors.progress import Progress
+from kschedd.actors.queue import QueueActor
+from kschedd.api.pods import Pod
+from kschedd.config.changes import with_weight
+from kschedd.config.model import Config, Profile
+from kschedd.explain.explain import explain
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method, Stream
+from kschedd.store.store import Store
+from kschedd.store.times import stamp
+
+_STATUS = (
+    "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
+    "decisions_per_s, last_decisions, nodes, pods, paused}`: the places of the queue with their numbers of pods, how "
+    "many wait at Permit, how many are between decision and binding (those included), totals since the start, the "
+    "latest decisions, and what the scheduler sees of the cluster (pods: those that have a node)"
+)
+_DECISION = (
+    "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
+    "it got none, score null if there was one node to choose from"
+)
+_SHORTEST_S = 0.05
+
+
+@attrs.frozen(eq=False)
+class SchedulerMethods:
+    _cluster: LiveCluster
+
+    def table(self) -> list[Method]:
+        return [
+            Method("scheduler.status", self.status, doc="How the scheduler is doing.", returns=f"{_STATUS}."),
+            Method(
+                "scheduler.watch",
+                self.watch,
+                (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least"),),
+                doc="The status again and again, when it has changed.",
+                returns="`{stream}`.",
+                items=f"{_STATUS}.",
+            ),
+            Method(
+                "scheduler.config",
+                self.config,
+                doc="The configuration in force.",
+                returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {point: [{name, weight?}]}, "
+                "pluginConfig: {name: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
+                "podMaxBackoffSeconds, parallelism, featureGates}`; plugins stand in the order of their calls.",
+            ),
+            Method(
+                "scheduler.set_weight",
+                self.set_weight,
+                (
+                    Param("profile", "string", doc="its schedulerName"),
+                    Param("plugin", "string", doc="a plugin that scores"),
+                    Param("weight", "integer", doc="1 or more"),
+                ),
+                doc="Changes the weight of a plugin's score, from the next attempt on.",
+                returns="`{before, after}`.",
+            ),
+            Method(
+                "scheduler.decisions",
+                self.decisions,
+                (
+                    Param("pod", "string", False, doc="only those about `namespace/name`"),
+                    Param("limit", "integer", False, 100, "only the latest so many"),
+                ),
+                doc="The latest attempts, the newest last.",
+                returns=f"An array of {_DECISION}.",
+            ),
+            Method(
+                "scheduler.explain",
+                self.explain,
+                (Param("pod", "string|map", doc="`namespace/name` of a pod that is there, or a pod's manifest"),),
+                doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now. "
+                "Nothing is changed. A manifest is judged as if it had just been created.",
+                returns="A map with `pod`, `node`, `verdicts`, `scores`, `weights`, `totals`, `chosen`, `ties`, "
+                "`message`, `would_fit_if`, and more.",
+            ),
+        ]
+
+    async def status(self, call: Call) -> Any:
+        return await self._status()
+
+    async def _status(self) -> dict[str, Any]:
+        cluster = self._cluster
+        now = cluster.clock.now()
+        queue = await cluster.queue.ask(_queue_counts)
+        seen = await cluster.scheduler.ask(_seen)
+        decided = await cluster.decisions.ask(lambda record: _decided(record, now))
+        return {**queue, **seen, **decided, "paused": False}
+
+    async def watch(self, call: Call) -> Any:
+        interval = max(float(call["interval_s"]), _SHORTEST_S)
+
+        async def feed(stream: Stream) -> None:
+            last: dict[str, Any] = {}
+            while True:
+                status = await self._status()
+                if status != last:
+                    await stream.send(status)
+                    last = status
+                await trio.sleep(interval)
+
+        return {"stream": call.open_stream(feed)}
+
+    async def config(self, call: Call) -> Any:
+        return described(await self._cluster.scheduler.ask(lambda owner: owner.machine.config))
+
+    async def set_weight(self, call: Call) -> Any:
+        name, plugin, weight = call["profile"], call["plugin"], call["weight"]
+
+        def change(owner: Progress) -> Any:
+            before = owner.reconfigure(with_weight(owner.machine.config, name, plugin, weight))
+            profile = before.profile(name)
+            return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
+
+        return await self._cluster.scheduler.ask(change)
+
+    async def decisions(self, call: Call) -> Any:
+        found = await self._cluster.decisions.ask(lambda record: record.of(call["pod"], call["limit"]))
+        return [_decision(decision) for decision in found]
+
+    async def explain(self, call: Call) -> Any:
+        wanted = call["pod"]
+        if isinstance(wanted, str):
+            namespace, slash, name = wanted.rpartition("/")
+            space = namespace if slash else "default"
+            pod = await self._cluster.store.do(lambda store: store.get("Pod", space, name))
+        else:
+            pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
+        assert isinstance(pod, Pod)
+        recorded = await self._cluster.decisions.ask(lambda record: record.of(pod.key, 1))
+        of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
+        attempt = of_this[0] if of_this else None
+        return await self._cluster.scheduler.ask(
+            lambda owner: explain(owner.machine, pod, owner.nominated, recorded=attempt)
+        )
+
+
+def _admitted(raw: Mapping[str, Any], store: Store) -> Pod:
+    """The pod as it would be stored. Raises what creating it would."""
+    if raw.get("kind", "Pod") != "Pod":
+        raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")
+    meta = raw.get("metadata")
+    named = {**(meta if isinstance(meta, Mapping) else {})}
+    if not named.get("name") and not named.get("generateName"):
+        named["generateName"] = "explained-"
+    made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
+    assert isinstance(made, Pod)
+    return made
+
+
+def _queue_counts(owner: QueueActor) -> dict[str, int]:
+    return {place.value: count for place, count in owner.queue.counts().items()}
+
+
+def _seen(owner: Progress) -> dict[str, int]:
+    cluster = owner.machine.cluster
+    return {
+        "waiting": len(owner.machine.waiting.pods),
+        "binding": owner.under_way,
+        "nodes": cluster.table.node_count,
+        "pods": cluster.pod_count,
+    }
+
+
+def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
+    return {
+        "scheduled": record.scheduled,
+        "failed_attempts": record.failed,
+        "decisions_per_s": round(record.rate(now), 1),
+        "last_decisions": [_decision(decision) for decision in record.of(None, 5)],
+    }
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    return {
+        "time": stamp(decision.at_s),
+        "pod": decision.pod,
+        "node": decision.node or None,
+        "attempt": decision.attempt,
+        "feasible": decision.feasible,
+        "visited": decision.visited,
+        "ties": decision.ties,
+        "score": decision.score,
+        "message": decision.message,
+        "nominated_node": decision.nominated_node,
+        "took_us": round(decision.took_s * 1e6),
+    }
+
+
+def described(config: Config) -> dict[str, Any]:
+    """A configuration in plain values."""
+    return {
+        "profiles": [_profile(profile) for profile in config.profiles],
+        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": config.pod_initial_backoff_s,
+        "podMaxBackoffSeconds": config.pod_max_backoff_s,
+        "parallelism": config.parallelism,
+        "featureGates": dict(config.feature_gates),
+    }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": {
+            point: [
+                {"name": ref.name, "weight": ref.weight} if point == "score" else {"name": ref.name} for ref in refs
+            ]
+            for point, refs in profile.plugins.items()
+        },
+        "pluginConfig": {name: _plain(args) for name, args in profile.plugin_args.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if attrs.has(type(value)):
+        return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
