@@ -55,6 +55,7 @@ class MissedWakeUp:
     rejected_by: tuple[str, ...]
     events: tuple[Heard, ...]  # since its last attempt began, oldest first; the last ones if there were many
     events_missing: bool  # there were more than are kept
+    upstream_gap: str = ""  # why kube-scheduler 1.34 misses it as well, where that is known
 
     def __str__(self) -> str:
         plugins = ", ".join(self.rejected_by) or "no plugin"

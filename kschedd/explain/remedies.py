@@ -17,7 +17,7 @@ from kschedd.explain.amounts import amount
 from kschedd.explain.judging import NodeVerdict
 from kschedd.explain.looking import Change, Looking
 from kschedd.explain.neighbours import affinity, spreading
-from kschedd.framework.status import Status
+from kschedd.framework.status import Code, Status
 from kschedd.plugins.nodeports import conflict
 from kschedd.plugins.noderesourcesfit import looked_at
 
@@ -47,7 +47,7 @@ def would_fit_if(
         if verdict.crowd:
             waiting = ", ".join(other.key for other in verdict.crowd)
             changes.append(Change(f"{waiting} did not wait for {looking.name(verdict.row)}", 1))
-        cost = sum(change.cost for change in changes)
+        cost = sum({change.text: change.cost for change in changes}.values())
         _, nodes = found.setdefault(_sentence(changes), (cost, []))
         nodes.append(looking.name(verdict.row))
     ordered = sorted(found.items(), key=lambda item: item[1][0])
@@ -125,7 +125,27 @@ def _taints(looking: Looking, row: int, status: Status) -> list[Change]:
         for taint in looking.table.taint_sets[int(looking.table.taints[row])]
         if taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in tolerations)
     ]
-    return [Change(f"the pod tolerated {_taint(taint)}", 1) for taint in taints]
+    return [_without_taint(looking, row, taint) for taint in taints]
+
+
+_CONDITIONS: Final = {
+    "node.kubernetes.io/not-ready": "{} were ready",
+    "node.kubernetes.io/unreachable": "{} could be reached",
+    "node.kubernetes.io/memory-pressure": "{} had no memory pressure",
+    "node.kubernetes.io/disk-pressure": "{} had no disk pressure",
+    "node.kubernetes.io/pid-pressure": "{} had no shortage of process ids",
+    "node.kubernetes.io/network-unavailable": "{} had a network",
+}
+
+
+def _without_taint(looking: Looking, row: int, taint: Taint) -> Change:
+    """A taint that stands for a condition goes with it; any other one has to be tolerated."""
+    if taint.key == "node.kubernetes.io/unschedulable" and looking.table.unschedulable[row]:
+        return _cordoned(looking, row, Status(Code.SUCCESS))[0]
+    condition = _CONDITIONS.get(taint.key)
+    if condition is not None:
+        return Change(condition.format(looking.name(row)), 1)
+    return Change(f"the pod tolerated {_taint(taint)}", 1)
 
 
 def _taint(taint: Taint) -> str:
@@ -221,16 +241,16 @@ _ALONE: Final = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 _OF_VOLUMES: Final = {
-    "node(s) didn't find available persistent volumes to bind": "a free volume for its claims could be had on {}",
-    "node(s) didn't match PersistentVolume's node affinity": "the volumes of its claims could be reached from {}",
-    "node(s) did not have enough free storage": "{} had the storage its claims ask for",
+    "node(s) didn't find available persistent volumes to bind": "a free volume for its claims could be had on the node",
+    "node(s) didn't match PersistentVolume's node affinity": "the volumes of its claims could be reached from the node",
+    "node(s) did not have enough free storage": "the node had the storage its claims ask for",
     _VANISHED: "the volumes its claims are bound to existed",
-    "node(s) had no available volume zone": "its volumes were in the zone of {}",
-    "node(s) had no available disk": "no other pod used its disks on {}",
-    "node(s) exceed max volume count": "{} could attach more volumes",
+    "node(s) had no available volume zone": "its volumes were in the zone of the node",
+    "node(s) had no available disk": "no other pod used its disks on the node",
+    "node(s) exceed max volume count": "the node could attach more volumes",
     _ALONE: "no other pod used its ReadWriteOncePod claim",
-    "cannot allocate all claims": "devices that suit its resource claims were free on {}",
-    "resourceclaim not available on the node": "the devices of its resource claims could be reached from {}",
+    "cannot allocate all claims": "devices that suit its resource claims were free on the node",
+    "resourceclaim not available on the node": "the devices of its resource claims could be reached from the node",
 }
 
 
@@ -238,7 +258,7 @@ def _volumes(looking: Looking, row: int, status: Status) -> list[Change]:
     texts = [_OF_VOLUMES[reason] for reason in status.reasons if reason in _OF_VOLUMES]
     if len(texts) != len(status.reasons) or not texts:
         return _any(looking, row, status)
-    return [Change(text.format(looking.name(row)), 2) for text in texts]
+    return [Change(text, 2) for text in texts]
 
 
 def _and(words: list[str]) -> str:

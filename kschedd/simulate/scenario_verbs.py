@@ -192,14 +192,14 @@ class World:
         self.engine.settle()
         short = f"{self._folder}/"
         for kind, key, action in applied.done:
-            yield f"{lookup(kind).singular}/{key.removeprefix('default/')} {action}"
+            yield f"{lookup(kind).singular}/{_short(key)} {action}"
         for warning in applied.warnings:
             yield f"warning: {warning}".replace(short, "")
         for error in applied.errors:
             yield f"error: {error}".replace(short, "")
 
     def delete(self, words: Words, given: str) -> Iterator[str]:
-        kind = lookup(words.at(0, "the kind"))
+        kind = self._kind(words.at(0, "the kind"))
         for obj in self._chosen(kind, words, words.plain[1:]):
             self.engine.store.delete(kind.name, obj.namespace, obj.name, grace_period_s=words.grace_s)
             yield f"{kind.singular}/{obj.name} deleted"
@@ -275,7 +275,7 @@ class World:
     # -- looking ------------------------------------------------------------------------------------------------
 
     def get(self, words: Words, given: str) -> Iterator[str]:
-        kind = lookup(words.at(0, "the kind"))
+        kind = self._kind(words.at(0, "the kind"))
         found = self._chosen(kind, words, words.plain[1:], all_of_them=True)
         if not found:
             yield f"no {kind.plural}"
@@ -339,21 +339,27 @@ class World:
         yield in_words(explain(engine.machine, pod, nominated_pods(engine.queue.nominator)))
 
     def queue(self, words: Words, given: str) -> Iterator[str]:
-        entries = [*self.engine.queue.entries(), *self.engine.queue.in_flight_pods()]
-        if not entries:
+        engine = self.engine
+        rows = []
+        underway = engine.attempts.underway
+        for entry in [*engine.queue.entries(), *engine.queue.in_flight_pods()]:
+            if entry.uid not in underway:
+                blamed = sorted(entry.unschedulable_plugins | entry.pending_plugins)
+                why = entry.gating_plugin or ", ".join(blamed) or "-"
+                rows.append((_short(entry.key), str(entry.place), str(entry.attempts), why))
+        for each in underway.values():
+            attempts, node = str(each.reserved.entry.attempts), each.reserved.pod.node_name
+            place = "binding" if each.permit is None else "permit"
+            rows.append((_short(each.reserved.pod.key), place, attempts, f"has a place on {node}"))
+        if not rows:
             yield "empty"
             return
-        rows = [("POD", "PLACE", "ATTEMPTS", "BECAUSE OF")]
-        for entry in sorted(entries, key=lambda entry: entry.key):
-            blamed = sorted(entry.unschedulable_plugins | entry.pending_plugins)
-            why = entry.gating_plugin or ", ".join(blamed) or "-"
-            rows.append((entry.key.removeprefix("default/"), str(entry.place), str(entry.attempts), why))
-        yield from columns(rows)
+        yield from columns([("POD", "PLACE", "ATTEMPTS", "BECAUSE OF"), *sorted(rows)])
 
     def decisions(self, words: Words, given: str) -> Iterator[str]:
         done, self._decisions[:] = list(self._decisions), []
         for each in done:
-            begin = f"{self._clock(each.time_s)} {each.pod.removeprefix('default/')} attempt {each.attempt}:"
+            begin = f"{self._clock(each.time_s)} {_short(each.pod)} attempt {each.attempt}:"
             if not each.node:
                 nominated = f" (nominated to {each.nominated})" if each.nominated else ""
                 yield f"{begin} {each.message}{nominated}"
@@ -368,8 +374,16 @@ class World:
 
     # -- finding things -----------------------------------------------------------------------------------------
 
+    def _kind(self, word: str) -> Kind:
+        """The kind a word means; of kinds that nobody knows beforehand, one that there are objects of."""
+        kind = lookup(word)
+        if kind.known:
+            return kind
+        unknown = [lookup(name) for name in self.engine.store.kinds()]
+        return next((k for k in unknown if word.lower() in (k.name.lower(), k.plural, k.singular)), kind)
+
     def _one(self, words: Words) -> Object:
-        kind = lookup(words.at(0, "the kind"))
+        kind = self._kind(words.at(0, "the kind"))
         name = words.at(1, "the name")
         return self.engine.store.get(kind.name, words.namespace if kind.namespaced else "", name)
 
@@ -379,16 +393,15 @@ class World:
         if not kind.namespaced:
             namespace = ""
         if names:
-            return [
-                store.get(kind.name, namespace or "default", name)
-                if kind.namespaced
-                else store.get(kind.name, "", name)
-                for name in names
-            ]
+            return [store.get(kind.name, words.namespace if kind.namespaced else "", name) for name in names]
         if not words.selector and not all_of_them:
             raise CommandError("a name or -l SELECTOR is missing")
         selector = parse_selector_text(words.selector) if words.selector else None
         return store.list(kind.name, namespace, selector)
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("default/")
 
 
 Verb = Callable[[World, Words, str], Iterator[str]]

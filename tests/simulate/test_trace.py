@@ -12,10 +12,7 @@ from kschedd.simulate.trace import TracePod, events, read_trace
 from kschedd.simulate.tracefile import TraceError
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
-PODS = (
-    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
-    "creation_time,deletion_time,scheduled_time\n"
-)
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
 ONE_NODE = NODES + "node-a,4000,8192,0,\n"
 ONE_POD = PODS + "pod-a,1000,2048,0,0,,LS,Running,5,10,5\n"
 
@@ -198,13 +195,9 @@ def test_events_are_ordered_and_every_pod_comes_before_it_goes(times, rng: rando
         pytest.param(
             "node-b,4000.5,1,0,", "cpu_milli: '4000.5': must be a whole number, 0 to 1000000000000", id="part"
         ),
-        pytest.param(
-            "node-b,-4000,1,0,", "cpu_milli: '-4000': must be a whole number, 0 to 1000000000000", id="minus"
-        ),
+        pytest.param("node-b,-4000,1,0,", "cpu_milli: '-4000': must be a whole number, 0 to 1000000000000", id="minus"),
         pytest.param("node-b,,1,0,", "cpu_milli: '': must be a whole number, 0 to 1000000000000", id="empty"),
-        pytest.param(
-            "node-b,1, 1,0,", "memory_mib: ' 1': must be a whole number, 0 to 1000000000000", id="blank"
-        ),
+        pytest.param("node-b,1, 1,0,", "memory_mib: ' 1': must be a whole number, 0 to 1000000000000", id="blank"),
         pytest.param("node-b,1,1,٣,", "gpu: '٣': must be a whole number, 0 to 1000", id="not-ascii"),
         pytest.param(
             "node-b,1,9999999999999,0,",
@@ -298,9 +291,7 @@ def test_node_names_and_models_must_be_what_the_api_takes(tmp_path, line, start)
             "scheduled_time: 'soon': must be seconds from the start of the trace, 0 or more",
             id="scheduled-soon",
         ),
-        pytest.param(
-            "pod-a,1,1,0,0,,LS,Running,5,6,5", "name: 'pod-a': must be unique, line 2 has it too", id="twice"
-        ),
+        pytest.param("pod-a,1,1,0,0,,LS,Running,5,6,5", "name: 'pod-a': must be unique, line 2 has it too", id="twice"),
         pytest.param("pod-b,1,1", "has 3 columns, must have 11 as the heading has", id="too-short"),
         pytest.param(
             "pod-b,1,1,0,0,,LS,Running,5,6,5,6",
@@ -355,9 +346,7 @@ def test_a_cell_over_several_lines_does_not_spoil_the_count(tmp_path) -> None:
             ["nodes.csv:1: gpu: stands in the heading more than once"],
             id="column-twice",
         ),
-        pytest.param(
-            ONE_NODE.encode() + b"\xff\xfe", ["nodes.csv:3: is not UTF-8: invalid start byte"], id="not-text"
-        ),
+        pytest.param(ONE_NODE.encode() + b"\xff\xfe", ["nodes.csv:3: is not UTF-8: invalid start byte"], id="not-text"),
     ],
 )
 def test_files_that_are_something_else(tmp_path, nodes, expected) -> None:
@@ -375,9 +364,7 @@ def test_a_million_characters_are_a_fault_of_their_line(tmp_path) -> None:
 def test_both_files_missing_is_two_faults(tmp_path) -> None:
     with pytest.raises(TraceError) as refusal:
         read_trace(tmp_path / "a.csv", tmp_path / "b.csv")
-    assert [fault.allowed for fault in refusal.value.faults] == [
-        "cannot be read: No such file or directory"
-    ] * 2
+    assert [fault.allowed for fault in refusal.value.faults] == ["cannot be read: No such file or directory"] * 2
 
 
 @pytest.fixture(scope="module")
@@ -408,8 +395,6 @@ def test_the_recorded_cluster_ends_empty(alibaba) -> None:
     blink = [event.action for event in happening if event.key == "default/openb-pod-7285"]
     assert blink == ["create", "delete"]
     (no_memory,) = (
-        pod
-        for pod in alibaba.pods
-        if pod.raw["spec"]["containers"][0]["resources"]["requests"]["memory"] == "0Mi"
+        pod for pod in alibaba.pods if pod.raw["spec"]["containers"][0]["resources"]["requests"]["memory"] == "0Mi"
     )
     assert no_memory.key == "default/openb-pod-1523"

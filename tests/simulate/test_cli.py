@@ -1,0 +1,301 @@
+"""`kschedd simulate`: what comes in, what is printed, and the exit status."""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.simulate.cli import add_parser
+
+ROOT = Path(__file__).parents[2]
+REALWORLD = ROOT.parent / "shared" / "realworld"
+CLUSTER = str(ROOT / "examples/clusters/three-nodes.yaml")
+HEADING = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+)
+
+
+def simulate(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    options = parser.parse_args(["simulate", *arguments])
+    status: int = options.run(options)
+    return status
+
+
+def summary(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def pod(name: str, cpu: str = "100m", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def written(folder: Path, *objects: dict[str, Any], name: str = "things.yaml") -> str:
+    path = folder / name
+    path.write_text("\n---\n".join(map(json.dumps, objects)))
+    return str(path)
+
+
+def test_everything_placed_is_status_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, pod("a"), pod("b")), "-o", "json") == 0
+    found = summary(capsys)
+    assert (found["placed"], found["pending"], found["nodes"], found["seed"]) == (2, 0, 3, 0)
+    assert found["decisions_per_second"] > 0
+    assert set(found["placements"]) == {"default/a", "default/b"}
+    assert found["utilisation"]["cpu"] == {"mean": 0.016667, "max": 0.016667, "end": 0.016667, "capacity": 12000}
+
+
+def test_what_is_pending_is_told_with_its_message_and_is_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, pod("a"), pod("big", "64"), pod("shy", schedulerName="other"))
+    assert simulate("-f", CLUSTER, "-f", path, "-o", "json") == 1
+    found = summary(capsys)
+    assert [each["pod"] for each in found["pending_pods"]] == ["default/big", "default/shy"]
+    assert found["pending_pods"][0]["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert 'scheduler "other"' in found["pending_pods"][1]["message"]
+    assert simulate("-f", CLUSTER, "-f", path, "--allow-pending") == 0
+
+
+def test_workloads_make_their_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "app"}]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 5, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, deployment), "-o", "json") == 0
+    assert summary(capsys)["placed"] == 5
+
+
+def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(pod("good")) + "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec:\n  containers: 7\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert simulate("-f", CLUSTER, "-f", "-", "-o", "json") == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["placed"] == 1
+    assert "error: <stdin>:7: spec.containers: " in err
+
+
+def test_kinds_and_namespaces_that_are_not_known_are_warnings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = pod("a")
+    elsewhere["metadata"]["namespace"] = "shop"
+    gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, elsewhere, gadget)) == 0
+    err = capsys.readouterr().err
+    assert 'no manifest has namespace "shop"' in err
+    assert "unknown kind Gadget" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "nothing to simulate", id="no-input"),
+        pytest.param(["-f", CLUSTER, "--config", "/nowhere/config.yaml"], "cannot be read", id="no-config"),
+        pytest.param(["-f", CLUSTER, "--plugin", "/nowhere/plugin.py"], "no such file", id="no-plugin"),
+        pytest.param(["--nodes", "/nowhere/nodes.csv"], "cannot be read", id="no-trace"),
+        pytest.param(["-f", CLUSTER, "--until", "-1"], "must be seconds", id="time-runs-forward"),
+        pytest.param(["-f", CLUSTER, "--decisions", "/nowhere/log"], "cannot be written", id="no-log"),
+    ],
+)
+def test_what_cannot_be_used_is_status_2_and_one_sentence(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(*arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("kschedd simulate: ")
+    assert said in err
+
+
+def test_a_configuration_with_an_unknown_plugin_is_refused_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- plugins: {filter: {enabled: [{name: NoSuch}]}}\n"
+    )
+    assert simulate("-f", CLUSTER, "--config", str(config)) == 2
+    err = capsys.readouterr().err
+    assert f"{config}:4: " in err
+    assert "NoSuch" in err
+
+
+def test_a_plugin_file_and_a_configuration_that_enables_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plugin = tmp_path / "only.py"
+    plugin.write_text(
+        "from kschedd.framework.status import unschedulable\n"
+        "class OnlyNodeTwo:\n"
+        "    name = 'OnlyNodeTwo'\n"
+        "    def filter(self, state, pod, node):\n"
+        "        return None if node.name == 'node-2' else unschedulable('not node-2')\n"
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- plugins: {multiPoint: {enabled: [{name: OnlyNodeTwo}]}}\n"
+    )
+    path = written(tmp_path, pod("a"), pod("b"))
+    arguments = ["-f", CLUSTER, "-f", path, "--plugin", str(plugin), "--config", str(config), "-o", "json"]
+    assert simulate(*arguments) == 0
+    assert set(summary(capsys)["placements"].values()) == {"node-2"}
+
+
+def trace(folder: Path, *rows: str) -> list[str]:
+    nodes, pods = folder / "nodes.csv", folder / "pods.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n")
+    pods.write_text(HEADING + "".join(f"{row}\n" for row in rows))
+    return ["--nodes", str(nodes), "--pods", str(pods)]
+
+
+def test_pods_of_a_trace_come_and_go_at_their_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = trace(
+        tmp_path,
+        "first,4000,1024,0,0,,LS,Running,0,100,0",
+        "second,2000,1024,0,0,,LS,Running,50,300,100",  # waits for the first one to go
+        "short,4000,1024,0,0,,LS,Running,200,250,",  # never has room
+        "flash,1000,1024,0,0,,LS,Running,260,260,260",  # comes and goes in one moment, and is placed
+    )
+    log = tmp_path / "decisions"
+    assert simulate(*given, "-o", "json", "--decisions", str(log)) == 1
+    found = summary(capsys)
+    assert (found["placed"], found["pending"]) == (3, 1)
+    assert found["pending_pods"][0] | {"message": ""} == {
+        "pod": "default/short",
+        "message": "",
+        "kind": "Pod",
+        "deleted": True,
+    }
+    assert found["virtual_seconds"] == 300
+    # 4 cpus for 100 s and 2 for 200 s, of 4 in 300 s.
+    assert found["utilisation"]["cpu"]["mean"] == pytest.approx(800 / 1200)
+    assert found["utilisation"]["cpu"]["max"] == 1.0
+    placed = [json.loads(line) for line in log.read_text().splitlines() if '"node":"n1"' in line]
+    assert [(each["pod"], each["time_s"]) for each in placed] == [
+        ("default/first", 0.0),
+        ("default/second", 100.0),
+        ("default/flash", 260.0),
+    ]
+
+
+def test_until_stops_at_that_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = trace(tmp_path, "first,1000,1024,0,0,,LS,Running,0,100,0", "late,1000,1024,0,0,,LS,Running,90,100,90")
+    assert simulate(*given, "--until", "60", "-o", "json") == 0
+    found = summary(capsys)
+    assert (found["placed"], found["virtual_seconds"]) == (1, 60)
+
+
+def test_a_workload_whose_pods_are_refused_is_pending_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"containers": [{"name": "c", "image": "app"}], "priorityClassName": "no-such"}
+    replicas = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": spec},
+        },
+    }
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, replicas), "-o", "json") == 1
+    (pending,) = summary(capsys)["pending_pods"]
+    assert (pending["pod"], pending["kind"]) == ("default/web", "ReplicaSet")
+    assert "no PriorityClass with name no-such was found" in pending["message"]
+
+
+def mixed(folder: Path) -> str:
+    """Spread, affinity, preemption, gates and workloads at once."""
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    near = {
+        "podAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 5,
+                    "podAffinityTerm": {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": {"matchLabels": {"app": "web"}},
+                    },
+                }
+            ]
+        }
+    }
+    objects: list[dict[str, Any]] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": f"web-{number}"},
+            "spec": {
+                "replicas": 4,
+                "selector": {"matchLabels": {"app": "web", "n": str(number)}},
+                "template": {
+                    "metadata": {"labels": {"app": "web", "n": str(number)}},
+                    "spec": {**pod("x", "400m")["spec"], "topologySpreadConstraints": [spread], "affinity": near},
+                },
+            },
+        }
+        for number in range(6)
+    ]
+    objects += [pod(f"large-{number}", "1500m") for number in range(8)]
+    objects += [pod(f"old-{number}", "1", nodeName=f"node-{1 + number % 3}") for number in range(9)]
+    objects += [pod(f"urgent-{number}", "2", priorityClassName="system-cluster-critical") for number in range(2)]
+    objects += [pod("gated", schedulingGates=[{"name": "example.com/gate"}]), pod("huge", "99")]
+    return written(folder, *objects, name="mixed.yaml")
+
+
+def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path: Path) -> None:
+    path = mixed(tmp_path)
+    logs = []
+    for hash_seed in ("0", "1", "77"):
+        log = tmp_path / f"log-{hash_seed}"
+        command = [sys.executable, "-m", "kschedd.simulate", "-f", CLUSTER, "-f", path]
+        command += ["--seed", "3", "--decisions", str(log), "--allow-pending", "-o", "json"]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)["preempted"] > 0
+        logs.append(log.read_bytes())
+    assert len(logs[0].splitlines()) > 30
+    assert logs[0] == logs[1] == logs[2]
+
+
+@pytest.mark.skipif(not REALWORLD.is_dir(), reason="the recorded clusters are not here")
+def test_the_recorded_gpu_cluster_is_placed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = REALWORLD / "alibaba-gpu-2023"
+    nodes, pods = str(folder / "node_list_all.csv"), str(folder / "pod_list_default.csv")
+    assert simulate("--nodes", nodes, "--pods", pods, "-o", "json") == 0
+    found = summary(capsys)
+    assert (found["nodes"], found["placed"], found["pending"]) == (1523, 8152, 0)
+
+
+@pytest.mark.skipif(not REALWORLD.is_dir(), reason="the demo shop is not here")
+def test_the_demo_shop_fits_three_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    shop = str(REALWORLD / "online-boutique/kubernetes-manifests.yaml")
+    assert simulate("-f", CLUSTER, "-f", shop, "-o", "json") == 0
+    found = summary(capsys)
+    assert (found["placed"], found["pending"]) == (12, 0)
+    assert set(found["placements"].values()) == {"node-1", "node-2", "node-3"}
