@@ -153,13 +153,13 @@ def tree(label: str, value: Any, indent: str = "") -> str:
         case list() if not value:
             return ""
         case list() if all(not isinstance(item, Mapping | list) for item in value):
-            return line(label, ", ".join(map(str, value)), indent, len(label) + 3)
+            return line(label, ", ".join(map(str, value)), indent, len(label) + 2)
         case list():
             return f"{indent}{label}:\n" + "".join(_item(item, indent) for item in value)
         case bool():
-            return line(label, str(value).lower(), indent, len(label) + 3)
+            return line(label, str(value).lower(), indent, len(label) + 2)
         case _:
-            return line(label, str(value), indent, len(label) + 3)
+            return line(label, str(value), indent, len(label) + 2)
 
 
 def _item(item: Any, indent: str) -> str:

@@ -12,12 +12,13 @@ _PASSED = ("", "Success", "Skip")
 
 def explanation(answer: Raw, look: Look, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
     """`node` narrows it to one; otherwise at most so many nodes are listed, unless all are asked for."""
-    verdicts = [v for v in answer.get("verdicts") or () if not _passed(v) and node in ("", v.get("node") or "")]
-    text = _where(answer, look)
-    text += _would_fit(answer, look)
+    verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text += _elsewhere(verdicts, look, limit, summed=not node)
-    return text + _scores(answer, look, node, limit)
+    text = _where(answer, look) + _would_fit(answer, look)
+    text += _elsewhere([v for v in verdicts if not _passed(v)], look, limit, summed=not node, every=bool(node))
+    text += _scores(answer, look, node, limit)
+    notes = answer.get("notes") or ()
+    return text + ("\n" if notes else "") + "".join(f"{look.plain('·')} {clean(str(note))}\n" for note in notes)
 
 
 def _passed(verdict: Raw) -> bool:
@@ -36,23 +37,46 @@ def _nodes(value: Any) -> list[str]:
 
 
 def _where(answer: Raw, look: Look) -> str:
+    """The answer in a sentence: where the pod is or would go, or that it fits nowhere."""
     pod = _name(answer.get("pod"))
-    chosen = answer.get("chosen") or answer.get("node")
-    if not chosen:
-        text = look.paint(f"{pod} fits on no node now.", "yellow") + "\n"
-        return text + (f"  {clean(str(answer['message']))}\n" if answer.get("message") else "")
-    total = (answer.get("totals") or {}).get(chosen)
-    text = look.paint(f"{pod} {look.plain('→')} {chosen}", "green")
-    if total is not None:
-        text += f", with {total} points"
-    ties = _nodes(answer.get("ties"))
-    if len(ties) > 1:
-        text += f", drawn from {len(ties)} equals: {_some(ties, 6)}"
-    elif isinstance(answer.get("ties"), int) and answer["ties"] > 1:
-        text += f", drawn from {answer['ties']} equals"
-    elif len(answer.get("totals") or ()) > 1:
-        text += f", the best of {len(answer['totals'])} nodes that fit"
-    return text + "\n" + (f"  {clean(str(answer['message']))}\n" if answer.get("message") else "")
+    held, ties, totals = answer.get("node"), _nodes(answer.get("ties")), answer.get("totals") or {}
+    best = answer.get("chosen") or (ties[0] if ties else None)
+    arrow = look.plain("→")
+    text = ""
+    if held:
+        text += look.paint(f"{pod} {arrow} {held}", "green") + "\n"
+    if answer.get("gated_by"):
+        text += f"  held back by {_said(answer['gated_by'])}\n"
+    if best:
+        points = f", with {totals[best]} points" if best in totals else ""
+        if held and best == held:
+            lead = "  it would be chosen again"
+        elif held:
+            lead = f"  as things are now, {best} would be chosen"
+        else:
+            lead = look.paint(f"{pod} {arrow} {best}", "green")
+        text += lead + points
+        if len(ties) > 1:
+            text += f", drawn from {len(ties)} equals: {_some(ties, 6)}"
+        elif len(totals) > 1:
+            text += f", the best of {len(totals)} nodes that fit"
+        elif not totals:
+            text += ", the only node that fits"
+        return text + "\n"
+    text += look.paint(f"{'  as things are now, it' if held else pod} fits on no node.", "yellow") + "\n"
+    if answer.get("message"):
+        text += f"  {clean(str(answer['message']))}\n"
+    if answer.get("pre_filter"):
+        text += f"  rejected before any node was looked at, by {_said(answer['pre_filter'])}\n"
+    if answer.get("preemption"):
+        making_way = answer["preemption"]
+        victims = ", ".join(map(str, making_way.get("victims") or ())) or "nobody"
+        text += f"  preemption: on {making_way.get('node')}, {victims} would make way\n"
+    return text
+
+
+def _said(status: Raw) -> str:
+    return clean(f"{status.get('plugin')}: {_reasons(status)}")
 
 
 def _some(names: Sequence[str], most: int) -> str:
@@ -67,8 +91,8 @@ def _would_fit(answer: Raw, look: Look) -> str:
     return "It would fit if:\n" + "".join(f"  {look.plain('·')} {clean(str(change))}\n" for change in changes)
 
 
-def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool) -> str:
-    """Why each node is out. Many nodes with the same reason are summed up."""
+def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool, every: bool) -> str:
+    """Why each node is out. Many nodes with the same reason are summed up. `every`: what other plugins say, too."""
     if not verdicts:
         return ""
     nodes = {str(v.get("node") or "") for v in verdicts}
@@ -81,17 +105,19 @@ def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool)
         rows = [(str(len(names)), plugin, code, why, _some(names, 3)) for (plugin, code, why), names in ordered]
         table = Table(("NODES", "PLUGIN", "VERDICT", "REASON", "SUCH AS"), tuple(rows))
     else:
-        rows_of = [
-            (
-                str(v.get("node") or "every node"),
-                str(v.get("plugin") or ""),
-                str(v.get("code") or ""),
-                _reasons(v),
-            )
-            for v in verdicts
-        ]
-        table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(rows_of))
+        said = []
+        for verdict in verdicts:
+            said.append(_row(verdict, str(verdict.get("node") or "every node")))
+            also = verdict.get("also") or ()
+            said += [_row(other, "") for other in also] if every or len(nodes) <= limit else []
+        table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(said))
     return "\nWhy not there:\n" + render(table, look, indent="  ")
+
+
+def _row(verdict: Raw, node: str) -> tuple[str, str, str, str]:
+    crowd = verdict.get("nominated") or ()
+    why = _reasons(verdict) + (f" (counting {_some(list(map(str, crowd)), 2)}, nominated there)" if crowd else "")
+    return node, str(verdict.get("plugin") or ""), str(verdict.get("code") or ""), why
 
 
 def _reasons(verdict: Raw) -> str:
@@ -104,7 +130,7 @@ def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
     totals: Mapping[str, Any] = answer.get("totals") or {}
     if not scores or not totals:
         return ""
-    chosen = answer.get("chosen") or answer.get("node")
+    chosen = answer.get("chosen")
     ranked = sorted(totals, key=lambda name: (-totals[name], name != chosen, name))
     shown = [name for name in ranked if name == node] if node else ranked[:limit]
     if not shown:
@@ -116,7 +142,7 @@ def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
             name,
             *(_score(scores[plugin].get(name)) for plugin in plugins),
             str(totals[name]),
-            look.plain("✓") if name == chosen else "",
+            _mark(name, answer, look),
         )
         for name in shown
     ]
@@ -124,10 +150,16 @@ def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
     rest = len(ranked) - len(shown)
     more = f"  {look.plain('…')} and {rest} more (--all shows them)\n" if rest > 0 and not node else ""
     silent = [name for name in scores if name not in plugins]
-    none = f"  0 for each of these nodes: {', '.join(silent)}\n" if silent else ""
+    zeros = f"  0 for each of these nodes: {', '.join(silent)}\n" if silent else ""
     return (
-        "\nScores, weighted (in brackets as the plugin gave them):\n" + render(table, look, indent="  ") + more + none
+        "\nScores, weighted (in brackets as the plugin gave them):\n" + render(table, look, indent="  ") + more + zeros
     )
+
+
+def _mark(node: str, answer: Raw, look: Look) -> str:
+    if node == answer.get("chosen"):
+        return look.plain("✓")
+    return "tie" if node in _nodes(answer.get("ties")) else ""
 
 
 def _weighted(score: Any) -> Any:

@@ -236,7 +236,7 @@ class _Reader:
             if bounds[0] is None:
                 raise self.fail("a number, a slice, '*', a quoted name or ?(...) is expected")
             return bounds[0]
-        if len(bounds) > 3 or (len(bounds) == 3 and (bounds[2] or 1) < 1):
+        if len(bounds) > 3 or (len(bounds) == 3 and bounds[2] is not None and bounds[2] < 1):
             raise self.fail("a slice is [start:end] or [start:end:step] with a positive step")
         return slice(*bounds)
 

@@ -64,10 +64,10 @@ def get(session: Session, options: argparse.Namespace) -> int:
         namespace is None and any(target.kind.namespaced for target in targets),
         len(kinds) > 1,
     )
-    objects = [raw for group in found for raw in group.objects]
     if options.sort_by:
         for group in found:
             group.objects.sort(key=_sort_key(options.sort_by))
+    objects = [raw for group in found for raw in group.objects]
     if output.form in ("table", "wide"):
         printer = _Tables(session, shape)
         printer.first(found)

@@ -114,7 +114,7 @@ def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, nam
     here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
     hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
-    if not hint and elsewhere:
+    if elsewhere:
         hint = f"; there is one in namespace {_join(elsewhere)}: add -n {elsewhere[0]}"
     elif not hint and not here:
         place = f" in namespace {namespace}" if kind.namespaced else ""

@@ -1,0 +1,67 @@
+"""A session whose daemon is canned, and what verbs wrote in it."""
+
+import shlex
+from collections.abc import Callable
+
+import attrs
+import pytest
+
+from kschedd.printing.look import Look
+from kschedd.verbs.session import Session
+from kschedd.verbs.table import run_words
+from tests.verbs.fake_daemon import NOW, FakeDaemon, node, pod
+
+
+@attrs.define(eq=False)
+class Typed:
+    """Carries out lines as a user types them."""
+
+    daemon: FakeDaemon
+    input: bytes = b""
+    agrees: bool = True
+    namespace: str = "default"
+    slept: list[float] = attrs.field(factory=list)
+    out: str = ""
+    err: str = ""
+
+    def __call__(self, line: str) -> int:
+        self.out = self.err = ""
+        session = Session(
+            lambda: self.daemon,
+            self._write,
+            self._complain,
+            Look(),
+            lambda: NOW,
+            self.slept.append,
+            lambda: self.input,
+            lambda question: self.agrees,
+            self.namespace,
+        )
+        return run_words(session, shlex.split(line), ("run", "repl"))
+
+    def _write(self, text: str) -> None:
+        self.out += text
+
+    def _complain(self, text: str) -> None:
+        self.err += text
+
+
+@pytest.fixture
+def daemon() -> FakeDaemon:
+    return FakeDaemon(
+        node("node-a"),
+        node("node-b", "zone-b", unschedulable=True, taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]),
+        pod("web-0", "node-a"),
+        pod("web-1"),
+        pod("db-0", "node-b", namespace="team", cpu="1500m"),
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w", "namespace": "default", "creationTimestamp": "2024-12-31T23:59:00Z"},
+        },
+    )
+
+
+@pytest.fixture
+def typed(daemon: FakeDaemon) -> Callable[[str], int]:
+    return Typed(daemon)

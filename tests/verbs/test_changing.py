@@ -1,0 +1,146 @@
+"""Verbs that change something: each says what, and what is wrong is said before anything is touched."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+GOOD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: a, image: b}]}\n"
+
+
+def test_apply_says_what_became_of_each_object(typed, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.yml").write_text(GOOD.replace("new", "other"))
+    (tmp_path / "notes.txt").write_text("not a manifest")
+    assert typed(f"apply -f {tmp_path}") == 0
+    assert typed.out == "pod/new created\npod/other created\n"
+
+
+def test_apply_reads_standard_input(typed, daemon) -> None:
+    typed.input = GOOD.encode()
+    assert typed("apply -f - --dry-run") == 0
+    assert typed.out == "pod/new created (dry run)\n"
+    assert daemon.calls[-1][1]["dry_run"] is True
+
+
+def test_a_fault_names_file_and_line_and_the_rest_is_applied(typed, tmp_path: Path) -> None:
+    file = tmp_path / "mixed.yaml"
+    file.write_text(GOOD + "---\nkind: Pod\nmetadata: {name: x}\n")
+    assert typed(f"apply -f {file}") == 1
+    assert typed.out == "pod/new created\n"
+    assert f"{file}:6: " in typed.err
+    assert "apiVersion" in typed.err
+
+
+def test_an_atomic_apply_of_several_files_is_one_call_with_lines_told_apart(typed, daemon, tmp_path: Path) -> None:
+    first, second = tmp_path / "1.yaml", tmp_path / "2.yaml"
+    first.write_text(GOOD.rstrip("\n"))
+    second.write_text("# a comment\nkind: Pod\nmetadata: {name: x}\n")
+    assert typed(f"apply --atomic -f {first} -f {second}") == 1
+    assert typed.out == ""
+    assert f"{second}:2: " in typed.err
+    assert [method for method, _ in daemon.calls] == ["objects.apply"]
+
+
+def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) -> None:
+    typed.input = GOOD.encode() + b"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+    assert typed("apply -n team -f -") == 0
+    (pod, namespace) = daemon.calls[-1][1]["manifests"]
+    assert pod["metadata"]["namespace"] == "team"
+    assert "namespace" not in namespace["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        pytest.param("apply -f missing.yaml", 1, "missing.yaml: cannot be read: No such file", id="no-file"),
+        pytest.param("apply", 2, "-f/--filename", id="no-file-named"),
+        pytest.param("apply -f https://example.com/a.yaml", 1, "addresses are not fetched", id="address"),
+        pytest.param("delete pods", 2, "which pods? Say names, or -l LABELS, or --all", id="delete-a-whole-kind"),
+        pytest.param("delete pod web-7", 1, 'did you mean "web-', id="delete-misspelt"),
+        pytest.param("scale deploy web --replicas=-1", 2, "from 0 up", id="negative-replicas"),
+        pytest.param("scale deploy web", 2, "--replicas", id="no-replicas"),
+        pytest.param("label pod web-0", 2, "with what? KEY=VALUE", id="no-label"),
+        pytest.param("taint node node-a gpu=yes", 2, "needs an effect: gpu=yes:NoSchedule", id="no-effect"),
+        pytest.param("taint node node-a gpu=yes:Never", 2, "allowed are NoSchedule", id="unknown-effect"),
+        pytest.param("cordon", 2, "which node?", id="no-node"),
+        pytest.param("cordon node-x", 1, 'did you mean "node-', id="node-misspelt"),
+        pytest.param("patch pod web-0", 2, "patch with what?", id="no-patch"),
+        pytest.param("patch pod web-0 -p '{a: [}'", 2, "neither JSON nor YAML", id="broken-patch"),
+        pytest.param("patch pod web-0 -p 7", 2, "a map of fields", id="patch-is-no-map"),
+        pytest.param("create deployment x", 2, "--image", id="no-image"),
+        pytest.param("create pod x", 2, "write a manifest", id="cannot-be-created-so"),
+        pytest.param("set weight X many", 2, "a whole number", id="weight-is-no-number"),
+    ],
+)
+def test_what_is_wrong(typed, daemon, line, code, words) -> None:
+    before = [dict(raw) for raw in daemon.objects]
+    assert typed(line) == code
+    assert words in typed.err
+    assert daemon.objects == before
+
+
+def test_delete_by_name_and_by_label(typed) -> None:
+    assert typed("delete pod web-0 --force") == 0
+    assert typed.out == 'pod "web-0" deleted from default namespace\n'
+    assert typed("delete pods -l app=web") == 0
+    assert typed.out == 'pod "web-1" deleted from default namespace (terminating)\n'
+
+
+def test_delete_what_a_manifest_names_last_first(typed, daemon) -> None:
+    typed.input = (
+        b"apiVersion: v1\nkind: Node\nmetadata: {name: node-a}\n---\n"
+        b"apiVersion: v1\nkind: Pod\nmetadata: {name: web-0, namespace: default}\nspec: {}\n"
+    )
+    assert typed("delete -f - --dry-run") == 0
+    assert typed.out.splitlines() == [
+        'pod "web-0" deleted from default namespace (dry run)',
+        'node "node-a" deleted (dry run)',
+    ]
+
+
+def test_delete_what_is_not_there_may_be_no_failure(typed) -> None:
+    assert typed("delete pod gone --ignore-not-found") == 0
+    assert typed.err == ""
+
+
+def test_mutations_say_what_they_changed(typed, daemon) -> None:
+    daemon.objects.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}})
+    for line, answer in (
+        ("scale deployment/web --replicas 3", "deployment.apps/web scaled: 1 -> 3"),
+        ("label pod web-0 tier=front app-", "pod/web-0 labeled: tier, app"),
+        ("label pod web-0 tier=front", "pod/web-0 not labeled: no change"),
+        ("patch pod web-0 -p '{\"spec\": {}}'", "pod/web-0 patched: spec"),
+        ("cordon node-a", "node/node-a cordoned"),
+        ("cordon node/node-a", "node/node-a already cordoned"),
+        ("uncordon nodes node-a", "node/node-a uncordoned"),
+        ("taint nodes node-a a=b:NoSchedule c:NoExecute-", "node/node-a modified: a=b:NoSchedule, c:NoExecute-"),
+        ("set weight TaintToleration 5", "weight of TaintToleration in default-scheduler: 1 -> 5"),
+        ("create namespace team", "namespace/team created"),
+        ("activate web-1", "pod/default/web-1 activated"),
+        ("allow gang-0", "pod/default/gang-0 allowed"),
+        ("reject gang-0 --plugin Gang --reason late", "pod/default/gang-0 rejected for Gang"),
+    ):  # fmt: skip
+        assert typed(line) == 0, line
+        assert typed.out == answer + "\n"
+
+
+def test_label_all_of_a_kind(typed) -> None:
+    assert typed("label pods --all tier=x") == 0
+    assert typed.out.splitlines() == ["pod/web-0 labeled: tier", "pod/web-1 labeled: tier"]
+
+
+def test_a_created_deployment(typed, daemon) -> None:
+    assert typed("create deployment web --image nginx --replicas 2 --requests cpu=1,memory=1Gi -o json") == 0
+    made = json.loads(typed.out)
+    assert made["spec"]["replicas"] == 2
+    assert made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_stop_asks_first(typed, daemon) -> None:
+    typed.agrees = False
+    assert typed("stop") == 1
+    assert not daemon.stopped
+    assert typed("stop --yes") == 0
+    assert daemon.stopped

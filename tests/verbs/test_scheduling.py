@@ -1,0 +1,92 @@
+"""explain, queue, events and their like."""
+
+import json
+
+
+def test_explain_says_where_why_and_by_which_points(typed) -> None:
+    assert typed("explain web-1") == 0
+    assert typed.out.startswith("default/web-1 -> node-b, with 60 points\n")
+    assert "node-a   NodeResourcesFit   Unschedulable   Insufficient cpu" in typed.out
+    assert "node-b   60 (60)" in typed.out
+    assert "0 for each of these nodes: ImageLocality" in typed.out
+
+
+def test_explain_one_node(typed) -> None:
+    typed("explain web-1 --node node-a")
+    assert "node-a has no score: it did not pass the filters." in typed.out
+    assert typed("explain web-1 --node node-z") == 2
+    assert 'there is no node "node-z"' in typed.err
+
+
+def test_explain_a_manifest(typed, daemon) -> None:
+    typed.input = b"apiVersion: v1\nkind: Pod\nmetadata: {name: tried}\nspec: {containers: []}\n"
+    assert typed("explain -f -") == 0
+    assert daemon.calls[-1][1]["manifest"]["metadata"]["namespace"] == "default"
+
+
+def test_explain_as_json_is_the_answer_itself(typed) -> None:
+    typed("explain pod web-1 -o json")
+    assert json.loads(typed.out)["totals"] == {"node-b": 60}
+
+
+def test_explain_of_nobody(typed) -> None:
+    assert typed("explain web-3") == 1
+    assert 'did you mean "web-' in typed.err
+    assert typed("explain") == 2
+
+
+def test_the_queue(typed) -> None:
+    assert typed("queue") == 0
+    counts, _, head, row = typed.out.splitlines()
+    assert counts == "active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0"
+    assert head.split() == ["POD", "PLACE", "PRIORITY", "ATTEMPTS", "SINCE", "PLUGINS", "MESSAGE"]
+    assert row.split() == ["default/web-1", "unschedulable", "0", "2", "95s", "NodeResourcesFit"]
+
+
+def test_one_place_of_the_queue(typed, daemon) -> None:
+    assert typed("queue active") == 0
+    assert daemon.calls[-1][1]["place"] == "active"
+    assert typed("queue actve") == 2
+    assert 'did you mean "active"' in typed.err
+
+
+def test_the_way_of_a_pod_through_the_queue(typed) -> None:
+    assert typed("queue pod web-1") == 0
+    assert typed.out.splitlines()[-1].split() == ["0.250s", "active", "in_flight", "Pop", "<none>"]
+
+
+def test_events_and_logs(typed) -> None:
+    typed("events")
+    assert typed.out.splitlines()[1].startswith("30s (x3)    Warning   FailedScheduling   pod/web-1   0/2 nodes")
+    typed("logs web-1")
+    assert "no logs" in typed.err
+    assert "FailedScheduling" in typed.out
+    typed("events node/node-a")
+    assert typed.err == "No events found of node/node-a.\n"
+
+
+def test_events_of_a_type(typed) -> None:
+    typed("events --types Normal")
+    assert "FailedScheduling" not in typed.out
+    assert typed("events --types Bad") == 2
+
+
+def test_status_weights_decisions_waiting(typed) -> None:
+    typed("status")
+    assert "Journal:    off (in memory)\n" in typed.out
+    assert "Queue:      active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0\n" in typed.out
+    typed("weights")
+    assert typed.out.splitlines()[2].split() == ["default-scheduler", "TaintToleration", "3"]
+    typed("decisions")
+    assert typed.out.splitlines()[1].split() == ["5s", "default/web-0", "1", "node-a", "2/2", "300", "1"]
+    typed("waiting")
+    assert typed.out.splitlines()[1].split() == ["default/gang-0", "node-a", "Gang", "12s"]
+
+
+def test_every_verb_has_help_and_no_two_share_a_name(typed) -> None:
+    from kschedd.verbs.table import BY_NAME, VERBS
+
+    assert len(BY_NAME) == sum(1 + len(verb.aliases) for verb in VERBS)
+    for name in BY_NAME:
+        assert typed(f"{name} --help") == 0
+        assert "usage: " in typed.out
