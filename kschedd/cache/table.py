@@ -1,8 +1,8 @@
 """Nodes as numpy columns with stable row numbers, and the pods on each of them.
 
-A row belongs to one node from the time it is added until it is removed; then the row is free for another node. All columns
-have the same length (`capacity`), rows without a node are not `alive`. Everybody may read the columns, only the owner of
-the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
+A row belongs to one node from the time it is added until it is removed; then the row is free for another node. All
+columns have the same length (`capacity`), rows without a node are not `alive`. Everybody may read the columns, only
+the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
 
 Two logs say what changed, so that a remembered evaluation looks again at these rows only: `node_changes` (the Node
 object) and `pod_changes` (what runs on it).
@@ -59,7 +59,7 @@ class ImageState:
 
 @attrs.define(eq=False)
 class ChangeLog:
-    """Rows in the order they changed. `position` only grows; a reader that fell behind is told to look at everything."""
+    """Rows in the order they changed. `position` only grows; a reader far behind is told to look at everything."""
 
     rows: list[int] = attrs.field(factory=list)
     _dropped: int = 0
@@ -368,7 +368,7 @@ class NodeTable:
     # -- copies for what-if ------------------------------------------------------------------------------------
 
     def copy_rows(self, rows: Iterable[int]) -> "TableCopy":
-        """A table of its own with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
+        """A table with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
         chosen = np.fromiter(rows, dtype=np.int64)
         return TableCopy(self, chosen)
 
@@ -458,7 +458,7 @@ class TableCopy(NodeTable):
 
 
 def claim_keys(pod: Pod) -> list[str]:
-    """`namespace/name` of every PersistentVolumeClaim the pod uses by name; of ephemeral volumes the one made for it."""
+    """`namespace/name` of every PersistentVolumeClaim the pod uses; of an ephemeral volume the one made for it."""
     keys = []
     for volume in pod.shape.spec.volumes:
         source = volume.get("persistentVolumeClaim")

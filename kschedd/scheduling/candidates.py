@@ -1,14 +1,15 @@
 """Candidate nodes of preemption: trying enough of them, remembering what came out, and choosing the best.
 
-What a dry run came to holds for every pod of the shape as long as the row's node, the pods on it, the nominated pods that
-count there and the budgets that cover any of its victims stay as they are, and no plugin looks beyond the row. So each
-shape has columns with the outcome by row and the criteria by which candidates are ranked; only rows that changed are
-tried again, all of them together.
+What a dry run came to holds for every pod of the shape as long as the row's node, the pods on it, the nominated
+pods that count there and the budgets that cover any of its victims stay as they are, and no plugin looks beyond the
+row. So each shape has columns with the outcome by row and the criteria by which candidates are ranked; only rows
+that changed are tried again, all of them together.
 
 Invariant: what is remembered equals what `preemption.try_rows` would say now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
-Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting status.
+Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting
+status.
 """
 
 from collections import Counter, OrderedDict

@@ -1,10 +1,12 @@
 """Finding the nodes that fit: which nodes are asked, in which order, and when to stop.
 
-Nodes are visited in the order of the table (zone by zone in turn), from where the last pod's search ended, until as many
-feasible ones are found as the percentage of nodes to score asks for. The search takes windows of rows at a time, so its cost
-follows the number of nodes looked at, not the size of the cluster; the outcome is that of visiting one node after the other.
+Nodes are visited in the order of the table (zone by zone in turn), from where the last pod's search ended, until as
+many feasible ones are found as the percentage of nodes to score asks for. The search takes windows of rows at a
+time, so its cost follows the number of nodes looked at, not the size of the cluster; the outcome is that of
+visiting one node after the other.
 
-A search of every node that found none is remembered as a whole while nothing changes: pods that fit nowhere cost little.
+A search of every node that found none is remembered as a whole while nothing changes: pods that fit nowhere cost
+little.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -243,7 +245,7 @@ class Filters:
     def tell(
         self, method: str, followers: list[Any], state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int
     ) -> None:
-        """Keep the plugins' state in step with a pod added to (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
+        """Keep the plugins' state in step with a pod put on (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
         for plugin in followers:
             getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
 

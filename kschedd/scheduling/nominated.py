@@ -1,10 +1,12 @@
 """Nodes to which pods are nominated: they are judged with those pods there, too.
 
-A pod that preemption gave a node to waits for its victims to go. Others of lower priority must not take its room meanwhile,
-so a node counts its nominated pods of the same or higher priority as if they were there; only if the newcomer fits then is
-the node judged as it is, because a pod may need what the nominated ones would bring along, or the contrary.
+A pod that preemption gave a node to waits for its victims to go. Others of lower priority must not take its room
+meanwhile, so a node counts its nominated pods of the same or higher priority as if they were there; only if the
+newcomer fits then is the node judged as it is, because a pod may need what the nominated ones would bring along, or
+the contrary.
 
-Where no plugin looks beyond the row, what came out is remembered by shape of pod until node, pods or nominations change.
+Where no plugin looks beyond the row, what came out is remembered by shape of pod until node, pods or nominations
+change.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
@@ -36,7 +38,7 @@ NOBODY: Final[Counted] = {}
 
 @attrs.define(eq=False)
 class Counting:
-    """The nominated pods that count for one pod: those of its own priority and higher ones. Worked out when asked for."""
+    """The nominated pods that count for one pod: those at least as important. Worked out when asked for."""
 
     table: NodeTable
     pod: Pod

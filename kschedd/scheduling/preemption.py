@@ -1,12 +1,12 @@
 """Which pods would have to go from a node so that a more important one fits: the dry run of preemption.
 
-For each row asked about, all pods of lower priority are taken away; if the pod fits then, as many as possible are let back,
-those first whose eviction would break a PodDisruptionBudget, and among them the more important ones first. What cannot
-come back are the victims.
+For each row asked about, all pods of lower priority are taken away; if the pod fits then, as many as possible are
+let back, those first whose eviction would break a PodDisruptionBudget, and among them the more important ones
+first. What cannot come back are the victims.
 
-Many rows are tried side by side in one copy of the table, in rounds: each round lets one pod back on every row and judges
-all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has a clone of the state of its own,
-made only once the row has passed the filters that need none.
+Many rows are tried side by side in one copy of the table, in rounds: each round lets one pod back on every row and
+judges all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has a clone of the
+state of its own, made only once the row has passed the filters that need none.
 
 Nothing here is kept: see `candidates` for what is remembered from one preemption to the next.
 

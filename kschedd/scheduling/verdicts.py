@@ -1,8 +1,8 @@
 """What the filters said of every node they were asked about, kept as codes until somebody wants words.
 
-Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the place of the plugin that rejected the
-row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number, SPOKEN where it gave a
-Status, which is then in `spoken`.
+Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the place of the plugin that
+rejected the row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number,
+SPOKEN where it gave a Status, which is then in `spoken`.
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
 
