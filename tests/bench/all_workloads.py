@@ -1,0 +1,48 @@
+"""Every workload of the benchmark's description, at all its sizes, in both modes: one result file to compare later ones with.
+
+    python tests/bench/all_workloads.py RESULT.json                everything; about half an hour on 2 cores
+    python tests/bench/all_workloads.py RESULT.json --quick         500 nodes only
+    python tests/bench/all_workloads.py RESULT.json --compare EARLIER.json
+
+Nothing else should run on the machine meanwhile. This measures; it asserts nothing, and pytest does not collect it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+KSCHEDD = [str(Path(sys.executable).with_name("kschedd")), "bench", "-o", "json"]
+
+MODES = ["--mode", "both"]
+FULL: list[list[str]] = [
+    ["--nodes", "5000", *MODES],
+    ["--nodes", "15000", *MODES, "--workload", "SchedulingBasic,Heterogeneous,SchedulingDaemonset"],
+    ["--nodes", "5000", "--mode", "algo", "--percentage", "100", "--workload", "SchedulingBasic,TopologySpreading"],
+    ["--nodes", "5000", "--mode", "algo", "--percentage", "100", "--workload", "SchedulingPodAffinity,Heterogeneous"],
+    ["--nodes", "5000", "--mode", "e2e", "--offered-rate", "100", "--workload", "SchedulingBasic"],
+    ["--nodes", "50000", "--nodes", "100000", "--mode", "algo", "--workload", "SchedulingBasic,TopologySpreading"],
+]
+QUICK: list[list[str]] = [["--nodes", "500", *MODES]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run every benchmark workload and keep the figures.")
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--compare", type=Path)
+    options = parser.parse_args()
+    rows: list[object] = []
+    for arguments in QUICK + ([] if options.quick else FULL):
+        compare = ["--compare", str(options.compare)] if options.compare else []
+        ended = subprocess.run([*KSCHEDD, *arguments, *compare], stdout=subprocess.PIPE, text=True, check=False)
+        if ended.returncode:
+            return ended.returncode
+        rows += json.loads(ended.stdout)["results"]
+        options.result.write_text(json.dumps({"results": rows}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
