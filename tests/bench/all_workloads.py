@@ -1,4 +1,4 @@
-"""Every workload of the benchmark's description, at all its sizes, in both modes: one result file to compare later ones with.
+"""Every workload of the benchmark, at all its sizes, in both modes: one result file to compare later ones with.
 
     python tests/bench/all_workloads.py RESULT.json                everything; about half an hour on 2 cores
     python tests/bench/all_workloads.py RESULT.json --quick         500 nodes only
