@@ -148,7 +148,7 @@ def _no_nomination(pod: Pod) -> MergePatch:
 def evict(victim: Pod, preemptor: Pod) -> list[Write]:
     """The condition that says why, unless the victim has it already, and the deletion with its own grace period.
 
-    Who writes the condition adds its lastTransitionTime where there is none: nothing here knows the time.
+    The condition has no lastTransitionTime yet: nothing here knows the time, so the scheduling machine adds it.
     """
     wanted = {
         "type": _DISRUPTION,

@@ -37,6 +37,7 @@ from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, Failed, Placed, Scheduler, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.times import stamp
 
 PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
 
@@ -191,7 +192,7 @@ class SchedulingMachine:
     def settle(self, entry: QueuedPod, result: Placed | Failed, now: float) -> Reserved | Rejected:
         """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected."""
         if isinstance(result, Failed):
-            return self._reject(entry, result)
+            return self._reject(entry, result, now)
         profile = self.schedulers[entry.pod.scheduler_name].profile
         state, node_name = result.state, result.node_name
         assumed = self.cluster.assume(entry.pod, node_name)
@@ -218,7 +219,7 @@ class SchedulingMachine:
             waiting = self.waiting.pods[assumed.uid] = WaitingPod(assumed, node_name, pending, waits)
         return Reserved(entry, assumed, result, waiting)
 
-    def _reject(self, entry: QueuedPod, failed: Failed) -> Rejected:
+    def _reject(self, entry: QueuedPod, failed: Failed, now: float) -> Rejected:
         diagnosis = failed.diagnosis
         post = failed.post_filter
         if failed.status.code == Code.ERROR:
@@ -237,7 +238,7 @@ class SchedulingMachine:
             frozenset(diagnosis.unschedulable_plugins),
             frozenset(diagnosis.pending_plugins),
             failed.nominated_node,
-            () if post is None else post.writes,
+            () if post is None else stamped(post.writes, stamp(now)),
             () if post is None else post.victims,
             evicts,
         )
@@ -346,6 +347,20 @@ def _rejected_on_one_node(entry: QueuedPod, status: Status) -> Rejected:
         blamed if pending else NO_PLUGINS,
         "",
     )
+
+
+def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
+    """The writes with the time (RFC 3339) in conditions that state none: plugins do not know it."""
+    return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
+
+
+def _stamped(patch: MergePatch, at: str) -> MergePatch:
+    status = patch.patch.get("status") or {}
+    conditions = status.get("conditions")
+    if not conditions:
+        return patch
+    dated = [{"lastTransitionTime": at, **condition} for condition in conditions]
+    return attrs.evolve(patch, patch={**patch.patch, "status": {**status, "conditions": dated}})
 
 
 def failure_status(pod: Pod, rejected: Rejected, at: str) -> MergePatch | None:
