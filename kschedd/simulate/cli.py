@@ -1,7 +1,7 @@
 """`kschedd simulate`: a whole cluster offline, in virtual time.
 
-Exit status: 0 everything was placed; 1 something is pending (unless --allow-pending), or a scenario differs;
-2 something handed in could not be used (the rest was simulated all the same).
+Exit status: 0 everything was placed; 1 something is pending (unless --allow-pending), the audit found a missed wake-up,
+or a scenario differs; 2 something handed in could not be used (the rest was simulated all the same).
 """
 
 import argparse
@@ -101,6 +101,8 @@ def _simulate(options: argparse.Namespace) -> int:
     print(summary.json_text() if options.output == "json" else summary.text())
     if summary.errors:
         return BAD_INPUT
+    if summary.audit is not None and summary.audit.missed:
+        return PENDING
     return PENDING if summary.pending and not options.allow_pending else 0
 
 
@@ -135,6 +137,7 @@ def _run(
         # Pods of a trace come and go by themselves; all else needs somebody to make it happen.
         controllers=embedded_controllers() if manifests.manifests else (),
         on_decision=log.write if options.decisions is not None else None,
+        audit=options.audit,
     )
     progress = _Progress(simulation) if sys.stderr.isatty() else None
     began = time.perf_counter()

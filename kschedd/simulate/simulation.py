@@ -17,7 +17,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import Decision, Engine
 from kschedd.simulate.inputs import Applied, apply_all
-from kschedd.simulate.summary import Pending, Summary, Utilisation
+from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Trace
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED
@@ -41,7 +41,7 @@ class Simulation(Engine):
         registry: Registry,
         controllers: Sequence[Controller],
         on_decision: Callable[[Decision], None] | None = None,
-        recorder: Any = None,
+        audit: bool = False,
     ) -> None:
         super().__init__(
             config,
@@ -50,7 +50,7 @@ class Simulation(Engine):
             controllers=controllers,
             on_decision=on_decision,
             on_event=self._happened,
-            recorder=recorder,
+            audit=audit,
         )
         self.seed = seed
         self.applied = Applied()
@@ -127,7 +127,7 @@ class Simulation(Engine):
     def _waiting(self) -> int:
         return sum(self.queue.counts().values())
 
-    def summary(self, wall_s: float, *, at_rest: bool = True, audit: dict[str, Any] | None = None) -> Summary:
+    def summary(self, wall_s: float, *, at_rest: bool = True) -> Summary:
         placements = {
             pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
         }
@@ -145,7 +145,7 @@ class Simulation(Engine):
             errors=self.applied.errors,
             warnings=[*map(str, self.config.warnings), *self.applied.warnings],
             at_rest=at_rest,
-            audit=audit,
+            audit=None if self.auditor is None else Audit.of(self.auditor),
         )
 
     def _pending(self) -> list[Pending]:

@@ -7,13 +7,15 @@ Units: shares are 0 to 1; seconds are virtual unless they say `wall`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 import numpy as np
 
 from kschedd.cache.table import NodeTable
 from kschedd.explain.amounts import amount
+from kschedd.explain.audit import Auditor, MissedWakeUp
+from kschedd.queue.wakeups import Wakeups
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
@@ -92,6 +94,47 @@ class Pending:
 
 
 @attrs.frozen
+class Audit:
+    """What the auditor found: pods that slept on though they would have fitted, and what wake-ups were worth."""
+
+    missed: Sequence[MissedWakeUp]
+    known: Sequence[MissedWakeUp]  # those that kube-scheduler 1.34 misses, too
+    wakeups: Wakeups
+    tried: int
+
+    @classmethod
+    def of(cls, auditor: Auditor) -> Self:
+        missed = [each for each in auditor.missed if not each.upstream_gap]
+        known = [each for each in auditor.missed if each.upstream_gap]
+        return cls(missed, known, auditor.wakeups, auditor.tried)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "missed": [each.as_data() for each in self.missed],
+            "missed_upstream_too": [{**each.as_data(), "gap": each.upstream_gap} for each in self.known],
+            "wakeups": self.wakeups.as_data(),
+            "late": self.wakeups.late,
+            "dry_runs": self.tried,
+        }
+
+    def lines(self) -> Iterator[str]:
+        counts = self.wakeups.counts.values()
+        helped, vain = sum(worth.helped for worth in counts), sum(worth.in_vain for worth in counts)
+        yield f"audit: {len(self.missed):,} missed wake-ups in {self.tried:,} dry runs"
+        yield f"wake-ups: {helped:,} helped, {vain:,} in vain, {self.wakeups.late:,} only by timeout"
+        for each in self.missed:
+            yield from str(each).splitlines()
+        if self.known:
+            yield f"{len(self.known):,} more are missed by kube-scheduler 1.34 as well; -o json has them"
+        rows = [each for each in self.wakeups.as_data() if each["in_vain"]]
+        if rows:
+            cells = [
+                (each["plugin"] or "-", each["event"], f"{each['helped']:,}", f"{each['in_vain']:,}") for each in rows
+            ]
+            yield from columns([("WOKEN BY", "EVENT", "HELPED", "IN VAIN"), *cells])
+
+
+@attrs.frozen
 class Summary:
     seed: int
     nodes: int
@@ -106,7 +149,7 @@ class Summary:
     errors: Sequence[str] = ()
     warnings: Sequence[str] = ()
     at_rest: bool = True
-    audit: Mapping[str, Any] | None = None
+    audit: Audit | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -132,7 +175,7 @@ class Summary:
             "placements": dict(sorted(self.placements.items())),
             "errors": list(self.errors),
             "warnings": list(self.warnings),
-            **({} if self.audit is None else {"audit": dict(self.audit)}),
+            **({} if self.audit is None else {"audit": self.audit.as_json()}),
         }
 
     def json_text(self) -> str:
@@ -168,6 +211,9 @@ class Summary:
         if self.pending:
             yield ""
             yield from self._pending()
+        if self.audit is not None:
+            yield ""
+            yield from self.audit.lines()
 
     def _pending(self) -> Iterator[str]:
         by_message: dict[str, list[Pending]] = {}

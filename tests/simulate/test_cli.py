@@ -299,3 +299,30 @@ def test_the_demo_shop_fits_three_nodes(capsys: pytest.CaptureFixture[str]) -> N
     found = summary(capsys)
     assert (found["placed"], found["pending"]) == (12, 0)
     assert set(found["placements"].values()) == {"node-1", "node-2", "node-3"}
+
+
+def test_the_audit_counts_wake_ups_and_finds_none_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = trace(
+        tmp_path,
+        "first,4000,1024,0,0,,LS,Running,0,100,0",
+        "second,3000,1024,0,0,,LS,Running,10,300,100",  # woken when the first one goes
+        "third,2000,1024,0,0,,LS,Running,20,150,",  # woken as well, in vain
+    )
+    assert simulate(*given, "--audit", "--allow-pending", "-o", "json") == 0
+    audit = summary(capsys)["audit"]
+    assert audit["missed"] == []
+    assert audit["dry_runs"] > 0
+    assert {"plugin": "NodeResourcesFit", "event": "AssignedPodDelete", "helped": 1, "in_vain": 1} in audit["wakeups"]
+    simulate(*given, "--audit")
+    assert "audit: 0 missed wake-ups in" in capsys.readouterr().out
+
+
+def test_the_table_says_what_stays_pending_and_how_full_the_cluster_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulate("-f", CLUSTER, "-f", written(tmp_path, pod("a", "2"), pod("x", "64"), pod("y", "64")), "--seed", "4")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "3 nodes, 0s of virtual time, seed 4"
+    assert lines[1] == "1 pods placed, 2 pending, 0 preempted"
+    assert any(line.split() == ["cpu", "16.7%", "16.7%", "16.7%", "12"] for line in lines)
+    assert "pending: default/x and 1 more" in lines
