@@ -37,6 +37,10 @@ class Looking:
         node = self.table.nodes[row]
         return {} if node is None else node.labels
 
+    def number(self, row: int, key: str) -> int:
+        """The number of the row's value of a label, as counts by domain have it; -1 if it has none."""
+        return int(self.table.label(key).ids[row])
+
     def domain(self, row: int, key: str) -> list[int]:
         """The rows in the same topology domain, the row itself among them; none if it has no such label."""
         ids = self.table.label(key).ids

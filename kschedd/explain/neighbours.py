@@ -1,5 +1,7 @@
 """What would have to change where other pods decide: topology spread, and affinity between pods."""
 
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,7 +24,7 @@ def spreading(looking: Looking, row: int, status: Status) -> list[Change]:
         if key not in labels:
             changes.append(Change(f"{looking.name(row)} had a label {key}", 1))
             continue
-        there = int(tally.counts[looking.table.label(key).ids[row]])
+        there = int(tally.counts[looking.number(row, key)])
         needed = there + tally.ready.selects_itself - tally.least
         if needed <= constraint.max_skew:
             continue
@@ -38,58 +40,57 @@ def spreading(looking: Looking, row: int, status: Status) -> list[Change]:
 
 def affinity(looking: Looking, row: int, status: Status) -> list[Change]:
     """The pods that are missing near the node, or in the way there."""
-    reason = status.message
-    if "existing pods anti-affinity" in reason:
-        return _minded(looking, row) or [_repeat(status, looking, row)]
-    if "anti-affinity" in reason:
-        return _too_near(looking, row) or [_repeat(status, looking, row)]
-    return _not_near(looking, row) or [_repeat(status, looking, row)]
+    filtering: Any = looking.state.data.get("InterPodAffinity")
+    if filtering is None:
+        return [_repeat(status, looking, row)]
+    if "existing pods anti-affinity" in status.message:
+        found = _minded(looking, row, filtering)
+    elif "anti-affinity" in status.message:
+        found = _too_near(looking, row, filtering)
+    else:
+        found = _not_near(looking, row, filtering)
+    return found or [_repeat(status, looking, row)]
 
 
-def _not_near(looking: Looking, row: int) -> list[Change]:
+def _not_near(looking: Looking, row: int, filtering: Any) -> list[Change]:
+    """All required terms look for the same pods; a key's domain has one or has none."""
     changes = []
-    terms = looking.pod.shape.required_affinity
     labels = looking.labels(row)
-    for term in terms:
-        key = term.topology_key
-        if key not in labels:
-            changes.append(Change(f"{looking.name(row)} had a label {key}", 1))
-        elif not any(_speak_of(looking, terms, other) for other in _pods_near(looking, row, key)):
-            changes.append(Change(f"a pod with {term.selector} ran in {key}={labels[key]}", 1))
+    for tally in filtering.near:
+        if tally.key not in labels:
+            changes.append(Change(f"{looking.name(row)} had a label {tally.key}", 1))
+        elif tally.counts[looking.number(row, tally.key)] <= 0:
+            wanted = dict.fromkeys(str(term.selector) for term in looking.pod.shape.required_affinity)
+            changes.append(Change(f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}", 1))
     return changes
 
 
-def _too_near(looking: Looking, row: int) -> list[Change]:
+def _too_near(looking: Looking, row: int, filtering: Any) -> list[Change]:
     changes = []
-    for term in looking.pod.shape.required_anti_affinity:
-        key = term.topology_key
-        matching = (other for other in _pods_near(looking, row, key) if _speak_of(looking, (term,), other))
-        if names := _named(matching):
-            changes.append(Change(f"{names} did not run in {key}={looking.labels(row).get(key)}", 1.2))
+    for term, tally in zip(looking.pod.shape.required_anti_affinity, filtering.away, strict=True):
+        if tally.counts[looking.number(row, tally.key)] > 0:
+            names = _first_in_domain(looking, row, tally.key, partial(_speaks, looking, term))
+            changes.append(Change(f"{names} did not run in {tally.key}={looking.labels(row)[tally.key]}", 1.2))
     return changes
 
 
-def _minded(looking: Looking, row: int) -> list[Change]:
-    pod = looking.pod
+def _minded(looking: Looking, row: int, filtering: Any) -> list[Change]:
     changes = []
-    keys: dict[str, list[Pod]] = {}
-    for other_row in looking.table.order.tolist():
-        for other in looking.table.pods[other_row]:
-            if not other.pod_spec.has_pod_affinity:
-                continue
-            for term in other.shape.required_anti_affinity:
-                ids = looking.table.label(term.topology_key).ids
-                if 0 <= ids[row] == ids[other_row] and _speaks(looking, term, pod):
-                    keys.setdefault(term.topology_key, []).append(other)
-    for key, others in keys.items():
-        names = _named(iter(others))
-        where = f"{key}={looking.labels(row).get(key)}"
-        changes.append(Change(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
+    for key, tally in filtering.minded.items():
+        if tally.counts[looking.number(row, key)] > 0:
+            names = _first_in_domain(looking, row, key, partial(_minds, looking, key))
+            where = f"{key}={looking.labels(row)[key]}"
+            changes.append(Change(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
     return changes
 
 
-def _pods_near(looking: Looking, row: int, key: str) -> list[Pod]:
-    return [other for near in looking.domain(row, key) for other in looking.table.pods[near]]
+def _first_in_domain(looking: Looking, row: int, key: str, matches: Callable[[Pod], bool]) -> str:
+    """The names of the first pods in the node's domain that match, of which there is at least one."""
+    pods = (other for near in looking.domain(row, key) for other in looking.table.pods[near] if matches(other))
+    found = [pod.key for pod in islice(pods, _NAMED + 1)]
+    if len(found) > _NAMED:
+        return f"{', '.join(found[:_NAMED])} and others"
+    return " and ".join(found) or "pods"
 
 
 def _speaks(looking: Looking, term: PodAffinityTerm, other: Pod) -> bool:
@@ -97,15 +98,11 @@ def _speaks(looking: Looking, term: PodAffinityTerm, other: Pod) -> bool:
     return term.matches(other.namespace, other.labels, namespaces.get(other.namespace, {}))
 
 
-def _speak_of(looking: Looking, terms: tuple[PodAffinityTerm, ...], other: Pod) -> bool:
-    return all(_speaks(looking, term, other) for term in terms)
-
-
-def _named(pods: Any) -> str:
-    found = [pod.key for pod in islice(pods, _NAMED + 1)]
-    if len(found) > _NAMED:
-        return f"{', '.join(found[:_NAMED])} and others"
-    return " and ".join(found)
+def _minds(looking: Looking, key: str, other: Pod) -> bool:
+    """Whether a pod that is there has required anti-affinity, over this key, to the pod that is explained."""
+    return other.pod_spec.has_pod_affinity and any(
+        term.topology_key == key and _speaks(looking, term, looking.pod) for term in other.shape.required_anti_affinity
+    )
 
 
 def _repeat(status: Status, looking: Looking, row: int) -> Change:
