@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazily(Generic[T]):  # noqa: N801 - reads as the decorator it is
+class lazily(Generic[T]):
     """A method that becomes an attribute of its instance when first read."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:

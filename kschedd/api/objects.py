@@ -82,7 +82,11 @@ class Object:
         for ref in self.metadata.get("ownerReferences") or ():
             if ref.get("controller"):
                 return OwnerReference(
-                    ref.get("apiVersion", ""), ref.get("kind", ""), ref.get("name", ""), ref.get("uid", ""), True
+                    ref.get("apiVersion", ""),
+                    ref.get("kind", ""),
+                    ref.get("name", ""),
+                    ref.get("uid", ""),
+                    True,
                 )
         return None
 

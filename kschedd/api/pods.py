@@ -9,7 +9,7 @@ Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
 Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Self
@@ -21,7 +21,14 @@ import msgpack
 from kschedd.api.lazily import lazily
 from kschedd.api.objects import Object, _version
 from kschedd.api.resources import Resources, pod_fit_score_requests, pod_nonzero_requests, pod_requests, resizes
-from kschedd.api.selectors import IN, NODE_NAME, NodeSelector, NodeSelectorTerm, parse_node_selector, parse_preferred_terms
+from kschedd.api.selectors import (
+    IN,
+    NODE_NAME,
+    NodeSelector,
+    NodeSelectorTerm,
+    parse_node_selector,
+    parse_preferred_terms,
+)
 from kschedd.api.terms import (
     PodAffinityTerm,
     SpreadConstraint,
@@ -132,13 +139,13 @@ class PodSpec:
         """The node it names by affinity, where its required affinity says nothing else: what DaemonSets' pods have."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or _NOTHING
-        terms = required.get("nodeSelectorTerms") or ()
+        terms: Sequence[Raw] = required.get("nodeSelectorTerms") or ()
         if len(terms) != 1 or terms[0].get("matchExpressions"):
             return None
-        fields = terms[0].get("matchFields") or ()
+        fields: Sequence[Raw] = terms[0].get("matchFields") or ()
         if len(fields) != 1 or fields[0].get("key") != NODE_NAME or fields[0].get("operator") != IN:
             return None
-        values = fields[0].get("values") or ()
+        values: Sequence[str] = fields[0].get("values") or ()
         return values[0] if len(values) == 1 else None
 
     @lazily

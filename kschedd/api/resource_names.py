@@ -1,7 +1,8 @@
 """What sort of resource a name stands for.
 
-Source: Kubernetes v1.34, apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsNativeResource, IsHugePageResourceName,
-IsAttachableVolumeResourceName, IsPrefixedNativeResource) and scheduler/util/utils.go (IsScalarResourceName).
+Source: Kubernetes v1.34, apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsNativeResource,
+IsHugePageResourceName, IsAttachableVolumeResourceName, IsPrefixedNativeResource) and scheduler/util/utils.go
+(IsScalarResourceName).
 """
 
 from functools import lru_cache

@@ -123,7 +123,8 @@ def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int
 def pod_fit_score_requests(spec: Raw) -> Resources:
     """What a pod to be placed counts for in NodeResourcesFit's score.
 
-    Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers counts.
+    Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers
+    counts.
     """
     assumed = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY}
     return _total(spec, {}, False, assumed, pod_level=False)

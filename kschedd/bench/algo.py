@@ -1,10 +1,10 @@
 """Mode `algo`: the decision alone, no API, no queue, no events.
 
-Nodes and init pods are loaded into the scheduler's cache. Then pods are offered one after the other in a single loop: choose
-the node, copy the pod, set its node, assume it. Loading is not counted, the first pod's evaluation is.
+Nodes and init pods are loaded into the scheduler's cache. Then pods are offered one after the other in a single loop:
+choose the node, copy the pod, set its node, assume it. Loading is not counted, the first pod's evaluation is.
 
-In PreemptionBasic an iteration is the failing attempt, the preemption, the removal of its victims, and the second attempt with
-the nominated node; in Unschedulable it is one complete failing attempt.
+In PreemptionBasic an iteration is the failing attempt, the preemption, the removal of its victims, and the second
+attempt with the nominated node; in Unschedulable it is one complete failing attempt.
 """
 
 import gc

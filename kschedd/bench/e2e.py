@@ -1,14 +1,17 @@
-"""Mode `e2e`: the whole scheduler: store, watch, queue, cycle, binding, each in its actor, without a socket or a journal.
+"""Mode `e2e`: the whole scheduler: store, watch, queue, cycle, binding, each in its actor, without a socket or a
+journal.
 
-Init pods exist and the caches know them before the clock starts. A feeder creates the measured pods in order, as fast as it
-can or at a stated rate; a watcher notes when each one has its node. Latency is create → bind.
+Init pods exist and the caches know them before the clock starts. A feeder creates the measured pods in order, as fast
+as it can or at a stated rate; a watcher notes when each one has its node. Latency is create → bind.
 
-In Unschedulable, the pods that fit nowhere are created first, and the clock starts when each was tried and found unschedulable.
+In Unschedulable, the pods that fit nowhere are created first, and the clock starts when each was tried and found
+unschedulable.
 """
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import attrs
 import trio
@@ -47,13 +50,15 @@ async def _run(workload: Workload, config: Config, seed: int, offered_rate: floa
             ("nodes", workload.nodes),
             ("init pods", workload.init_pods),
         ):
-            await _load(cluster, series, lambda done, total, what=what: tell(f"loading {what}", done, total))
+            await _load(cluster, series, partial(tell, f"loading {what}"))
         running = len(workload.init_pods)
-        while await cluster.scheduler.ask(lambda owned: owned.machine.cluster.pod_count) < running:
-            await trio.sleep(0.01)
+        await _until(lambda: cluster.scheduler.ask(lambda owned: owned.machine.cluster.pod_count), running)
         if len(workload.pending):
-            await _load(cluster, workload.pending, lambda done, total: tell("creating pending pods", done, total))
-            await _all_unschedulable(cluster, len(workload.pending))
+            await _load(cluster, workload.pending, partial(tell, "creating pending pods"))
+            await _until(
+                lambda: cluster.queue.ask(lambda owned: owned.queue.counts()[Place.UNSCHEDULABLE]),
+                len(workload.pending),
+            )
         gc.collect()
         gc.freeze()  # as the daemon does with what it loaded
         pods = list(workload.pods)
@@ -70,8 +75,9 @@ async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callab
         tell(min(first + _LOAD, total), total)
 
 
-async def _all_unschedulable(cluster: LiveCluster, many: int) -> None:
-    while await cluster.queue.ask(lambda owned: owned.queue.counts()[Place.UNSCHEDULABLE]) < many:
+async def _until(count: Callable[[], Awaitable[int]], many: int) -> None:
+    """Wait until there are so many; before the clock starts, so asking now and then will do."""
+    while await count() < many:  # noqa: ASYNC110 - others' state has no event for it
         await trio.sleep(0.01)
 
 

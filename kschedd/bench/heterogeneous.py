@@ -43,13 +43,9 @@ _NODE_TAINTS = {
     1: [taint("dedicated", "gpu", "NoSchedule")],
     2: [taint("spot", "true", "PreferNoSchedule")],
 }
-_TOLERATE_BATCH: list[Raw] = [
-    {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
-]
+_TOLERATE_BATCH: list[Raw] = [{"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}]
 _TOLERATE_DEDICATED: list[Raw] = [{"key": "dedicated", "operator": "Exists"}]
-_TOLERATE_SPOT: list[Raw] = [
-    {"key": "spot", "operator": "Equal", "value": "true", "effect": "PreferNoSchedule"}
-]
+_TOLERATE_SPOT: list[Raw] = [{"key": "spot", "operator": "Equal", "value": "true", "effect": "PreferNoSchedule"}]
 
 
 class Generator:

@@ -139,9 +139,7 @@ def table(rows: Sequence[Row]) -> str:
     heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "EARLIER", "VS EARLIER"]
     lines = [[*_cells(row)] for row in rows]
     optional = {"SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER"}
-    kept = [
-        i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)
-    ]
+    kept = [i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)]
     cells = [[line[i] for i in kept] for line in [heading, *lines]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(kept))]
     return "\n".join(_aligned(line, widths) for line in cells)

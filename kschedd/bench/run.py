@@ -1,7 +1,7 @@
 """`kschedd bench`: run workloads, print what they came to beside kube-scheduler's figures.
 
-Each run is a process of its own, so that memory is that run's alone and no run warms another one up. The child says how far it
-is on standard error and prints its row as JSON; this process collects the rows.
+Each run is a process of its own, so that memory is that run's alone and no run warms another one up. The child says
+how far it is on standard error and prints its row as JSON; this process collects the rows.
 """
 
 import argparse

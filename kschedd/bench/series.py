@@ -19,9 +19,7 @@ class Series(Sequence[Raw]):
 
     __slots__ = ("_at", "_length", "_walk")
 
-    def __init__(
-        self, length: int, at: Callable[[int], Raw], walk: Callable[[], Iterator[Raw]] | None = None
-    ) -> None:
+    def __init__(self, length: int, at: Callable[[int], Raw], walk: Callable[[], Iterator[Raw]] | None = None) -> None:
         self._length = length
         self._at = at
         self._walk = walk

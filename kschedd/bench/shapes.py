@@ -157,23 +157,17 @@ def _across_namespaces(color: str, key: str) -> Raw:
 
 DEFAULT = _shape()
 NODE_AFFINITY = _shape(
-    affinity=required_nodes(
-        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}]}
-    )
+    affinity=required_nodes({"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}]})
 )
 SPREAD_HARD = _shape("blue", topologySpreadConstraints=[spread(5, ZONE, "DoNotSchedule", {"color": "blue"})])
 SPREAD_SOFT = _shape("blue", topologySpreadConstraints=[spread(5, ZONE, "ScheduleAnyway", {"color": "blue"})])
 POD_AFFINITY = _shape("blue", affinity=required("podAffinity", _across_namespaces("blue", ZONE)))
-POD_ANTI_AFFINITY = _shape(
-    "green", affinity=required("podAntiAffinity", _across_namespaces("green", HOSTNAME))
-)
+POD_ANTI_AFFINITY = _shape("green", affinity=required("podAntiAffinity", _across_namespaces("green", HOSTNAME)))
 PREF_POD_AFFINITY = _shape("red", affinity=preferred("podAffinity", 1, _across_namespaces("red", HOSTNAME)))
 PREF_POD_ANTI_AFFINITY = _shape(
     "yellow", affinity=preferred("podAntiAffinity", 1, _across_namespaces("yellow", HOSTNAME))
 )
-TOLERANT = _shape(
-    tolerations=[{"key": "dedicated", "operator": "Equal", "value": "special", "effect": "NoSchedule"}]
-)
+TOLERANT = _shape(tolerations=[{"key": "dedicated", "operator": "Equal", "value": "special", "effect": "NoSchedule"}])
 VICTIM = Shape({}, spec(resources("900m", "500Mi")))
 PREEMPTOR = Shape({}, spec(resources("3000m", "500Mi"), priority=10))
 TOO_BIG = Shape({}, spec(resources("9000m", "500Mi")))

@@ -91,9 +91,7 @@ def _all(shape: Shape, zones: tuple[str, ...] = ()) -> _Recipe:
 _RECIPES: dict[str, _Recipe] = {
     "SchedulingBasic": _Recipe(),
     "SchedulingNodeAffinity": _all(shapes.NODE_AFFINITY, _ONE_ZONE),
-    "TopologySpreading": _Recipe(
-        zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(shapes.SPREAD_HARD,)
-    ),
+    "TopologySpreading": _Recipe(zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(shapes.SPREAD_HARD,)),
     "PreferredTopologySpreading": _Recipe(
         zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(shapes.SPREAD_SOFT,)
     ),
@@ -184,12 +182,8 @@ def workload(
         name=name,
         namespaces=[shapes.namespace(SETUP_NAMESPACE), shapes.namespace(MEASURED_NAMESPACE)],
         nodes=_nodes(recipe, node_names),
-        init_pods=_init_pods(
-            recipe, node_names, sizes.init_pods, _started if name == "PreemptionBasic" else None
-        ),
-        pods=_daemons(node_names, sizes.pods)
-        if name == "SchedulingDaemonset"
-        else _measured(recipe, sizes.pods),
+        init_pods=_init_pods(recipe, node_names, sizes.init_pods, _started if name == "PreemptionBasic" else None),
+        pods=_daemons(node_names, sizes.pods) if name == "SchedulingDaemonset" else _measured(recipe, sizes.pods),
         pending=_too_big(sizes.pending),
     )
 
@@ -222,9 +216,7 @@ def _nodes(recipe: _Recipe, names: list[str]) -> Series:
     return Series(len(names), at)
 
 
-def _init_pods(
-    recipe: _Recipe, node_names: list[str], count: int, status: Callable[[int], Raw] | None
-) -> Series:
+def _init_pods(recipe: _Recipe, node_names: list[str], count: int, status: Callable[[int], Raw] | None) -> Series:
     blocks = recipe.init
 
     def at(i: int) -> Raw:

@@ -24,7 +24,8 @@ class Fractions:
 def scoring_resources(
     requests: Resources, table: NodeTable, rows: Rows, names: Sequence[str], *, nonzero: bool
 ) -> Fractions:
-    """`requests` is what the pod counts for; with `nonzero`, pods already there that name no cpu or memory count for a little.
+    """`requests` is what the pod counts for; with `nonzero`, pods already there that name no cpu or memory count for
+    a little.
 
     An extended resource that the pod does not ask for is left out, and so is a name that stands for no resource.
     """

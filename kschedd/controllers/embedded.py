@@ -1,4 +1,5 @@
-"""The controllers an embedded cluster has: what makes pods, runs them, taints nodes, binds volumes and claims, and clears up.
+"""The controllers an embedded cluster has: what makes pods, runs them, taints nodes, binds volumes and claims, and
+clears up.
 
 The daemon gives each an actor of its own; simulations settle them in this order.
 """

@@ -1,7 +1,7 @@
 """Which plugins there are: the in-tree ones by name, and those that come from entry points or from a file.
 
-An in-tree plugin's module is imported when a profile first names it. A plugin from elsewhere is any class with a `name`;
-without a `from_args` it is made with no arguments, or with its raw arguments if its constructor takes one.
+An in-tree plugin's module is imported when a profile first names it. A plugin from elsewhere is any class with a
+`name`; without a `from_args` it is made with no arguments, or with its raw arguments if its constructor takes one.
 
 Entry points: group `kschedd.plugins`, each naming such a class.
 Errors: PluginLoadError says which file or entry point, and what is wrong with it.

@@ -22,8 +22,8 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 class Plan:
     """First the writes in order, each answered, then `settled` must come true.
 
-    `settled(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not) ends
-    the waiting. After `timeout_s` the waiting ends with `timed_out`.
+    `settled(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
+    ends the waiting. After `timeout_s` the waiting ends with `timed_out`.
     """
 
     writes: tuple[Write, ...] = ()

@@ -1,4 +1,5 @@
-"""NodeAffinity: nodeSelector and required node affinity decide where a pod may go, preferred terms where it would rather.
+"""NodeAffinity: nodeSelector and required node affinity decide where a pod may go, preferred terms where it would
+rather.
 
 Source: Kubernetes v1.34, plugins/nodeaffinity/node_affinity.go.
 Codes: 1, the pod's own selector or affinity; 2, the affinity that the configuration adds.
@@ -107,7 +108,8 @@ class NodeAffinity:
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         spec = pod.pod_spec
         if spec.required_node is not None and not spec.node_selector and self.added_required is None:
-            return (rows != table.row_of.get(spec.required_node, -1)).astype(np.int64)
+            elsewhere: Ints = (rows != table.row_of.get(spec.required_node, -1)).astype(np.int64)
+            return elsewhere
         codes = (~matching_rows(table, spec.node_selector, spec.required_node_affinity, rows)).astype(np.int64)
         if self.added_required is not None:
             codes[~matching_rows(table, {}, self.added_required, rows)] = 2

@@ -33,7 +33,8 @@ class NodeName:
         if not pod.node_name:
             return None
         wanted = table.row_of.get(pod.node_name, -1)
-        return (rows != wanted).astype(np.int64)
+        elsewhere: Ints = (rows != wanted).astype(np.int64)
+        return elsewhere
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         return unresolvable("node(s) didn't match the requested node name")

@@ -1,7 +1,7 @@
 """NodeResourcesBalancedAllocation: nodes whose resources would be used evenly score higher.
 
-The score is (1 - standard deviation of the used fractions) * 100, truncated. Pods that request nothing are not scored, or
-they would all go to the same node.
+The score is (1 - standard deviation of the used fractions) * 100, truncated. Pods that request nothing are not
+scored, or they would all go to the same node.
 
 Source: Kubernetes v1.34, plugins/noderesources/balanced_allocation.go.
 Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.

@@ -4,7 +4,8 @@ Source: Kubernetes v1.34, plugins/noderesources/fit.go (fitsRequest), resource_a
 most_allocated.go, requested_to_capacity_ratio.go.
 Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
 Shapes: N rows asked about; one contiguous column for each resource. Columns are read, never written.
-Codes: bit 0, the pod asks more than the whole node has; bit 1, too many pods; bit 2 + i, too little of the i-th resource asked for.
+Codes: bit 0, the pod asks more than the whole node has; bit 1, too many pods; bit 2 + i, too little of the i-th
+resource asked for.
 """
 
 from collections.abc import Callable
@@ -148,7 +149,7 @@ class NodeResourcesFit:
 
 
 def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """The weighted mean of the resources' scores, truncated; a resource that a node has none of does not count there."""
+    """The weighted mean of the resources' scores, truncated; one that a node has none of does not count there."""
     total = np.zeros(fractions.rows, dtype=np.int64)
     weight_sum: Any = 0
     for place, requested, capacity in fractions.columns:
@@ -159,12 +160,14 @@ def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, In
             counts = capacity > 0
             total += np.where(counts, score(requested, np.maximum(capacity, 1)) * weights[place], 0)
             weight_sum = weight_sum + counts * weights[place]
-    return total // (np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1))
+    mean: Ints = total // (np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1))
+    return mean
 
 
 def least_allocated(weights: list[int]) -> Scorer:
     def free_share(requested: Ints, capacity: Ints) -> Ints:
-        return np.maximum(capacity - requested, 0) * MAX_NODE_SCORE // capacity
+        shares: Ints = np.maximum(capacity - requested, 0) * MAX_NODE_SCORE // capacity
+        return shares
 
     return lambda fractions: _average(fractions, weights, free_share)
 

@@ -1,8 +1,8 @@
 """A profile ready to run: its plugins made, and for each extension point the list of those that take part.
 
 Filter and score plugins are of three sorts, which differ in when they are asked (see `kschedd.framework.interface`):
-`local` ones say what they read, so verdicts are remembered; `columns` are asked about rows anew each cycle; `plain` ones
-see one node at a time.
+`local` ones say what they read, so verdicts are remembered; `columns` are asked about rows anew each cycle; `plain`
+ones see one node at a time.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """

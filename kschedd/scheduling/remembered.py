@@ -1,15 +1,16 @@
 """Evaluations remembered by shape of pod: verdicts and scores of the `local` plugins, row by row.
 
-Pods of one shape get the same verdict from a local plugin as long as the row it looks at stays as it is. So each shape has
-columns of its own with the place of the first local filter that failed, its code, and the local plugins' scores, and says
-which rows still hold. Before use the rows that changed meanwhile are struck out (the table keeps logs), and only rows
-that are asked about and not known are evaluated.
+Pods of one shape get the same verdict from a local plugin as long as the row it looks at stays as it is. So each
+shape has columns of its own with the place of the first local filter that failed, its code, and the local plugins'
+scores, and says which rows still hold. Before use the rows that changed meanwhile are struck out (the table keeps
+logs), and only rows that are asked about and not known are evaluated.
 
-There are two layers, because pods come and go all the time and nodes hardly ever change: plugins that read the Node object
-only are asked again when that changed, and only plugins that read the pods of a node when a pod came or went.
+There are two layers, because pods come and go all the time and nodes hardly ever change: plugins that read the Node
+object only are asked again when that changed, and only plugins that read the pods of a node when a pod came or went.
 
-Invariant: what is remembered equals what the plugins would say now (a property test holds the two equal after any changes).
-A shape is remembered from its second attempt on, and the ones not seen for longest are dropped beyond a memory limit.
+Invariant: what is remembered equals what the plugins would say now (a property test holds the two equal after any
+changes). A shape is remembered from its second attempt on, and the ones not seen for longest are dropped beyond a
+memory limit.
 """
 
 from collections import OrderedDict
@@ -128,7 +129,7 @@ class Layer:
 
 
 class Remembered:
-    """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; the others' are in `raw`."""
+    """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; others' are in `raw`."""
 
     def __init__(self, table: NodeTable, epochs: tuple[Hashable, ...], skip_filter: frozenset[str]) -> None:
         size = table.capacity

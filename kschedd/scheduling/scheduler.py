@@ -1,7 +1,8 @@
 """One attempt to schedule one pod, as a pure machine: a cluster and a pod go in, a decision comes out.
 
 The attempt is a generator. It yields only where plugins in plain Python look at nodes one by one: then it hands out
-shards of that work and takes their answers back, so whoever drives it can spread them over workers, put a limit on them,
+shards of that work and takes their answers back, so whoever drives it can spread them over workers, put a limit on
+them,
 or (`drive`) run them at once. Plugins that work on columns never make it yield.
 
 Nothing here waits, reads a clock or keeps randomness of its own: ties are broken by the `choose` given.
@@ -40,7 +41,8 @@ NO_NODES = "no nodes available to schedule pods"
 
 def by_name(rows: Rows, names: Sequence[str]) -> int:
     """The alphabetically first of the best nodes."""
-    return min(rows.tolist(), key=names.__getitem__)
+    first: int = min(rows.tolist(), key=names.__getitem__)
+    return first
 
 
 @attrs.define(eq=False)
@@ -185,7 +187,7 @@ class Scheduler:
         return narrowed, rejected, narrowed_by
 
     def _concerned(self, shape: PodShape) -> tuple[list[Any], frozenset[str]]:
-        """The plugins whose PreFilter is to be asked about pods of this shape, and the names of those that never are."""
+        """The plugins whose PreFilter is asked about pods of this shape, and the names of those that never are."""
         known = self._concerned_by.get(shape.number)
         if known is None:
             idle = [plugin for plugin, is_idle in self._idle if is_idle(shape)]

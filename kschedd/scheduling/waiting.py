@@ -1,6 +1,7 @@
 """Pods that Permit plugins keep waiting: reserved on their node, not yet bound.
 
-A pod goes on as soon as every plugin that asked it to wait has allowed it; a rejection by one, or the first timeout, ends it.
+A pod goes on as soon as every plugin that asked it to wait has allowed it; a rejection by one, or the first timeout,
+ends it.
 Pure: timeouts are seen by whoever keeps the time (`deadline`, `expire`), and answers are read with `verdict`.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go.
