@@ -8,7 +8,8 @@
     methods_scheduler  status, configuration, decisions, explanations
 
 Each asks the actor that owns what it is about, through `LiveCluster`, and holds nothing. Names, parameters and
-results are what clients are written against: METHODS.md is made from this table, by `python -m kschedd.rpc.methods > METHODS.md`.
+results are what clients are written against. METHODS.md is made from this table:
+`python -m kschedd.rpc.methods > METHODS.md`.
 """
 
 from typing import cast

@@ -1,6 +1,7 @@
 """Methods over the scheduler: how it is doing, by which configuration, what it decided and why."""
 
 from collections.abc import Mapping
+from time import perf_counter
 from typing import Any
 
 import attrs
@@ -143,7 +144,7 @@ class SchedulerMethods:
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         return await self._cluster.scheduler.ask(
-            lambda owner: explain(owner.machine, pod, owner.nominated, recorded=attempt)
+            lambda owner: explain(owner.machine, pod, owner.nominated, recorded=attempt, clock=perf_counter)
         )
 
 

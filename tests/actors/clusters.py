@@ -1,0 +1,96 @@
+"""Clusters of a few objects for the tests of actors and daemon, and ways to wait for what they come to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.config.model import Config
+from kschedd.framework.interface import extension_points
+from kschedd.framework.registry import Registry
+from kschedd.store.store import Store
+
+Raw = dict[str, Any]
+
+
+def node(name: str = "n1", *, cpu: str = "4", pods: int = 110, labels: Raw | None = None, **spec: Any) -> Raw:
+    room = {"cpu": cpu, "memory": "16Gi", "pods": str(pods)}
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
+    status = {"capacity": room, "allocatable": room}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+
+
+def pod(name: str = "web", *, cpu: str = "100m", namespace: str = "default", **spec: Any) -> Raw:
+    container = {"name": "app", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container], **spec}}
+
+
+def deployment(name: str = "web", replicas: int = 3, cpu: str = "100m") -> Raw:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod(cpu=cpu)["spec"]},
+        },
+    }
+
+
+def with_plugins(*classes: type[Any], **settings: Any) -> tuple[Config, Registry]:
+    """The default profile with these plugins besides, and the registry that has them."""
+    registry = Registry({cls.name: cls for cls in classes})
+    catalogue = {**IN_TREE, **{cls.name: extension_points(cls) for cls in classes}}
+    enabled = {"multiPoint": {"enabled": [{"name": cls.name} for cls in classes]}}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": enabled}],
+        **settings,
+    }
+    return config_from_raw(raw, catalogue=catalogue), registry
+
+
+async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
+    """Wait until this holds of the store; returns what it says then."""
+    watch = await cluster.store.watch()
+    try:
+        with trio.fail_after(20):
+            while not (said := await cluster.store.do(true)):
+                watch.take()
+                assert await watch.wait(), "the cluster ended first"
+            return said
+    finally:
+        watch.close()
+
+
+async def placed(cluster: LiveCluster, *names: str) -> dict[str, str]:
+    """Wait until these pods have a node; which ones."""
+
+    def nodes(store: Store) -> dict[str, str]:
+        found = {name: store.find("Pod", "default", name) for name in names}
+        given = {name: pod.node_name for name, pod in found.items() if isinstance(pod, Pod) and pod.node_name}
+        return given if len(given) == len(names) else {}
+
+    result: dict[str, str] = await until(cluster, nodes)
+    return result
+
+
+async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
+    """Wait until the pod's PodScheduled condition is False and its message has this in it; the message."""
+
+    def message(store: Store) -> str:
+        found = store.find("Pod", "default", name)
+        conditions = found.status.get("conditions") or () if found is not None else ()
+        said = [c.get("message", "") for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+        return said[0] if said and saying in said[0] else ""
+
+    result: str = await until(cluster, message)
+    return result

@@ -1,0 +1,79 @@
+from kschedd.actors.decisions import Decision, DecisionRecord
+from kschedd.actors.events import NORMAL, WARNING, EventRecord, Happening
+
+
+def failed(name: str, at: float, about: str = "no room") -> Happening:
+    return Happening(at, WARNING, "FailedScheduling", "default", name, about)
+
+
+def test_equal_events_are_counted_together_and_count_as_new() -> None:
+    record = EventRecord()
+    record.add(failed("a", 1.0))
+    record.add(failed("b", 2.0))
+    record.add(failed("a", 3.0))
+    assert [(told.first.name, told.count, told.first.at_s, told.last_s) for told in record.latest()] == [
+        ("b", 1, 2.0, 2.0),
+        ("a", 2, 1.0, 3.0),
+    ]
+
+
+def test_the_events_not_repeated_for_longest_are_dropped() -> None:
+    record = EventRecord(kept=2)
+    for at, name in enumerate("abac"):
+        record.add(failed(name, float(at)))
+    assert [told.first.name for told in record.latest()] == ["a", "c"]
+
+
+def test_events_are_found_by_pod_and_only_so_many() -> None:
+    record = EventRecord()
+    for at, name in enumerate("abab"):
+        record.add(failed(name, float(at), f"because {at}"))
+    assert [told.message for told in record.latest("default", "a")] == ["because 0", "because 2"]
+    assert [told.message for told in record.latest(limit=1)] == ["because 3"]
+    assert record.latest("elsewhere") == []
+
+
+def test_one_can_follow_what_was_told_since() -> None:
+    record = EventRecord()
+    record.add(failed("a", 1.0))
+    record.add(failed("b", 1.0))
+    seen = record.number
+    assert record.since(seen) == []
+    record.add(failed("a", 2.0))
+    assert [(told.first.name, told.count) for told in record.since(seen)] == [("a", 2)]
+
+
+def test_what_was_listed_does_not_change_afterwards() -> None:
+    record = EventRecord()
+    record.add(failed("a", 1.0))
+    [told] = record.latest()
+    record.add(failed("a", 2.0))
+    assert told.count == 1
+
+
+def test_words_are_made_when_somebody_looks() -> None:
+    record = EventRecord()
+    record.add(Happening(1.0, NORMAL, "Scheduled", "default", "web", "n1"))
+    assert record.latest()[0].message == "Successfully assigned default/web to n1"
+
+
+def decision(pod: str, at: float, node: str = "n1") -> Decision:
+    return Decision(at, pod, "uid", 1, node, 1, 1, 1, None, 0.001)
+
+
+def test_decisions_are_counted_and_found_by_pod() -> None:
+    record = DecisionRecord(kept=3)
+    for at, (name, node) in enumerate([("a", "n1"), ("b", ""), ("a", ""), ("c", "n1")]):
+        record.add(decision(name, float(at), node))
+    assert (record.scheduled, record.failed) == (2, 2)
+    assert [(d.pod, d.at_s) for d in record.of("a")] == [("a", 2.0)]
+    assert [d.pod for d in record.of(None, 2)] == ["a", "c"]
+
+
+def test_the_rate_is_that_of_the_last_few_seconds() -> None:
+    record = DecisionRecord()
+    assert record.rate(100.0) == 0.0
+    for at in (90.0, *(96.0 + step / 100 for step in range(400))):
+        record.add(decision("a", at))
+    assert record.rate(100.0) == 100.0
+    assert record.rate(200.0) == 0.0

@@ -1,0 +1,182 @@
+"""The whole assembly, from a created pod to a bound one and back."""
+
+import trio
+import trio.lowlevel
+
+from kschedd.actors.decisions import Decision
+from kschedd.actors.progress import Progress
+from kschedd.actors.queue import QueueActor
+from kschedd.api.pods import Pod
+from kschedd.config.changes import with_weight
+from kschedd.config.load import config_from_raw
+from kschedd.daemon import cluster_actors
+from kschedd.queue.entry import Place
+from kschedd.store.store import Store
+from tests.actors.clusters import node, placed, pod, rejected, until
+
+
+async def test_pods_get_nodes_and_it_is_told() -> None:
+    async with cluster_actors(seed=1) as cluster:
+        await cluster.store.create_many([node("n1"), node("n2")])
+        await cluster.store.create_many([pod(f"p{number}") for number in range(50)])
+        nodes = await placed(cluster, *(f"p{number}" for number in range(50)))
+        assert set(nodes.values()) == {"n1", "n2"}
+        decided = await cluster.decisions.ask(lambda record: record.scheduled)
+        told = await cluster.events.ask(lambda record: [told.message for told in record.latest()])
+        assert decided == 50
+        assert f"Successfully assigned default/p0 to {nodes['p0']}" in told
+        counts = await cluster.queue.ask(lambda owner: owner.queue.counts())
+        assert set(counts.values()) == {0}
+
+
+async def test_the_caches_follow_what_was_bound() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create(node(cpu="1"))
+        await cluster.store.create_many([pod(f"p{number}", cpu="300m") for number in range(4)])
+        await rejected(cluster, "p3")
+        await cluster.store.do(lambda store: store.delete("Pod", "default", "p0", grace_period_s=0))
+        assert await placed(cluster, "p3") == {"p3": "n1"}
+
+        def room(owner: Progress) -> list[int]:
+            table = owner.machine.cluster.table
+            return [int(table.requested[0, table.row_of["n1"]]), owner.machine.cluster.pod_count, owner.under_way]
+
+        await until(cluster, lambda store: store.count("Pod") == 3)
+        assert await cluster.scheduler.ask(room) == [900, 3, 0]
+
+
+async def test_a_pod_that_fits_nowhere_says_why_and_gets_the_node_that_comes_later() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create(node("small", cpu="1"))
+        await cluster.store.create(pod("big", cpu="2"))
+        message = await rejected(cluster, "big")
+        assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        assert await cluster.queue.ask(lambda owner: owner.queue.counts()[Place.UNSCHEDULABLE]) == 1
+        [told] = await cluster.events.ask(lambda record: record.latest("default", "big"))
+        assert (told.first.reason, told.message) == ("FailedScheduling", message)
+        await cluster.store.create(node("large", cpu="4"))
+        assert await placed(cluster, "big") == {"big": "large"}
+
+
+async def test_the_more_important_pod_evicts_the_others_and_takes_their_room() -> None:
+    async with cluster_actors() as cluster:
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+        await cluster.store.create_many([high, node(cpu="1")])
+        await cluster.store.create_many(
+            [pod(f"low{number}", cpu="400m", terminationGracePeriodSeconds=0) for number in range(2)]
+        )
+        await placed(cluster, "low0", "low1")
+        await cluster.store.create(pod("urgent", cpu="1", priorityClassName="high"))
+        assert await placed(cluster, "urgent") == {"urgent": "n1"}
+        assert await cluster.store.do(lambda store: store.count("Pod")) == 1
+        reasons = await cluster.events.ask(lambda record: [told.first.reason for told in record.latest()])
+        assert reasons.count("Preempted") == 2
+        nominated = await cluster.queue.ask(lambda owner: bool(owner.queue.nominator))
+        assert not nominated
+
+
+async def test_pods_of_an_unknown_scheduler_are_left_alone_and_profiles_share_the_queue() -> None:
+    profiles = [{"schedulerName": "default-scheduler"}, {"schedulerName": "other"}]
+    raw = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": profiles}
+    async with cluster_actors(config_from_raw(raw)) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create_many([pod("a", schedulerName="nobodys"), pod("b", schedulerName="other"), pod("c")])
+        await placed(cluster, "b", "c")
+        left = await cluster.store.find("Pod", "default", "a")
+        assert isinstance(left, Pod)
+        assert left.node_name == ""
+        assert await cluster.decisions.ask(lambda record: record.of("default/a")) == []
+
+
+async def test_a_gated_pod_waits_for_its_gate() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create(pod("gated", schedulingGates=[{"name": "example.com/quota"}]))
+        await cluster.store.create(pod("free"))
+        await placed(cluster, "free")
+        assert await cluster.queue.ask(lambda owner: owner.queue.counts()[Place.GATED]) == 1
+        await cluster.store.do(
+            lambda store: store.merge_patch("Pod", "default", "gated", {"spec": {"schedulingGates": None}})
+        )
+        assert await placed(cluster, "gated") == {"gated": "n1"}
+
+
+async def test_a_pending_pod_that_is_deleted_is_nowhere_afterwards() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create(pod("lonely"))
+        await rejected(cluster, "lonely", "no nodes available")
+        await cluster.store.do(lambda store: store.delete("Pod", "default", "lonely"))
+        await cluster.store.create(node())
+        await cluster.store.create(pod("next"))
+        await placed(cluster, "next")
+        assert await cluster.queue.ask(lambda owner: owner.queue.entry("default/lonely")) is None
+        assert await cluster.scheduler.ask(lambda owner: list(owner.pending)) == []
+
+
+async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
+    async with cluster_actors() as cluster:
+
+        def last(owner: list[Decision]) -> int | None:
+            return owner[-1].score
+
+        await cluster.store.create_many([node("n1"), node("n2")])
+        await cluster.store.create(pod("a"))
+        await placed(cluster, "a")
+        before = last(await cluster.decisions.ask(lambda record: record.of("default/a")))
+
+        def heavier(owner: Progress) -> int:
+            old = owner.reconfigure(with_weight(owner.machine.config, "default-scheduler", "NodeResourcesFit", 50))
+            found = old.profile("default-scheduler")
+            assert found is not None
+            return found.weight("NodeResourcesFit")
+
+        assert await cluster.scheduler.ask(heavier) == 1
+        await cluster.store.create(pod("b"))
+        await placed(cluster, "b")
+        after = last(await cluster.decisions.ask(lambda record: record.of("default/b")))
+        assert before is not None
+        assert after is not None
+        assert after > before + 1000
+
+
+async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create_many([node("tiny", cpu="50m"), pod("late")])
+        await rejected(cluster, "late")
+        await cluster.store.create(node())
+        await placed(cluster, "late")
+
+        def moves(owner: QueueActor) -> list[tuple[str, str]]:
+            return [(move.source.value, move.target.value) for move in owner.moves if move.key == "default/late"]
+
+        went = await cluster.queue.ask(moves)
+        assert went[:3] == [("outside", "active"), ("active", "in_flight"), ("in_flight", "unschedulable")]
+        assert went[-1] == ("in_flight", "outside")
+
+
+async def test_a_large_load_lets_others_have_their_turn() -> None:
+    async with cluster_actors() as cluster:
+        await cluster.store.create_many([node(f"n{number}") for number in range(200)])
+        longest = 0.0
+
+        async def look() -> None:
+            nonlocal longest
+            while True:
+                began = trio.current_time()
+                await trio.lowlevel.checkpoint()
+                longest = max(longest, trio.current_time() - began)
+
+        async with trio.open_nursery() as beside:
+            beside.start_soon(look)
+            raws = [pod(f"p{number}") for number in range(2000)]
+            for first in range(0, len(raws), 50):
+                await cluster.store.create_many(raws[first : first + 50])
+            await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
+            beside.cancel_scope.cancel()
+        assert await cluster.decisions.ask(lambda record: record.scheduled) == 2000
+        # No assertion on the clock but the coarsest: a slice is 5 ms, all of it together takes seconds.
+        assert longest < 2.0
+
+
+def _pods(store: Store) -> list[Pod]:
+    return [found for found in store.list("Pod") if isinstance(found, Pod)]

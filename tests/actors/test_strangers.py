@@ -1,0 +1,241 @@
+"""Plugins from elsewhere that do what they should not."""
+
+import threading
+import time
+from typing import Any, ClassVar
+
+import pytest
+import trio
+
+from kschedd.actors.strangers import Leash, PluginHangs, SafeKey, blamed
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.daemon import cluster_actors
+from kschedd.framework.status import unschedulable
+from tests.actors.clusters import node, placed, pod, rejected, with_plugins
+
+let_go = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Any:
+    let_go.clear()
+    yield
+    let_go.set()  # threads that hang are let go with the test
+
+
+class Bad:
+    """Misbehaves where the pod's name says so."""
+
+    name: ClassVar = "Bad"
+
+
+class BadFilter(Bad):
+    def filter(self, state: Any, pod: Pod, node: Any) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        if pod.name == "hangs":
+            let_go.wait()
+        if pod.name == "picky" and node.name != "n2":
+            return unschedulable("not n2")
+        return "yes" if pod.name == "talks" else None
+
+
+class BadColumns(Bad):
+    def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        return None
+
+    def code_status(self, state: Any, pod: Pod, code: int) -> Any:
+        raise AssertionError("never asked")
+
+
+class BadScore(Bad):
+    def score(self, state: Any, pod: Pod, node: Any) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        return 1000 if pod.name == "boasts" else 5
+
+
+class BadPreFilter(Bad):
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        if pod.name == "hangs":
+            let_go.wait()
+
+
+class BadReserve(Bad):
+    def reserve(self, state: Any, pod: Pod, node_name: str) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+
+    def unreserve(self, state: Any, pod: Pod, node_name: str) -> Any:
+        raise ValueError("boom again")
+
+
+class BadPermit(Bad):
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        return None
+
+
+class BadPreBind(Bad):
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+        if pod.name == "hangs":
+            let_go.wait()
+
+
+class BadPreEnqueue(Bad):
+    def pre_enqueue(self, pod: Pod) -> Any:
+        if pod.name == "raises":
+            raise ValueError("boom")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "name", "message"),
+    [
+        pytest.param(BadFilter, "raises", 'running "Bad" filter plugin: ValueError: boom', id="filter-raises"),
+        pytest.param(BadFilter, "talks", "filter returned 'yes'; a Status or None is expected", id="filter-talks"),
+        pytest.param(BadFilter, "hangs", "filter", id="filter-hangs"),
+        pytest.param(BadColumns, "raises", "ValueError: boom", id="columns-raise"),
+        pytest.param(BadScore, "raises", 'plugin "Bad" failed with: ValueError: boom', id="score-raises"),
+        pytest.param(BadScore, "boasts", 'plugin "Bad" returns an invalid score 1000', id="score-of-1000"),
+        pytest.param(BadPreFilter, "raises", "ValueError: boom", id="prefilter-raises"),
+        pytest.param(BadPreFilter, "hangs", "did not return within 0.2s", id="prefilter-hangs"),
+        pytest.param(BadReserve, "raises", 'running Reserve plugin "Bad": ValueError: boom', id="reserve-raises"),
+        pytest.param(BadPermit, "raises", 'running Permit plugin "Bad": ValueError: boom', id="permit-raises"),
+        pytest.param(BadPreBind, "raises", 'running PreBind plugin "Bad": ValueError: boom', id="prebind-raises"),
+        pytest.param(BadPreBind, "hangs", "did not return within 0.2s", id="prebind-hangs"),
+    ],
+)
+async def test_a_fault_is_the_pods_and_names_the_plugin(plugin: type[Any], name: str, message: str) -> None:
+    config, registry = with_plugins(plugin)
+    async with cluster_actors(config, registry=registry, plugin_limit_s=0.2) as cluster:
+        await cluster.store.create_many([node("n1"), node("n2")])
+        await cluster.store.create(pod(name))
+        said = await rejected(cluster, name)
+        assert message in said
+        assert "Bad" in said
+        status = await cluster.store.do(lambda store: store.get("Pod", "default", name).status)
+        assert status["conditions"][0]["reason"] == "SchedulerError"
+        let_go.set()
+        await cluster.store.create(pod("good"))
+        assert await placed(cluster, "good")
+
+
+async def test_a_pod_whose_preenqueue_raises_is_gated_by_that() -> None:
+    config, registry = with_plugins(BadPreEnqueue)
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create_many([pod("raises"), pod("good")])
+        await placed(cluster, "good")
+        entry = await cluster.queue.ask(lambda owner: owner.queue.entry("default/raises"))
+        assert entry is not None
+        assert entry.gating_plugin == "Bad"
+        assert entry.gating_status is not None
+        assert "ValueError('boom')" in entry.gating_status.message
+
+
+async def test_a_plain_plugin_is_as_good_as_any() -> None:
+    config, registry = with_plugins(BadFilter)
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create_many([node(f"n{number}") for number in range(200)])
+        await cluster.store.create(pod("picky"))
+        assert await placed(cluster, "picky") == {"picky": "n2"}
+
+
+class Slow:
+    name: ClassVar = "Slow"
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> Any:
+        time.sleep(0.002)
+
+
+async def test_a_slow_plugin_does_not_hold_the_others() -> None:
+    config, registry = with_plugins(Slow)
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create_many([node(f"n{number}") for number in range(60)])
+        await cluster.store.create(pod("p"))
+        turns = 0
+        async with trio.open_nursery() as beside:
+
+            async def look() -> None:
+                nonlocal turns
+                while True:
+                    await cluster.store.find("Node", "", "n1")
+                    turns += 1
+
+            beside.start_soon(look)
+            await placed(cluster, "p")
+            beside.cancel_scope.cancel()
+        assert turns > 20  # while it slept for 60 nodes
+
+
+class Backwards:
+    """Sorts by a key that cannot be compared, for some."""
+
+    name: ClassVar = "Backwards"
+
+    def sort_key(self, entry: Any) -> Any:
+        if entry.pod.name == "raises":
+            raise ValueError("boom")
+        return None
+
+
+def test_keys_that_cannot_be_compared_fall_back_to_priority_and_time() -> None:
+    early, late = SafeKey(None, (0, 1)), SafeKey(None, (0, 2))
+    assert early < late
+    assert not late < early
+    assert SafeKey(1, (0, 9)) < SafeKey(2, (0, 1))
+    assert SafeKey(1, (0, 9)) == SafeKey(1, (0, 9))
+
+
+async def test_a_queue_sort_from_elsewhere_that_raises_costs_nobody_his_turn() -> None:
+    config, registry = with_plugins()
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Backwards"}]}},
+            }
+        ],
+    }
+    registry.add(Backwards, "test")
+    config = config_from_raw(raw, catalogue={**IN_TREE, "Backwards": frozenset({"queue_sort"})})
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create_many([pod("a"), pod("raises"), pod("b")])
+        assert len(await placed(cluster, "a", "raises", "b")) == 3
+
+
+def test_a_hung_plugin_is_not_called_again_before_it_is_back() -> None:
+    leash = Leash("Bad", 0.05)
+    with pytest.raises(PluginHangs, match=r"plugin Bad: permit did not return within 0\.05s"):
+        leash.call("permit", let_go.wait, ())
+    calls: list[int] = []
+    with pytest.raises(PluginHangs):
+        leash.call("bind", calls.append, (1,))
+    assert calls == []
+    [hanging] = leash.given_up
+    let_go.set()
+    assert hanging.wait(5)
+    leash.call("bind", calls.append, (2,))
+    assert calls == [2]
+
+
+def test_an_exception_bears_the_name_of_who_raised_it() -> None:
+    def fails() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError) as raised:
+        Leash("Bad", 1.0).call("normalize", fails, ())
+    assert blamed(raised.value) == "Bad.normalize"
+    assert blamed(ValueError()) == ""
