@@ -138,8 +138,8 @@ def _show(session: Session, examples: Path) -> None:
     pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
     if not placed or not pending:
         raise DemoError("the example is to leave one pod Pending and no more; see the table above")
-    # The cache has the most to say: node affinity, anti-affinity and a choice.
-    chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "cache"), placed[0])
+    # The api has a choice of nodes and a preference.
+    chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "api"), placed[0])
     name = chosen["metadata"]["name"]
     _say(session, f"Why {name} is where it is, as the cluster stands now:")
     _do(session, "explain", name)

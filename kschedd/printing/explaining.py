@@ -60,7 +60,7 @@ def _where(answer: Raw, look: Look) -> str:
             text += f", drawn from {len(ties)} equals: {_some(ties, 6)}"
         elif len(totals) > 1:
             text += f", the best of {len(totals)} nodes that fit"
-        elif not totals:
+        else:
             text += ", the only node that fits"
         return text + "\n"
     text += look.paint(f"{'  as things are now, it' if held else pod} fits on no node.", "yellow") + "\n"

@@ -19,7 +19,8 @@ class Look:
 
     colour: bool = False
     unicode: bool = False
-    width: int = 0  # columns; 0 where lines may be of any length
+    width: int = 0  # columns; 0 where it is no terminal
+    height: int = 0  # lines
 
     def paint(self, text: str, tone: str) -> str:
         """`text` in that tone ("" for none)."""
@@ -35,13 +36,13 @@ def look_of(stream: Any, environment: Mapping[str, str]) -> Look:
     terminal = bool(getattr(stream, "isatty", lambda: False)())
     colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
-    width = 0
+    width = height = 0
     if terminal:
         try:
-            width = os.get_terminal_size(stream.fileno()).columns
+            width, height = os.get_terminal_size(stream.fileno())
         except (OSError, ValueError, AttributeError):
-            width = 0
-    return Look(colour, terminal and encoding == "utf8", width)
+            pass
+    return Look(colour, terminal and encoding == "utf8", width, height)
 
 
 TONES: Mapping[str, str] = {

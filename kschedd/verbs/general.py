@@ -3,6 +3,7 @@
 import argparse
 
 from kschedd.printing import documents
+from kschedd.printing.look import Look
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.grammar import UsageError, Verb, Words, output_flag, output_of
 from kschedd.verbs.session import Session
@@ -79,7 +80,7 @@ def watch(session: Session, options: argparse.Namespace) -> int:
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
-                session.write("\x1b[H\x1b[2J" + session.look.paint(every, "dim") + "\n\n" + text)
+                session.write("\x1b[H\x1b[2J" + session.look.paint(every, "dim") + "\n\n" + _cut(session.look, text))
             else:
                 session.write(text)
             looks += 1
@@ -89,6 +90,15 @@ def watch(session: Session, options: argparse.Namespace) -> int:
     finally:
         if screen:
             session.write("\x1b[?1049l")
+
+
+def _cut(look: Look, text: str) -> str:
+    """As many lines as the terminal has room for under the heading."""
+    lines = text.splitlines(keepends=True)
+    room = max(1, look.height - 4)
+    if len(lines) <= room + 1:
+        return text
+    return "".join(lines[:room]) + look.plain(f"… and {len(lines) - room} more lines\n")
 
 
 VERBS = (

@@ -132,7 +132,7 @@ def _queue_of(session: Session, options: argparse.Namespace, word: str) -> int:
     answer = _of_pod(session, options, word, "queue.pod")
     if _printed(session, options, answer):
         return 0
-    if answer.get("place"):
+    if answer.get("place") in PLACES:
         session.write(render(queue_table([answer]), session.look))
     else:
         session.write(f"{answer.get('key') or word} is not in the queue.\n")

@@ -16,7 +16,7 @@ from typing import Any
 import trio
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.client import Client, Subscription
+from kschedd.rpc.client import Client, Subscription, default_socket_path
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
 
 _RETRY_S = 0.3
@@ -59,7 +59,7 @@ class Link:
                 if first and isinstance(lost, NoDaemonError):
                     raise
                 if self.client is not None and not self.stopping:
-                    self._notice(f"{lost}. Waiting for it to come back; Ctrl-D leaves.")
+                    self._notice(f"The daemon has gone ({lost}). Waiting for it to come back; Ctrl-D leaves.")
                 elif self.client is not None:
                     self._notice("The daemon has stopped. `kschedd run` starts one; Ctrl-D leaves.")
             finally:
@@ -83,7 +83,7 @@ class Link:
             with trio.move_on_after(2 * _RETRY_S):
                 await self._up.wait()
         if self.client is None:
-            raise NoDaemonError(str(self.path or "the default socket"))
+            raise NoDaemonError(str(self.path or default_socket_path()))
         return self.client
 
 

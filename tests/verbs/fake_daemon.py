@@ -4,6 +4,7 @@
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -337,7 +338,8 @@ def methods_of(fake: FakeDaemon) -> list[Method]:
 
     def method(name: str, params: tuple[str, ...]) -> Method:
         async def handle(call: Call) -> Any:
-            return fake.call(name, **{key: value for key, value in call.args.items() if value is not None})
+            answer = fake.call(name, **{key: value for key, value in call.args.items() if value is not None})
+            return await answer if inspect.isawaitable(answer) else answer
 
         return Method(name, handle, tuple(Param(param, required=False) for param in params), doc="Canned.")
 

@@ -1,0 +1,91 @@
+"""What may come next on a half-typed line."""
+
+import pytest
+
+from kschedd_repl.completion import candidates, split
+from kschedd_repl.highlighting import coloured
+from kschedd_repl.names import Names
+
+NAMES = Names(
+    objects={
+        "Pod": ("default/db-0", "default/web-0", "default/web-1", "team/api-0"),
+        "Node": ("/node-a", "/node-b"),
+        "Namespace": ("/default", "/team"),
+    },
+    label_keys={"Pod": ("app", "tier"), "Node": ("disk",)},
+    labels={"Pod": ("app=db", "app=web", "tier=x")},
+    profiles=("default-scheduler",),
+    plugins=("ImageLocality", "NodeAffinity"),
+    counts=(("Namespace", 2), ("Node", 2), ("Pod", 4)),
+)
+
+
+def _next(line: str, namespace: str = "default") -> list[str]:
+    return [candidate.text for candidate in candidates(line, NAMES, namespace)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param("expl", ["explain"], id="verb"),
+        pytest.param("un", ["uncordon"], id="verb-of-several-letters"),
+        pytest.param("help ex", ["exit", "explain"], id="help-takes-a-verb"),
+        pytest.param("get po", ["pods", "poddisruptionbudgets", "podtemplates"], id="kind-live-ones-first"),
+        pytest.param("get pods,no", ["pods,nodes"], id="second-kind"),
+        pytest.param("get pods ", ["db-0", "web-0", "web-1"], id="names-of-the-namespace"),
+        pytest.param("get pods web-0 ", ["db-0", "web-1"], id="names-not-taken-yet"),
+        pytest.param("get pods -n team ", ["api-0"], id="names-of-the-namespace-said"),
+        pytest.param("get pod/w", ["pod/web-0", "pod/web-1"], id="kind-slash-name"),
+        pytest.param("describe node node-", ["node-a", "node-b"], id="nodes"),
+        pytest.param("cordon ", ["node-a", "node-b"], id="nodes-of-a-node-verb"),
+        pytest.param("explain web", ["web-0", "web-1"], id="pods-of-a-pod-verb"),
+        pytest.param("get pods -o js", ["json", "jsonpath="], id="output"),
+        pytest.param("get pods --output=ya", ["--output=yaml"], id="flag-with-equals"),
+        pytest.param("get pods --sh", ["--show-labels"], id="flag"),
+        pytest.param("get pods -l ", ["app", "tier"], id="label-keys"),
+        pytest.param("get pods -l app=", ["app=db", "app=web"], id="label-values"),
+        pytest.param("get pods -l tier=x,app=w", ["tier=x,app=web"], id="second-label"),
+        pytest.param("label pods web-0 t", ["tier="], id="label-key-to-set"),
+        pytest.param("queue ba", ["backoff"], id="place-of-the-queue"),
+        pytest.param("queue pod web-", ["web-0", "web-1"], id="queue-of-a-pod"),
+        pytest.param("events no", ["node/"], id="object-of-events"),
+        pytest.param("set weight Im", ["ImageLocality"], id="plugin"),
+        pytest.param("allow web-0 --plugin N", ["NodeAffinity"], id="plugin-of-a-flag"),
+        pytest.param("watch get no", ["nodes"], id="watched-verb"),
+        pytest.param("use t", ["team"], id="namespace"),
+        pytest.param("nonsense ", [], id="nothing-after-an-unknown-verb"),
+        pytest.param("get nothing x", [], id="nothing-of-an-unknown-kind"),
+    ],
+)
+def test_candidates(line: str, words: list[str]) -> None:
+    found = _next(line)
+    assert found[: len(words)] == words
+    if not words:
+        assert found == []
+
+
+def test_files_of_a_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pods.yaml").touch()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.json").touch()
+    assert _next("apply -f ") == ["more/", "pods.yaml"]
+    assert _next("apply -f more/") == ["more/a.json"]
+    assert _next(f"apply -f {tmp_path}/p") == [f"{tmp_path}/pods.yaml"]
+
+
+def test_open_quotes_do_not_disturb() -> None:
+    assert split("get 'a b") == (["get"], "a b")
+    assert split('x "" ') == (["x", ""], "")
+
+
+def test_unknown_verbs_stand_out() -> None:
+    assert coloured("gte pods")[0] == ("class:unknown", "gte")
+    pieces = coloured("watch get pods -n x  # why")
+    assert pieces[0] == ("class:verb", "watch")
+    assert pieces[2] == ("class:verb", "get")
+    assert ("class:kind", "pods") in pieces
+    assert ("class:flag", "-n") in pieces
+    assert pieces[-1] == ("class:comment", "# why")
+    assert "".join(text for _, text, *_ in pieces) == "watch get pods -n x  # why"

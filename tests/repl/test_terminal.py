@@ -1,0 +1,86 @@
+"""The prompt and the conversation, with keys from a pipe and a screen that nobody sees."""
+
+from collections.abc import Iterator
+
+import pytest
+import trio
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from kschedd_repl import app
+from kschedd_repl.names import Names
+from kschedd_repl.terminal import Terminal, history_file, kept_history
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def keys() -> Iterator[PipeInput]:
+    with create_pipe_input() as pipe:
+        yield pipe
+
+
+def _terminal(keys: PipeInput) -> Terminal:
+    return Terminal(Names, lambda: "default", lambda: ("bar", True), False, input=keys, output=DummyOutput())
+
+
+async def test_lines_interrupts_and_the_end(keys: PipeInput) -> None:
+    terminal = _terminal(keys)
+    with trio.fail_after(20):
+        keys.send_text("get pods\r")
+        assert await terminal.ask() == "get pods"
+        keys.send_text("half\x03")
+        assert await terminal.ask() == ""
+        keys.send_text("\x04")
+        assert await terminal.ask() is None
+
+
+async def test_a_cancelled_prompt_ends(keys: PipeInput) -> None:
+    terminal = _terminal(keys)
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(terminal.ask)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            nursery.cancel_scope.cancel()
+    assert not terminal.asking
+
+
+async def test_a_name_is_completed_with_tab(keys: PipeInput, monkeypatch) -> None:
+    terminal = _terminal(keys)
+    with trio.fail_after(20):
+        keys.send_text("uncor\t\r")
+        assert await terminal.ask() in ("uncordon", "uncor")
+
+
+def test_history_is_for_its_owner_alone(tmp_path) -> None:
+    kept_history(history_file()).append_string("get pods")
+    assert history_file().stat().st_mode & 0o777 == 0o600
+    assert "get pods" in history_file().read_text()
+
+
+def test_history_that_cannot_be_kept_is_no_obstacle(tmp_path) -> None:
+    (tmp_path / "state").write_text("a file, where a folder should be")
+    kept_history(history_file()).append_string("get pods")
+
+
+def test_a_conversation(served, keys: PipeInput, monkeypatch, capsys) -> None:
+    def terminal(*args: object) -> Terminal:
+        return Terminal(*args, input=keys, output=DummyOutput())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(app, "Terminal", terminal)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    shell = app.Shell(served.path, [], False, "default", "The daemon goes on.")
+    keys.send_text("get nodes -o name\rgte\rlabel node node-a x=y\r\x04")
+
+    async def converse() -> int:
+        with trio.fail_after(30):
+            return await shell.run()
+
+    assert trio.run(converse) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[1:] == ["node/node-a", "node/node-b", "node/node-a labeled: x", "The daemon goes on."]
+    assert 'did you mean "get"' in captured.err

@@ -1,0 +1,66 @@
+"""The command line itself: what it refuses, what it imports, and that errors end it with the right status."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kschedd import cli
+
+
+def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kschedd.cli import main;"
+        f"assert main(['--socket', {str(tmp_path / 'nobody')!r}, 'get', 'pods']) == 1;"
+        "print([m for m in ('trio', 'numpy', 'prompt_toolkit', 'yaml', 'structlog') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert done.stderr == f"error: no daemon at {tmp_path / 'nobody'}: start one with `kschedd run`\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        pytest.param(["gett", "pods"], 2, 'did you mean "get"', id="verb-misspelt"),
+        pytest.param(["simulat"], 2, 'did you mean "simulate"', id="command-misspelt"),
+        pytest.param(["--sokcet", "x", "get"], 2, "unknown flag --sokcet", id="flag-before-the-verb"),
+        pytest.param(["get", "pods", "--socket"], 1, "--socket needs a path", id="no-path"),
+        pytest.param(["repl", "--nonsense"], 2, "unrecognized arguments: --nonsense", id="flag-of-a-command"),
+        pytest.param(["run", "--log-level", "loud"], 2, "invalid choice: 'loud'", id="choice"),
+        pytest.param(["--socket", "x", "demo"], 2, "takes no --socket", id="socket-where-there-is-none"),
+        pytest.param(["--socket", "x" * 200, "get", "pods"], 1, "a socket's path may have 107", id="path-too-long"),
+        pytest.param(["get", "-o", "xml", "pods"], 2, "allowed are table", id="output"),
+    ],
+)
+def test_what_makes_no_command(words, code, complaint, capsys) -> None:
+    assert cli.main(words) == code
+    captured = capsys.readouterr()
+    assert complaint in captured.err
+    assert captured.out == ""
+
+
+def test_overview(capsys) -> None:
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name in ("demo", "run", "repl", "simulate", "verify", "bench", "get", "explain", "apply"):
+        assert f"\n  {name} " in out
+    assert cli.main([]) == 2
+
+
+def test_help_of_a_verb_needs_no_daemon(capsys) -> None:
+    assert cli.main(["help", "apply"]) == 0
+    assert "usage: kschedd apply" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    line = f"{sys.executable} -c 'from kschedd.cli import main; raise SystemExit(main([\"--help\"]))' | true"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_the_socket_may_stand_anywhere() -> None:
+    assert cli._socket(["get", "--socket", "a", "pods"]) == ("a", ["get", "pods"])
+    assert cli._socket(["--socket=a", "get"]) == ("a", ["get"])
+    assert cli._socket(["x", "--", "--socket", "a"]) == (None, ["x", "--", "--socket", "a"])
