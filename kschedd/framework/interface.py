@@ -5,15 +5,15 @@ A plugin comes in one of two styles, or both at once for different points:
 * **One node at a time**, in plain Python: `filter(state, pod, node)` returns a Status or None, and
   `score(state, pod, node)` returns an int from 0 to 100. `node` is a `NodeInfo`, a view of one row.
 * **All nodes at once**, as columns: `filter_rows(state, pod, table, rows)` returns an int64 array of codes, one a row
-  of `rows`, in which 0 passes and any other number is the plugin's own; `code_status(state, pod, code)` puts a code into
-  words and is called only when somebody reads them. `score_rows(state, pod, table, rows)` returns int64 scores.
+  of `rows`, in which 0 passes and any other number is the plugin's own; `code_status(state, pod, code)` puts a code
+  into words and is called only when somebody reads them. `score_rows(state, pod, table, rows)` returns int64 scores.
 
 A plugin is made by its class method `from_args(args, handle)`: `args` is its typed arguments (`kschedd.config.args`),
 or the raw mapping wrapped in `RawArgs` for a plugin from elsewhere; `handle` is a `kschedd.framework.handle.Handle`.
 
 A column plugin says with `reads` what its verdict on a row depends on besides the pod's shape:
-`frozenset({"node"})`: on that row's Node object only; with `"pods"` also on the pods on that very node. Its verdicts are
-then remembered per shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each
+`frozenset({"node"})`: on that row's Node object only; with `"pods"` also on the pods on that very node. Its verdicts
+are then remembered per shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each
 time. What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
 add_pod/remove_pod change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the
 pod alone if its entry is absent.
