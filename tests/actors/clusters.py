@@ -1,11 +1,12 @@
 """Clusters of a few objects for the tests of actors and daemon, and ways to wait for what they come to."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.mailbox import Asking
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -15,6 +16,8 @@ from kschedd.framework.registry import Registry
 from kschedd.store.store import Store
 
 Raw = dict[str, Any]
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def node(name: str = "n1", *, cpu: str = "4", pods: int = 110, labels: Raw | None = None, **spec: Any) -> Raw:
@@ -94,3 +97,13 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
 
     result: str = await until(cluster, message)
     return result
+
+
+async def comes_to(asking: Asking[S], question: Callable[[S], T], expected: T) -> None:
+    """Wait until an owner answers this; nobody rings when it does."""
+    said = await asking.ask(question)
+    with trio.move_on_after(10):
+        while said != expected:
+            await trio.sleep(0.001)
+            said = await asking.ask(question)
+    assert said == expected

@@ -11,7 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
-from tests.actors.clusters import node, placed, pod, rejected, until, with_plugins
+from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
 WAIT = Status(Code.WAIT)
 undone: list[str] = []
@@ -75,10 +75,8 @@ async def waits(cluster: LiveCluster, *names: str) -> dict[str, list[str]]:
     def plugins(owner: Progress) -> dict[str, list[str]]:
         return {waiting.pod.name: sorted(waiting.pending) for waiting in owner.machine.waiting.pods.values()}
 
-    with trio.fail_after(20):
-        while set(found := await cluster.scheduler.ask(plugins)) != set(names):  # noqa: ASYNC110 - nothing tells us
-            await trio.sleep(0.001)
-    return found
+    await comes_to(cluster.scheduler, lambda owner: set(plugins(owner)), set(names))
+    return await cluster.scheduler.ask(plugins)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.queue.entry import Place
 from kschedd.store.store import Store
-from tests.actors.clusters import node, placed, pod, rejected, until
+from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 
 
 async def test_pods_get_nodes_and_it_is_told() -> None:
@@ -42,7 +42,7 @@ async def test_the_caches_follow_what_was_bound() -> None:
             return [int(table.requested[0, table.row_of["n1"]]), owner.machine.cluster.pod_count, owner.under_way]
 
         await until(cluster, lambda store: store.count("Pod") == 3)
-        assert await cluster.scheduler.ask(room) == [900, 3, 0]
+        await comes_to(cluster.scheduler, room, [900, 3, 0])
 
 
 async def test_a_pod_that_fits_nowhere_says_why_and_gets_the_node_that_comes_later() -> None:
