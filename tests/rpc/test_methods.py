@@ -1,0 +1,281 @@
+"""Every method over a socket, against a cluster that works."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
+from kschedd.daemon import cluster_actors
+from kschedd.framework.status import Code, Status
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from tests.actors.clusters import deployment, node, placed, pod, rejected, with_plugins
+
+
+class Hold:
+    name: ClassVar = "Hold"
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return (Status(Code.WAIT), 60.0) if pod.name == "held" else None
+
+
+class Talk:
+    """A client and the cluster behind the socket it talks to."""
+
+    def __init__(self, client: Client, cluster: LiveCluster, daemon: Daemon) -> None:
+        self.client, self.cluster, self.daemon = client, cluster, daemon
+
+    async def __call__(self, method: str, /, **named: Any) -> Any:
+        with trio.fail_after(20):
+            return await self.client.call(method, **named)
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    config, registry = with_plugins(Hold)
+    path = tmp_path / "kschedd.sock"
+    async with cluster_actors(config, registry=registry, seed=7) as cluster, unix_listener(path) as listener:
+        daemon = Daemon("1.2.3", str(path), cluster.clock.now())
+        server = Server(method_table(daemon_methods(cluster, daemon)))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve, [listener])
+            async with Client.connect(path) as client:
+                yield Talk(client, cluster, daemon)
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
+    applied = await talk("objects.apply", manifests=[node("n1", cpu="1"), pod("a"), pod("big", cpu="2")])
+    assert [result["action"] for result in applied["results"]] == ["created"] * 3
+    await placed(talk.cluster, "a")
+    message = await rejected(talk.cluster, "big")
+
+    got = await talk("objects.get", kind="po", name="a")
+    assert got["object"]["spec"]["nodeName"] == "n1"
+    listed = await talk("objects.list", kind="pods", field_selector="spec.nodeName=n1")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
+
+    queued = await talk("queue.list")
+    assert queued["counts"]["unschedulable"] == 1
+    [entry] = queued["pods"]
+    assert (entry["key"], entry["place"], entry["attempts"]) == ("default/big", "unschedulable", 1)
+    assert entry["message"] == message
+    assert entry["unschedulable_plugins"] == ["NodeResourcesFit"]
+    assert entry["since_s"] >= 0
+
+    explained = await talk("scheduler.explain", pod="default/big")
+    assert explained["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert explained["verdicts"][0]["plugin"] == "NodeResourcesFit"
+    assert explained["decision"]["message"] == message
+    tried = await talk("scheduler.explain", pod=pod("little"))
+    assert tried["chosen"] == "n1"
+    assert await talk.cluster.store.find("Pod", "default", "little") is None
+
+    decisions = await talk("scheduler.decisions", pod="default/a")
+    assert [(d["pod"], d["node"], d["attempt"]) for d in decisions] == [("default/a", "n1", 1)]
+    status = await talk("scheduler.status")
+    wanted = {"nodes": 1, "pods": 1, "scheduled": 1, "failed_attempts": 1, "unschedulable": 1, "paused": False}
+    assert {name: status[name] for name in wanted} == wanted
+    events = (await talk("events.list", **{"for": "pod/big"}))["events"]
+    assert [(e["reason"], e["object"], e["message"], e["count"]) for e in events] == [
+        ("FailedScheduling", "Pod/big", message, 1)
+    ]
+    assert len((await talk("events.list", limit=1))["events"]) == 1
+    assert (await talk("events.list", namespace="kube-system"))["events"] == []
+
+
+async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
+    await talk("objects.apply", manifests=[node("tiny", cpu="50m"), pod("a")])
+    await rejected(talk.cluster, "a")
+    told = await talk("queue.pod", pod="default/a")
+    assert [(move["from"], move["to"]) for move in told["history"]] == [
+        ("outside", "active"),
+        ("active", "in_flight"),
+        ("in_flight", "unschedulable"),
+    ]
+    assert (await talk("queue.activate", pods=["default/a"]))["moved"] == ["default/a"]
+    with pytest.raises(RpcError, match='there is no pod "default/b" in the queue'):
+        await talk("queue.activate", pods=["default/b"])
+    with pytest.raises(RpcError, match="give either pods or all"):
+        await talk("queue.activate")
+    with pytest.raises(RpcError, match='the queue knows no pod "default/b"'):
+        await talk("queue.pod", pod="default/b")
+
+
+async def test_waiting_pods_are_listed_allowed_and_rejected(talk: Talk) -> None:
+    await talk("objects.apply", manifests=[node(), pod("held")])
+    await _waiting(talk)
+    [waiting] = await talk("waiting.list")
+    assert (waiting["pod"], waiting["node"]) == ("default/held", "n1")
+    assert 0 < waiting["plugins"]["Hold"] <= 60
+    with pytest.raises(RpcError, match="does not wait for Gang, but for Hold"):
+        await talk("waiting.allow", pod="default/held", plugin="Gang")
+    assert await talk("waiting.reject", pod="default/held", reason="not now") == {
+        "pod": "default/held",
+        "decided": True,
+    }
+    assert await rejected(talk.cluster, "held") == "0/1 nodes are available: 1 not now."
+    await talk("queue.activate", all=True)
+    await _waiting(talk)
+    assert await talk("waiting.allow", pod="default/held") == {"pod": "default/held", "decided": True}
+    await placed(talk.cluster, "held")
+    with pytest.raises(RpcError, match='pod "default/held" does not wait at Permit'):
+        await talk("waiting.allow", pod="default/held")
+
+
+async def _waiting(talk: Talk) -> None:
+    with trio.fail_after(20):
+        while not await talk("waiting.list"):  # noqa: ASYNC110 - nothing tells the test
+            await trio.sleep(0.001)
+
+
+async def test_changes_of_a_watch_arrive_in_order_and_it_resumes(talk: Talk) -> None:
+    async with talk.client.subscribe("objects.watch", kind="nodes") as changes:
+        since = changes.result["resource_version"]
+        await talk("objects.apply", manifests=[node("n1"), pod("a"), node("n2")])
+        seen = [await anext(changes) for _ in range(2)]
+        assert [(item["type"], item["object"]["metadata"]["name"]) for item in seen] == [
+            ("ADDED", "n1"),
+            ("ADDED", "n2"),
+        ]
+    await talk("nodes.cordon", name="n1")
+    await talk("objects.delete", kind="node", name="n2")
+    async with talk.client.subscribe("objects.watch", kind="Node", since=seen[-1]["resource_version"]) as changes:
+        more = [await anext(changes) for _ in range(2)]
+        assert [(item["type"], item["object"]["metadata"]["name"]) for item in more] == [
+            ("MODIFIED", "n1"),
+            ("DELETED", "n2"),
+        ]
+    assert since < seen[0]["resource_version"] < more[-1]["resource_version"]
+    with pytest.raises(RpcError, match='no kind "nothing"'):
+        await talk("objects.watch", kind="nothing")
+
+
+async def test_events_are_followed(talk: Talk) -> None:
+    async with talk.client.subscribe("events.watch", namespace="default") as events:
+        await talk("objects.apply", manifests=[node(), pod("a")])
+        event = await anext(events)
+        assert (event["reason"], event["object"]) == ("Scheduled", "Pod/a")
+
+
+async def test_the_status_is_followed(talk: Talk) -> None:
+    async with talk.client.subscribe("scheduler.watch", interval_s=0) as statuses:
+        assert (await anext(statuses))["scheduled"] == 0
+        await talk("objects.apply", manifests=[node(), pod("a")])
+        with trio.fail_after(20):
+            async for status in statuses:
+                if status["scheduled"] == 1:
+                    break
+        assert status["last_decisions"][0]["pod"] == "default/a"
+
+
+async def test_weights_are_changed_and_shown(talk: Talk) -> None:
+    change = {"profile": "default-scheduler", "plugin": "NodeResourcesFit"}
+    assert await talk("scheduler.set_weight", **change, weight=5) == {"before": 1, "after": 5}
+    config = await talk("scheduler.config")
+    score = {ref["name"]: ref["weight"] for ref in config["profiles"][0]["plugins"]["score"]}
+    assert score["NodeResourcesFit"] == 5
+    for wrong, words in (
+        ({"plugin": "NodeName"}, "does not score in this profile"),
+        ({"profile": "other"}, "no such profile"),
+        ({"weight": 0}, "not a weight"),
+    ):
+        with pytest.raises(RpcError, match=words):
+            await talk("scheduler.set_weight", **{**change, "weight": 1, **wrong})
+    assert await talk("scheduler.set_weight", **change, weight=1) == {"before": 5, "after": 1}
+
+
+async def test_single_objects_are_made_replaced_and_edited(talk: Talk) -> None:
+    made = (await talk("objects.create", manifest=deployment()))["object"]
+    with pytest.raises(RpcError, match="already exists") as twice:
+        await talk("objects.create", manifest=deployment())
+    assert twice.value.code == "already_exists"
+    made["spec"]["replicas"] = 7
+    replaced = (await talk("objects.replace", manifest=made))["object"]
+    assert replaced["spec"]["replicas"] == 7
+    with pytest.raises(RpcError, match="the object has been modified") as stale:
+        await talk("objects.replace", manifest={**made, "metadata": {**made["metadata"], "resourceVersion": "1"}})
+    assert stale.value.code == "conflict"
+    scaled = await talk("objects.scale", kind="deploy", name="web", replicas=2)
+    assert (scaled["before"], scaled["after"]) == (7, 2)
+    changed = await talk("objects.patch", kind="deploy", name="web", patch={"spec": {"paused": True}})
+    assert changed["changed"] == ["spec.paused"]
+    labelled = await talk("objects.label", kind="deploy", name="web", set={"tier": "front"})
+    assert labelled["object"]["metadata"]["labels"]["tier"] == "front"
+    noted = await talk("objects.annotate", kind="deploy", name="web", set={"a/b": "c"})
+    assert noted["object"]["metadata"]["annotations"]["a/b"] == "c"
+    gone = await talk("objects.delete", kind="deploy", name="web")
+    assert gone["deleted"] == [{"kind": "Deployment", "namespace": "default", "name": "web", "gone": True}]
+    with pytest.raises(RpcError) as missing:
+        await talk("objects.get", kind="deploy", name="web")
+    assert missing.value.code == "not_found"
+
+
+async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:
+    await talk("objects.create", manifest=node())
+    tainted = await talk("nodes.taint", name="n1", taints=["a=b:NoSchedule"])
+    assert tainted["object"]["spec"]["taints"] == [{"key": "a", "value": "b", "effect": "NoSchedule"}]
+    assert (await talk("nodes.cordon", name="n1"))["changed"] == ["spec.unschedulable"]
+    assert (await talk("nodes.uncordon", name="n1"))["changed"] == ["spec.unschedulable"]
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "code", "words"),
+    [
+        pytest.param(
+            "objects.list", {"kind": "pods", "label_selector": "a in"}, "invalid", "invalid selector", id="labels"
+        ),
+        pytest.param(
+            "objects.list", {"kind": "pods", "label_selector": "a ~ b"}, "invalid", "found '~'", id="unknown-operator"
+        ),
+        pytest.param(
+            "objects.list", {"kind": "pods", "field_selector": "a"}, "invalid", "is not FIELD=VALUE", id="fields"
+        ),
+        pytest.param("objects.get", {"kind": "pods"}, "bad_params", "name", id="a-parameter-missing"),
+        pytest.param("objects.get", {"kind": "pods", "name": "x"}, "not_found", 'pods "x" not found', id="no-object"),
+        pytest.param("objects.create", {"manifest": {}}, "invalid", "kind: Required value", id="an-empty-manifest"),
+        pytest.param(
+            "objects.create", {"manifest": node(cpu="-1")}, "invalid", "must be greater than or equal", id="cpu"
+        ),
+        pytest.param("events.list", {"for": "web"}, "invalid", "is not KIND/NAME", id="no-object-named"),
+        pytest.param("scheduler.explain", {"pod": node()}, "invalid", "a Node is not a Pod", id="explain-a-node"),
+        pytest.param("scheduler.explain", {"pod": "x"}, "not_found", 'pods "x" not found', id="explain-nothing"),
+        pytest.param(
+            "scheduler.explain",
+            {"pod": pod(schedulerName="other")},
+            "invalid",
+            "asks for scheduler 'other'; the profiles here are default-scheduler",
+            id="explain-for-another-scheduler",
+        ),
+        pytest.param("queue.list", {"place": "nowhere"}, "bad_params", "place", id="no-such-place"),
+    ],
+)
+async def test_what_is_wrong_is_said(talk: Talk, method: str, given: dict[str, Any], code: str, words: str) -> None:
+    with pytest.raises(RpcError, match=words) as refused:
+        await talk(method, **given)
+    assert refused.value.code == code
+
+
+async def test_the_daemon_says_what_it_is(talk: Talk) -> None:
+    info = await talk("daemon.info")
+    assert (info["version"], info["seed"], info["profiles"], info["journal"]) == (
+        "1.2.3",
+        7,
+        ["default-scheduler"],
+        None,
+    )
+    assert info["objects"] == {"Namespace": 4, "PriorityClass": 2}
+    kinds = await talk("objects.kinds")
+    assert {"name": "Pod", "plural": "pods", "count": 0}.items() <= next(k for k in kinds if k["name"] == "Pod").items()
+    assert await talk("daemon.stop", grace_s=0.5) == {"stopping": True}
+    assert talk.daemon.stop.is_set()
+    assert talk.daemon.grace_s == 0.5
