@@ -64,7 +64,7 @@ async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
     listed = await talk("objects.list", kind="pods", field_selector="spec.nodeName=n1")
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
 
-    queued = await talk("queue.list")
+    queued = await _with_message(talk)
     assert queued["counts"]["unschedulable"] == 1
     [entry] = queued["pods"]
     assert (entry["key"], entry["place"], entry["attempts"]) == ("default/big", "unschedulable", 1)
@@ -93,6 +93,14 @@ async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
     assert (await talk("events.list", namespace="kube-system"))["events"] == []
 
 
+async def _with_message(talk: Talk) -> Any:
+    """The queue, once the event of the pod's new condition has come round to it."""
+    with trio.fail_after(20):
+        while not (queued := await talk("queue.list"))["pods"][0]["message"]:  # noqa: ASYNC110 - nothing tells the test
+            await trio.sleep(0.001)
+    return queued
+
+
 async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
     await talk("objects.apply", manifests=[node("tiny", cpu="50m"), pod("a")])
     await rejected(talk.cluster, "a")
@@ -119,14 +127,12 @@ async def test_waiting_pods_are_listed_allowed_and_rejected(talk: Talk) -> None:
     assert 0 < waiting["plugins"]["Hold"] <= 60
     with pytest.raises(RpcError, match="does not wait for Gang, but for Hold"):
         await talk("waiting.allow", pod="default/held", plugin="Gang")
-    assert await talk("waiting.reject", pod="default/held", reason="not now") == {
-        "pod": "default/held",
-        "decided": True,
-    }
+    decided = {"pod": "default/held", "decided": True}
+    assert await talk("waiting.reject", pod="default/held", reason="not now") == decided
     assert await rejected(talk.cluster, "held") == "0/1 nodes are available: 1 not now."
     await talk("queue.activate", all=True)
     await _waiting(talk)
-    assert await talk("waiting.allow", pod="default/held") == {"pod": "default/held", "decided": True}
+    assert await talk("waiting.allow", pod="default/held") == decided
     await placed(talk.cluster, "held")
     with pytest.raises(RpcError, match='pod "default/held" does not wait at Permit'):
         await talk("waiting.allow", pod="default/held")
@@ -138,23 +144,21 @@ async def _waiting(talk: Talk) -> None:
             await trio.sleep(0.001)
 
 
+def _change(item: dict[str, Any]) -> tuple[str, str]:
+    return item["type"], item["object"]["metadata"]["name"]
+
+
 async def test_changes_of_a_watch_arrive_in_order_and_it_resumes(talk: Talk) -> None:
     async with talk.client.subscribe("objects.watch", kind="nodes") as changes:
         since = changes.result["resource_version"]
         await talk("objects.apply", manifests=[node("n1"), pod("a"), node("n2")])
         seen = [await anext(changes) for _ in range(2)]
-        assert [(item["type"], item["object"]["metadata"]["name"]) for item in seen] == [
-            ("ADDED", "n1"),
-            ("ADDED", "n2"),
-        ]
+        assert list(map(_change, seen)) == [("ADDED", "n1"), ("ADDED", "n2")]
     await talk("nodes.cordon", name="n1")
     await talk("objects.delete", kind="node", name="n2")
     async with talk.client.subscribe("objects.watch", kind="Node", since=seen[-1]["resource_version"]) as changes:
         more = [await anext(changes) for _ in range(2)]
-        assert [(item["type"], item["object"]["metadata"]["name"]) for item in more] == [
-            ("MODIFIED", "n1"),
-            ("DELETED", "n2"),
-        ]
+        assert list(map(_change, more)) == [("MODIFIED", "n1"), ("DELETED", "n2")]
     assert since < seen[0]["resource_version"] < more[-1]["resource_version"]
     with pytest.raises(RpcError, match='no kind "nothing"'):
         await talk("objects.watch", kind="nothing")
@@ -243,9 +247,7 @@ async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:
         pytest.param("objects.get", {"kind": "pods"}, "bad_params", "name", id="a-parameter-missing"),
         pytest.param("objects.get", {"kind": "pods", "name": "x"}, "not_found", 'pods "x" not found', id="no-object"),
         pytest.param("objects.create", {"manifest": {}}, "invalid", "kind: Required value", id="an-empty-manifest"),
-        pytest.param(
-            "objects.create", {"manifest": node(cpu="-1")}, "invalid", "must be greater than or equal", id="cpu"
-        ),
+        pytest.param("objects.create", {"manifest": node(cpu="-1")}, "invalid", "must be greater than", id="cpu"),
         pytest.param("events.list", {"for": "web"}, "invalid", "is not KIND/NAME", id="no-object-named"),
         pytest.param("scheduler.explain", {"pod": node()}, "invalid", "a Node is not a Pod", id="explain-a-node"),
         pytest.param("scheduler.explain", {"pod": "x"}, "not_found", 'pods "x" not found', id="explain-nothing"),
