@@ -1,0 +1,317 @@
+"""The daemon as a process: started, spoken to in bytes, given bad input, stopped, killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgpack
+import pytest
+import structlog
+import trio
+
+from kschedd.config.faults import ConfigErrors
+from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.daemon import BUG, Options, StateDirError, UnreadableFile, claimed, read_options, run_daemon
+from kschedd.framework.registry import PluginLoadError
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import DaemonRunningError, NoDaemonError, RpcError
+from tests.actors.clusters import deployment, node, pod
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Any:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@asynccontextmanager
+async def running(options: Options) -> AsyncIterator[Path]:
+    """A daemon in this process; it must end in order."""
+    statuses: list[int] = []
+
+    async def run(task_status: trio.TaskStatus[Path]) -> None:
+        statuses.append(await run_daemon(options, task_status=task_status))
+
+    async with trio.open_nursery() as nursery:
+        path = await nursery.start(run)
+        yield path
+        with trio.fail_after(20):
+            async with Client.connect(path) as client:
+                await client.call("daemon.stop", grace_s=0.2)
+    assert statuses == [0]
+    assert not path.exists()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(socket=tmp_path / "kschedd.sock", seed=1, log_level="error")
+
+
+async def listed(client: Client, kind: str, what: Callable[[dict[str, Any]], Any]) -> list[Any]:
+    return [what(item) for item in (await client.call("objects.list", kind=kind))["items"]]
+
+
+async def running_pods(client: Client, many: int) -> list[str]:
+    """Wait until so many pods run; their nodes."""
+    with trio.fail_after(20):
+        while True:
+            found = await client.call("objects.list", kind="pods", field_selector="status.phase=Running")
+            if len(found["items"]) == many:
+                return [item["spec"]["nodeName"] for item in found["items"]]
+            await trio.sleep(0.005)
+
+
+async def test_a_pod_is_applied_and_read_in_bytes_written_by_hand(options: Options) -> None:
+    manifest = (
+        b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n---\n"
+        b"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
+    )
+    # [0, 1, "objects.apply", [manifest]]: fixarrays, a fixstr, a str 8
+    apply = b"\x94\x00\x01\xadobjects.apply\x91\xd9" + bytes([len(manifest)]) + manifest
+    # [0, 2, "objects.get", ["pod", "web"]]
+    get = b"\x94\x00\x02\xabobjects.get\x92\xa3pod\xa3web"
+    async with running(options) as path, await trio.open_unix_socket(path) as stream:
+        unpacker = msgpack.Unpacker()
+
+        async def answer() -> Any:
+            with trio.fail_after(20):
+                while True:
+                    for message in unpacker:
+                        return message
+                    unpacker.feed(await stream.receive_some(65536))
+
+        await stream.send_all(apply)
+        kind, msgid, error, result = await answer()
+        assert (kind, msgid, error) == (1, 1, None)
+        assert [(one["kind"], one["name"], one["action"]) for one in result["results"]] == [
+            ("Node", "n1", "created"),
+            ("Pod", "web", "created"),
+        ]
+        with trio.fail_after(20):
+            while True:
+                await stream.send_all(get)
+                found = (await answer())[3]["object"]
+                if found["status"]["phase"] == "Running":
+                    break
+        assert found["spec"]["nodeName"] == "n1"
+
+
+async def test_a_deployment_is_made_placed_run_and_explained(options: Options) -> None:
+    async with running(options) as path, Client.connect(path) as client:
+        await client.call("objects.apply", [node("n1"), node("n2"), deployment(replicas=4)])
+        assert sorted(await running_pods(client, 4)) == ["n1", "n1", "n2", "n2"]
+        [name] = (await listed(client, "pods", lambda item: item["metadata"]["name"]))[:1]
+        explained = await client.call("scheduler.explain", f"default/{name}")
+        assert explained["node"] in ("n1", "n2")
+        info = await client.call("daemon.info")
+        assert info["objects"]["Pod"] == 4
+        assert info["pid"] == os.getpid()
+
+
+BAD_TEXT = {
+    "a node with negative cpu": ({"kind": "Node", "status": {"allocatable": {"cpu": "-1"}}}, "status.allocatable"),
+    "a selector with an unknown operator": (
+        {
+            "kind": "Pod",
+            "spec": {
+                "containers": [{"name": "a", "image": "a"}],
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]
+                        }
+                    }
+                },
+            },
+        },
+        "operator",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", BAD_TEXT)
+async def test_bad_objects_are_refused_by_field_and_the_rest_goes_on(options: Options, which: str) -> None:
+    bad, path_part = BAD_TEXT[which]
+    async with running(options) as path, Client.connect(path) as client:
+        broken = {"apiVersion": "v1", "metadata": {"name": "bad"}, **bad}
+        told = await client.call("objects.apply", manifests=[node("n1"), broken, pod("good")], source="f")
+        assert [one["name"] for one in told["results"]] == ["n1", "good"]
+        assert all(error["source"] == "f[1]" for error in told["errors"])
+        assert any(path_part in error["path"] for error in told["errors"])
+        assert await running_pods(client, 1) == ["n1"]
+
+
+async def test_text_that_is_no_manifest_is_told_with_its_line(options: Options) -> None:
+    text = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\nkind: [\n---\n" + "x" * 1_000_000 + "\n"
+    async with running(options) as path, Client.connect(path) as client:
+        told = await client.call("objects.apply", manifests=text, source="big.yaml")
+        assert [one["name"] for one in told["results"]] == ["n1"]
+        assert [error["line"] for error in told["errors"]] == [6, 7]
+        assert all(error["source"] == "big.yaml" and len(error["message"]) < 5000 for error in told["errors"])
+
+
+async def test_clients_that_misbehave_disturb_nobody(options: Options) -> None:
+    async with running(options) as path, Client.connect(path) as client:
+        async with await trio.open_unix_socket(path) as stream:
+            await stream.send_all(b"GET / HTTP/1.1\r\n\r\n")
+            with trio.fail_after(20):
+                assert b"protocol_error" in await stream.receive_some(4096)
+        large = [node(f"n{number}") for number in range(300)]
+        async with await trio.open_unix_socket(path) as stream:  # vanishes while it is served
+            await stream.send_all(msgpack.packb([0, 1, "objects.apply", [large]]))
+        async with await trio.open_unix_socket(path) as stream:  # vanishes in the middle of a message
+            await stream.send_all(msgpack.packb([0, 1, "objects.apply", [large]])[:1000])
+        with pytest.raises(RpcError, match=r'no method "objects\.aply"; did you mean "objects\.apply"'):
+            await client.call("objects.aply")
+        assert (await client.call("rpc.ping"))["pong"]
+
+
+async def test_what_was_answered_is_there_after_a_restart(options: Options, tmp_path: Path) -> None:
+    options = attrs.evolve(options, state_dir=tmp_path / "state")
+    async with running(options) as path, Client.connect(path) as client:
+        await client.call("objects.apply", [node("n1"), deployment(replicas=2)])
+        await running_pods(client, 2)
+        with pytest.raises(StateDirError, match="another daemon uses it"):
+            await run_daemon(attrs.evolve(options, socket=tmp_path / "other.sock"))
+    async with running(options) as path, Client.connect(path) as client:
+        assert await running_pods(client, 2) == ["n1", "n1"]
+        await client.call("objects.scale", kind="deploy", name="web", replicas=3)
+        assert await running_pods(client, 3) == ["n1"] * 3
+
+
+async def test_two_daemons_do_not_share_a_socket(options: Options) -> None:
+    async with running(options):
+        with pytest.raises(DaemonRunningError, match="another daemon answers"):
+            await run_daemon(options)
+
+
+async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
+    options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: NodeTaints, *args: Any) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(NodeTaints, "react", broken)
+    statuses: list[int] = []
+
+    async def run(task_status: trio.TaskStatus[Path]) -> None:
+        statuses.append(await run_daemon(options, task_status=task_status))
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            path = await nursery.start(run)
+            try:
+                async with Client.connect(path) as client:
+                    await client.call("objects.apply", [node()])
+            except Exception:
+                pass  # the daemon may be gone before it answers
+    assert statuses == [BUG]
+    assert not path.exists()
+    log = capsys.readouterr().err
+    assert "a fault of its own" in log
+    assert "RuntimeError: a fault of ours" in log
+
+
+def test_options_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    with pytest.raises(UnreadableFile, match=r"config\.yaml: cannot be read: No such file"):
+        read_options(Options(config_file=config))
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: NodeResorcesFit\n"
+    )
+    with pytest.raises(ConfigErrors, match=r"config\.yaml:7: .*NodeResorcesFit"):
+        read_options(Options(config_file=config))
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("raise ValueError('boom')")
+    with pytest.raises(PluginLoadError, match=r"mine\.py: cannot be imported: ValueError\('boom'\)"):
+        read_options(Options(plugin_files=(plugin,)))
+
+
+def test_plugins_from_a_file_can_be_named_in_the_configuration(tmp_path: Path) -> None:
+    plugin, config = tmp_path / "mine.py", tmp_path / "config.yaml"
+    plugin.write_text(
+        "class OnlyEven:\n    name = 'OnlyEven'\n    def filter(self, state, pod, node):\n        return None\n"
+    )
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: OnlyEven\n"
+    )
+    read, registry = read_options(Options(config_file=config, plugin_files=(plugin,)))
+    assert "OnlyEven" in read.profiles[0].names()
+    assert registry.added["OnlyEven"].name == "OnlyEven"
+
+
+def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) -> None:
+    where = tmp_path / "a" / "b"
+    with claimed(where) as first:
+        assert first == where
+        with pytest.raises(StateDirError, match="another daemon uses it"), claimed(where):
+            pass
+    with claimed(where):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(StateDirError, match=r"File exists|Not a directory"), claimed(tmp_path / "file"):
+        pass
+
+
+PROGRAM = """
+import sys, trio
+from pathlib import Path
+from kschedd.daemon import Options, run_daemon
+here = Path(sys.argv[1])
+sys.exit(trio.run(run_daemon, Options(socket=here / "k.sock", state_dir=here / "state", seed=1)))
+"""
+
+
+@asynccontextmanager
+async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
+    """A daemon in a process of its own, ready to answer."""
+    with (where / "log").open("ab") as log:
+        started = subprocess.Popen(  # noqa: ASYNC220 - starting takes a moment, and nothing else runs
+            [sys.executable, "-c", PROGRAM, str(where)], stderr=log, cwd=Path(__file__).parents[1]
+        )
+    try:
+        with trio.fail_after(30):
+            while True:
+                try:
+                    async with Client.connect(where / "k.sock") as client:
+                        await client.call("rpc.ping")
+                        break
+                except NoDaemonError:  # not there yet, or left by one that was killed
+                    assert started.poll() is None, (where / "log").read_text()
+                    await trio.sleep(0.01)
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
+async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_path: Path) -> None:
+    async with process(tmp_path) as daemon:
+        async with Client.connect(tmp_path / "k.sock") as client:
+            await client.call("objects.apply", [node("n1")])
+            names = []
+            for number in range(20):
+                await client.call("objects.create", pod(f"p{number}"))
+                names.append(f"p{number}")
+            daemon.kill()
+        await trio.to_thread.run_sync(daemon.wait)
+    async with process(tmp_path) as daemon:
+        async with Client.connect(tmp_path / "k.sock") as client:
+            there = await listed(client, "pods", lambda item: item["metadata"]["name"])
+            assert set(names) <= set(there)
+            assert await running_pods(client, len(there)) == ["n1"] * len(there)
+        daemon.send_signal(signal.SIGTERM)
+        assert await trio.to_thread.run_sync(daemon.wait) == 0
+        log = (tmp_path / "log").read_text()
+        assert "SIGTERM" in log
+        assert "stopped" in log
+        assert not (tmp_path / "k.sock").exists()
