@@ -34,6 +34,7 @@ class Cluster:
     objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
     objects_version: dict[str, int] = attrs.field(factory=dict)  # kind -> grows with every change of that kind
     _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
+    _vanished: set[str] = attrs.field(factory=set)  # uids of assumed pods that were deleted before they were bound
     _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
 
     def __attrs_post_init__(self) -> None:
@@ -125,6 +126,7 @@ class Cluster:
     def remove_pod(self, pod: Pod) -> None:
         known = self._pods.pop(pod.uid, None)
         if known is not None:
+            self._vanished.discard(pod.uid)
             self._unsettle(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
@@ -141,8 +143,17 @@ class Cluster:
         if known is None or not known.assumed:
             return False
         del self._pods[pod.uid]
+        self._vanished.discard(pod.uid)
         self._unsettle(known.pod)
         return True
+
+    def vanish(self, pod: Pod) -> None:
+        """An assumed pod was deleted. It counts until its binding has failed and it is forgotten."""
+        assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
+        self._vanished.add(pod.uid)
+
+    def has_vanished(self, uid: str) -> bool:
+        return uid in self._vanished
 
     def is_assumed(self, pod: Pod) -> bool:
         known = self._pods.get(pod.uid)

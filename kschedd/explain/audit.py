@@ -22,6 +22,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.explain.upstream_gaps import gap_for
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.queue.history import both
@@ -64,7 +65,9 @@ class MissedWakeUp:
             said = ", ".join(f"{plugin}: {answer}" for plugin, answer in heard.answers)
             lines.append(f"  {heard.when / SECOND:.3f} s {heard.event} {heard.subject}: {said}")
         if self.events_missing:
-            lines.insert(1, "  (earlier events are not kept)")
+            lines.insert(1, "  (earlier events are not shown)")
+        if self.upstream_gap:
+            lines.append(f"  kube-scheduler 1.34 misses it too: {self.upstream_gap}")
         return "\n".join(lines)
 
     def as_data(self) -> dict[str, Any]:
@@ -84,6 +87,7 @@ class MissedWakeUp:
                 for heard in self.events
             ],
             "events_missing": self.events_missing,
+            "upstream_gap": self.upstream_gap,
         }
 
 
@@ -250,6 +254,7 @@ class Auditor:
             tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)),
             heard,
             missing,
+            next((gap for e in since if (gap := gap_for(entry, e.event, e.old, e.new, self.machine.cluster))), ""),
         )
 
 

@@ -278,7 +278,7 @@ def _settled(settling: Settling, cluster: Cluster, pod: Pod, node_name: str) -> 
     node = None if row is None else cluster.table.nodes[row]
     if node is None:
         raise StorageError(f'failed to get node "{node_name}": node "{node_name}" not found')
-    if cluster.pod(pod.uid) is None:
+    if cluster.pod(pod.uid) is None or cluster.has_vanished(pod.uid):
         raise StorageError(f'pod does not exist any more: pod "{pod.name}" not found')
     csi_node = cluster.of_kind("CSINode").get(node_name)
     claims, volumes = cluster.of_kind(CLAIM), cluster.of_kind(VOLUME)

@@ -177,7 +177,8 @@ class SchedulingMachine:
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):
-            return  # its binding is under way; that will fail, and forget it
+            self.cluster.vanish(obj)  # its binding is under way; that will fail, and forget it
+            return
         self.cluster.remove(obj)
 
     # -- attempts ---------------------------------------------------------------------------------------------
