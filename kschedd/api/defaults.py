@@ -20,7 +20,15 @@ from kschedd.api.pod_defaults import (
 )
 from kschedd.api.shapes import check_shape, slimmed
 
-__all__ = ["default", "default_meta", "default_pod_spec", "default_shaped", "merge_label_keys", "with_hostname"]
+__all__ = [
+    "default",
+    "default_meta",
+    "default_pod_spec",
+    "default_pod_status",
+    "default_shaped",
+    "merge_label_keys",
+    "with_hostname",
+]
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -71,7 +79,11 @@ def _pod(pod: Raw) -> None:
         return
     spec = default_pod_spec(pod["spec"])
     pod["spec"] = merge_label_keys(spec, pod["metadata"].get("labels") or {})
-    pod["status"] = _missing(pod.get("status") or {}, phase="Pending")
+    pod["status"] = default_pod_status(pod.get("status") or {})
+
+
+def default_pod_status(status: Raw) -> Raw:
+    return _missing(status, phase="Pending")
 
 
 def _template(spec: Raw) -> None:

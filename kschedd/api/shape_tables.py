@@ -41,11 +41,12 @@ _POD_TERMS: Final = {
     "requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM],
     "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": INT32, "podAffinityTerm": _POD_TERM}],
 }
+NODE_AFFINITY: Final = {
+    "requiredDuringSchedulingIgnoredDuringExecution": NODE_SELECTOR,
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": INT32, "preference": _NODE_TERM}],
+}
 _AFFINITY: Final = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": NODE_SELECTOR,
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": INT32, "preference": _NODE_TERM}],
-    },
+    "nodeAffinity": NODE_AFFINITY,
     "podAffinity": _POD_TERMS,
     "podAntiAffinity": _POD_TERMS,
 }
@@ -162,7 +163,7 @@ _CONTAINER_STATUS: Final = {
     "allocatedResources": _RESOURCES,
     "resources": _REQUIREMENTS,
 }
-_POD_STATUS: Final = {
+POD_STATUS: Final = {
     "phase": STR,
     "conditions": [_CONDITION],
     "nominatedNodeName": STR,
@@ -204,7 +205,7 @@ _CLAIM_DEVICES: Final = {
 _TOPOLOGY_TERMS: Final = [{"matchLabelExpressions": [{"key": STR, "values": [STR]}]}]
 
 KIND_SHAPES: Final[dict[str, dict[str, Shape]]] = {
-    "Pod": {"spec": POD_SPEC, "status": _POD_STATUS},
+    "Pod": {"spec": POD_SPEC, "status": POD_STATUS},
     "Node": {
         "spec": {
             "unschedulable": BOOL,

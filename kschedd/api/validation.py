@@ -11,11 +11,25 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.defaults import default_meta, default_pod_spec, default_shaped
+from kschedd.api.defaults import (
+    default_meta,
+    default_pod_spec,
+    default_pod_status,
+    default_shaped,
+    merge_label_keys,
+)
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of, unknown_kind
 from kschedd.api.quantity import nanos
-from kschedd.api.shapes import check_meta_shape, check_pod_spec_shape, check_shape, slimmed, without_nulls
+from kschedd.api.shapes import (
+    check_meta_shape,
+    check_node_affinity_shape,
+    check_pod_spec_shape,
+    check_pod_status_shape,
+    check_shape,
+    slimmed,
+    without_nulls,
+)
 from kschedd.api.validation_devices import (
     validate_claim as validate_resource_claim,
 )
@@ -28,7 +42,7 @@ from kschedd.api.validation_meta import validate_labels, validate_meta
 from kschedd.api.validation_names import dns_label
 from kschedd.api.validation_pod import validate_pod_spec, validate_pod_status
 from kschedd.api.validation_resources import validate_amount, validate_resource_list
-from kschedd.api.validation_selectors import validate_taints, validate_tolerations
+from kschedd.api.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
 from kschedd.api.validation_volumes import (
     validate_attachment,
     validate_claim,
@@ -49,7 +63,17 @@ from kschedd.api.validation_workloads import (
     validate_stateful_set,
 )
 
-__all__ = ["Accepted", "accept", "accept_meta", "accept_pod_spec", "validate", "validate_meta", "validate_pod_spec"]
+__all__ = [
+    "Accepted",
+    "accept",
+    "accept_meta",
+    "accept_node_affinity",
+    "accept_pod_spec",
+    "accept_pod_status",
+    "validate",
+    "validate_meta",
+    "validate_pod_spec",
+]
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -84,16 +108,36 @@ def validate(raw: Raw) -> Faults:
     return check_shape(slim) or _validate_shaped(slim, kind_of(slim))
 
 
-def accept_pod_spec(spec: object) -> tuple[Raw, Faults]:
+def accept_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tuple[Raw, Faults]:
     """A pod's spec with its defaults, and its faults; what holds for one pod of that spec holds for all.
 
-    Left to do with the pod's labels at hand: `merge_label_keys`.
+    With a new pod's labels its matchLabelKeys are merged into its selectors, and it holds for pods with those labels.
     """
     slim = without_nulls(spec)
     if faults := check_pod_spec_shape(slim):
         return (slim if isinstance(slim, dict) else {}), faults
     done = default_pod_spec(slim)
+    if labels is not None:
+        done = merge_label_keys(done, labels)
     return done, validate_pod_spec(done)
+
+
+def accept_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
+    """A pod's node affinity, and its faults, which depend on nothing else of the pod."""
+    slim = without_nulls(affinity)
+    faults = check_node_affinity_shape(slim, path)
+    if not faults:
+        validate_node_affinity(slim, path, faults)
+    return slim, faults
+
+
+def accept_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
+    """A pod's status with its defaults, and its faults."""
+    slim = without_nulls(status)
+    if faults := check_pod_status_shape(slim, path):
+        return {}, faults
+    done = default_pod_status(slim)
+    return done, validate_pod_status(done, path)
 
 
 def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:

@@ -88,14 +88,18 @@ def _validate_weight(weighted: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{path}.weight", weight, "must be in the range 1-100"))
 
 
+def validate_node_affinity(affinity: Raw, path: str, faults: Faults) -> None:
+    if (selector := affinity.get(_REQUIRED)) is not None:
+        validate_node_selector(selector, f"{path}.{_REQUIRED}", faults)
+    for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
+        here = f"{path}.{_PREFERRED}[{index}]"
+        _validate_weight(weighted, here, faults)
+        validate_node_selector_term(weighted.get("preference") or {}, f"{here}.preference", faults)
+
+
 def validate_affinity(affinity: Raw, path: str, faults: Faults) -> None:
     if node := affinity.get("nodeAffinity"):
-        if (selector := node.get(_REQUIRED)) is not None:
-            validate_node_selector(selector, f"{path}.nodeAffinity.{_REQUIRED}", faults)
-        for index, weighted in enumerate(node.get(_PREFERRED) or ()):
-            here = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
-            _validate_weight(weighted, here, faults)
-            validate_node_selector_term(weighted.get("preference") or {}, f"{here}.preference", faults)
+        validate_node_affinity(node, f"{path}.nodeAffinity", faults)
     for side in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(side)
         if not terms:
@@ -256,6 +260,7 @@ __all__ = [
     "node_selector_problems",
     "validate_affinity",
     "validate_label_selector",
+    "validate_node_affinity",
     "validate_node_selector",
     "validate_node_selector_term",
     "validate_spread",

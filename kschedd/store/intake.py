@@ -5,11 +5,15 @@ labels, the names of its annotations and the cluster's classes. So the outcome i
 those and forgotten when a PriorityClass or RuntimeClass changes. What differs from pod to pod (its name) is checked
 each time.
 
+Two parts of a spec are judged by themselves and change nothing else of it, neither in defaulting nor in validation nor
+in admission: the node a pod has already, and its node affinity. They are what tells a DaemonSet's pods, or a loaded
+cluster's, from each other; so a spec not seen before is first looked up without them.
+
 Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -21,15 +25,16 @@ from kschedd.api.objects import Raw, _version
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.shapes import check_shape
-from kschedd.api.validation import accept, accept_meta, accept_pod_spec
+from kschedd.api.validation import accept, accept_meta, accept_node_affinity, accept_pod_spec, accept_pod_status
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.api.validation_pod import validate_pod_status
 from kschedd.store.admission import Admission, Classes
-from kschedd.store.errors import Invalid
+from kschedd.store.errors import ApiError, Invalid
 
 _NOTHING: Mapping[str, Any] = {}
-_REMEMBERED: Final = 1 << 14
-_SHARED: Final = ("labels", "ownerReferences", "finalizers")
+_REMEMBERED: Final = 1 << 13
+_REMEMBERED_STATUSES: Final = 1 << 8
+_SHARED: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _LONG: Final = 1 << 16  # annotations of this size are looked at each time
 _pack = msgpack.Packer(autoreset=True).pack
 
@@ -49,6 +54,13 @@ class Admitted:
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     status: Mapping[str, Any]  # the status such a pod is born with
+    _shapes: dict[str, PodShape] = attrs.field(factory=dict, init=False)  # by namespace
+
+    def shape_in(self, namespace: str) -> PodShape:
+        shape = self._shapes.get(namespace)
+        if shape is None:
+            shape = self._shapes[namespace] = intern_shape(namespace, self.labels, self.spec)
+        return shape
 
 
 def packed(kind: str, name: str, raw: Any) -> bytes:
@@ -66,6 +78,7 @@ class PodIntake:
         self._admission = admission
         self._classes = classes
         self._remembered: dict[bytes, Admitted] = {}
+        self._statuses: dict[bytes, Raw] = {}
 
     def forget(self) -> None:
         """A class has changed: what was admitted before may be admitted differently now."""
@@ -82,30 +95,77 @@ class PodIntake:
         annotations = meta.get("annotations")
         if annotations is not None and not _plain(annotations):
             return self._admit(spec, meta, name)
-        named = list(annotations) if annotations else None
-        key = packed(
-            "Pod", name, (spec, meta.get("labels"), named, meta.get("ownerReferences"), meta.get("finalizers"))
-        )
+        own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
+        bare = _without_node(spec)
+        key = packed("Pod", name, (bare, meta.get("labels"), own))
         found = self._remembered.get(key)
         if found is None:
-            found = self._admit(spec, meta, name)
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            self._remembered[key] = found
+            try:
+                found = self._admit_parts(bare, meta, own, name) or self._admit(bare, meta, name)
+            except ApiError:
+                if bare is not spec:
+                    self._admit(spec, meta, name)  # for all that is wrong with it
+                raise
+            self._remember(key, found)
         return found
 
+    def _remember(self, key: bytes, admitted: Admitted) -> None:
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()
+        self._remembered[key] = admitted
+
+    def _admit_parts(self, spec: Any, meta: dict[str, Any], own: Any, name: str) -> Admitted | None:
+        """The same from what a spec without the node affinity gets; None where there is none, or something is wrong."""
+        affinity = spec.get("affinity") if type(spec) is dict else None
+        if type(affinity) is not dict or not affinity.get("nodeAffinity"):
+            return None
+        node_affinity, faults = accept_node_affinity(affinity["nodeAffinity"], "spec.affinity.nodeAffinity")
+        if faults:
+            return None
+        trunk = {**spec, "affinity": {**affinity, "nodeAffinity": {}}}
+        key = packed("Pod", name, (trunk, meta.get("labels"), own))
+        found = self._remembered.get(key)
+        if found is None:
+            try:
+                found = self._admit(trunk, meta, name)
+            except ApiError:
+                return None
+            self._remember(key, found)
+        clean = found.spec.raw
+        whole = {**clean, "affinity": {**clean["affinity"], "nodeAffinity": node_affinity}}
+        return Admitted(intern_spec(whole), found.labels, found.meta, found.status)
+
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
-        whole = accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-        clean = whole["metadata"]
+        clean, faults = accept_meta(meta, BY_NAME["Pod"])
+        if not faults:
+            done, faults = accept_pod_spec(spec, clean.get("labels") or _NOTHING)
+        if faults:
+            accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
-        spec = self._admission.create_pod(name, whole["spec"], self._classes)
-        interned = intern_spec(spec)
-        status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(spec)}
+        admitted = self._admission.create_pod(name, done, self._classes)
+        interned = intern_spec(admitted)
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
-        shared = {field: clean[field] for field in _SHARED if field in clean}
+        shared: dict[str, Any] = {field: clean[field] for field in _SHARED if field in clean}
         return Admitted(interned, clean.get("labels") or _NOTHING, shared, status)
+
+    def restored_status(self, admitted: Admitted, raw: Raw, meta: Raw, name: str) -> Raw:
+        """The status of a pod that keeps the one its manifest has; equal ones are held once. Raises Invalid."""
+        key = packed("Pod", name, (raw["status"], admitted.status))
+        found = self._statuses.get(key)
+        if found is None:
+            status, faults = accept_pod_status(raw["status"])
+            if faults:
+                accepted("Pod", name, {**raw, "metadata": meta})
+                raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
+            found = {**admitted.status, **status}
+            if len(self._statuses) >= _REMEMBERED_STATUSES:
+                self._statuses.clear()
+            self._statuses[key] = found
+        return found
 
     def admit_update(self, raw: Raw, name: str) -> dict[str, Any]:
         """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned."""
@@ -115,6 +175,14 @@ class PodIntake:
         if faults := [*more, *faults]:
             raise Invalid("Pod", name, tuple(faults))
         return {**raw, "metadata": meta, "spec": self._admission.update_pod(name, spec, self._classes)}
+
+
+def _without_node(spec: Any) -> Any:
+    """The spec without the node the pod has already, if all is well with that."""
+    node_name = spec.get("nodeName") if type(spec) is dict else None
+    if node_name is None or type(node_name) is not str or dns_subdomain(node_name) or spec.get("schedulingGates"):
+        return spec
+    return {field: value for field, value in spec.items() if field != "nodeName"}
 
 
 def _plain(annotations: Any) -> bool:
@@ -147,7 +215,7 @@ def check_status(kind: str, name: str, raw: Raw) -> None:
 
 def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:
     """The typed pod of an admitted manifest; its spec is the interned one, so equal pods share it."""
-    shape = intern_shape(meta["namespace"], admitted.labels, admitted.spec)
+    shape = admitted.shape_in(meta["namespace"])
     spec = admitted.spec.raw
     stored = {
         "apiVersion": raw.get("apiVersion") or "v1",

@@ -370,7 +370,7 @@ class Store:
         self._born(kind, meta, restore)
         status: Raw = admitted.status
         if restore and raw.get("status"):
-            status = {**status, **accepted(kind, name, {**raw, "metadata": meta})["status"]}
+            status = self._intake.restored_status(admitted, raw, meta, name)
         packed(kind, name, (meta, status))
         return new_pod(raw, meta, admitted, node_name, status)
 

@@ -1,0 +1,160 @@
+"""Pods are admitted part by part and from memory; it comes to the same as judging each of them whole."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+
+from kschedd.store.admission import Admission
+from kschedd.store.errors import ApiError, Invalid
+from kschedd.store.intake import accepted
+from kschedd.store.store import Store
+from tests.store.manifests import Clock
+
+_REQUIRED, _PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+_FIELD = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms[0].matchFields[0].values[0]"
+
+
+def _expression(**changes: Any) -> dict[str, Any]:
+    return {"key": "disk", "operator": "In", "values": ["ssd"], **changes}
+
+
+def _bound_for(name: str) -> dict[str, Any]:
+    """Node affinity as DaemonSets' pods have it."""
+    term = {"matchFields": [_expression(key="metadata.name", values=[name])]}
+    return {_REQUIRED: {"nodeSelectorTerms": [term]}}
+
+
+def _mostly(dice: Random, good: Sequence[Any], odd: Sequence[Any]) -> Any:
+    """One of the good ones, or, now and then, of the odd ones: a pod with many odd parts shows little."""
+    return deepcopy(dice.choice(good if dice.random() < 0.9 else odd))
+
+
+_terms = [
+    {"matchExpressions": [_expression()]},
+    {"matchExpressions": None},
+    {"matchExpressions": [_expression()], "x": 1},
+]
+_odd_terms = [
+    {"matchFields": [_expression()]},
+    {"matchExpressions": [_expression(operator="Near")]},
+    {"matchExpressions": [_expression(values=None)]},
+    {"matchExpressions": 7},
+]
+_NODE_AFFINITIES = [
+    _bound_for("node-1"),
+    _bound_for("node-2"),
+    *({_REQUIRED: {"nodeSelectorTerms": [term]}, _PREFERRED: None} for term in _terms),
+    *({_PREFERRED: [{"weight": 1, "preference": term}]} for term in _terms),
+]
+_ODD_NODE_AFFINITIES: list[Any] = [
+    _bound_for("Node 3"),
+    *({_REQUIRED: {"nodeSelectorTerms": [term]}} for term in _odd_terms),
+    {_PREFERRED: [{"weight": 0, "preference": _terms[0]}]},
+    {_REQUIRED: {"nodeSelectorTerms": []}},
+    {_REQUIRED: None},
+    {},
+    None,
+    [],
+    "x",
+]
+_POD_TERM = {
+    "labelSelector": {"matchLabels": {"app": "web"}},
+    "topologyKey": "kubernetes.io/hostname",
+    "matchLabelKeys": ["version"],
+}
+_SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **_POD_TERM}
+_CONTAINERS = [
+    {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}, "limits": None}},
+    {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
+]
+_PARTS: dict[str, tuple[list[Any], list[Any]]] = {
+    "nodeName": (["node-1", "node-2", "", None], ["Node 3", 7]),
+    "schedulingGates": ([None, []], [[{"name": "a.io/b"}]]),
+    "tolerations": ([None, [{"operator": "Exists"}]], [[{"key": "a", "operator": "Is"}]]),
+    "priorityClassName": (["system-node-critical"], ["there-is-none"]),
+    "topologySpreadConstraints": ([None, [_SPREAD]], [[{"maxSkew": 1, **_POD_TERM}]]),
+}
+
+
+def _any_pod(dice: Random, name: str) -> dict[str, Any]:
+    spec = {"containers": _mostly(dice, [[container] for container in _CONTAINERS], [[], [{"name": "C C"}], None])}
+    if dice.random() < 0.8:
+        affinity = {"nodeAffinity": _mostly(dice, _NODE_AFFINITIES, _ODD_NODE_AFFINITIES)}
+        if dice.random() < 0.5:
+            affinity["podAntiAffinity"] = _mostly(dice, [None, {}, {_REQUIRED: [_POD_TERM]}], [{_REQUIRED: [{}]}])
+        spec["affinity"] = _mostly(dice, [affinity], [None, 7])
+    for field, (good, odd) in _PARTS.items():
+        if dice.random() < 0.3:
+            spec[field] = _mostly(dice, good, odd)
+    labels = [{}, {"app": "web", "version": "2"}, {"app": "web", "version": "3"}]
+    meta = {"name": name, "namespace": "default", "labels": _mostly(dice, labels, [{"app": "not a label!"}])}
+    statuses = [None, {"phase": "Running"}, {"phase": "Running", "startTime": None}]
+    status = _mostly(dice, statuses, [{"phase": "Gone"}, 7])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
+
+
+def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
+    """What a pod's spec and status become, by the plain rule; the refusal where it is refused."""
+    name = raw["metadata"]["name"]
+    try:
+        bare = accepted("Pod", name, {field: raw[field] for field in raw if field != "status"})
+        spec = Admission().create_pod(name, bare["spec"], store)
+        return spec, accepted("Pod", name, raw)["status"]
+    except ApiError as refusal:
+        return None, refusal
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_pod_becomes_what_it_would_judged_whole(seed: int) -> None:
+    dice = Random(seed)
+    store = Store(now=Clock())
+    for number in range(200):
+        raw = _any_pod(dice, f"pod-{number}")
+        wanted_spec, wanted_status = _judged_whole(raw, store)
+        if isinstance(wanted_status, ApiError):
+            with pytest.raises(type(wanted_status)) as refusal:
+                store.create(raw, restore=True)
+            assert str(refusal.value) == str(wanted_status)
+            continue
+        stored = store.create(raw, restore=True)
+        assert stored.spec == {field: value for field, value in wanted_spec.items() if field != "nodeName" or value}
+        assert {**stored.status, **(wanted_status if raw["status"] else {})} == stored.status
+
+
+def _daemon_pod(name: str, node: str, **spec: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "i"}], "affinity": {"nodeAffinity": _bound_for(node)}, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        pytest.param({"nodeName": "Node 2"}, ["spec.nodeName"], id="the node it has"),
+        pytest.param({"nodeName": "n", "schedulingGates": [{"name": "a.io/b"}]}, ["spec.nodeName"], id="gates too"),
+        pytest.param({"containers": []}, ["spec.containers"], id="the rest"),
+    ],
+)
+def test_all_that_is_wrong_with_a_pod_is_said_whatever_is_judged_apart(spec: dict[str, Any], paths: list[str]) -> None:
+    for node, more in (("node-1", []), ("Node 1", [_FIELD])):
+        with pytest.raises(Invalid) as refusal:
+            Store(now=Clock()).create(_daemon_pod("a", node, **spec))
+        assert sorted(fault.path for fault in refusal.value.faults) == sorted([*paths, *more])
+
+
+def test_pods_that_run_or_are_to_run_elsewhere_share_the_rest() -> None:
+    store = Store(now=Clock())
+    one, other = (store.create(_daemon_pod(f"pod-{n}", f"node-{n}", nodeName=f"node-{n}")) for n in (1, 2))
+    assert one.spec["containers"] is other.spec["containers"]
+    assert [pod.spec["nodeName"] for pod in (one, other)] == ["node-1", "node-2"]
+    assert one.spec["affinity"] != other.spec["affinity"]
+
+
+def test_restored_pods_share_equal_statuses() -> None:
+    store = Store(now=Clock())
+    raws = [{**_daemon_pod(f"pod-{n}", "node"), "status": {"phase": "Running"}} for n in (1, 2)]
+    one, other = (store.create(raw, restore=True) for raw in raws)
+    assert one.status is other.status
+    assert one.status == {"phase": "Running", "qosClass": "BestEffort"}
