@@ -108,9 +108,7 @@ class PodSpec:
         for container in containers:
             for port in container.get("ports") or ():
                 if port.get("hostPort"):
-                    wanted.append(
-                        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
-                    )
+                    wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
         return tuple(wanted)
 
     @lazily
@@ -219,9 +217,7 @@ class PodShape:
 
     def _preferred(self, which: str) -> tuple[WeightedPodAffinityTerm, ...]:
         return tuple(
-            WeightedPodAffinityTerm(
-                raw["weight"], parse_pod_affinity_term(raw["podAffinityTerm"], self.namespace)
-            )
+            WeightedPodAffinityTerm(raw["weight"], parse_pod_affinity_term(raw["podAffinityTerm"], self.namespace))
             for raw in self._terms(which, "preferred")
         )
 

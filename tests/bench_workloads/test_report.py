@@ -166,19 +166,15 @@ def test_the_table_beside_others() -> None:
     assert (
         heading.split()
         == (
-            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO P50 MS P90 MS P99 MS RSS MIB "
-            "FAILED EARLIER VS EARLIER"
+            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO P50 MS P90 MS P99 MS RSS MIB FAILED EARLIER VS EARLIER"
         ).split()
     )
     assert (
         first.split()
-        == (
-            "SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000 2.00x"
-        ).split()
+        == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000 2.00x").split()
     )
     assert (
-        second.split()
-        == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - -").split()
+        second.split() == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - -").split()
     )
 
 

@@ -169,15 +169,11 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 BLUE_ZONE_AFFINITY = {"podAffinity": {REQUIRED: [term("blue", ZONE)]}}
 GREEN_HOST_ANTI_AFFINITY = {"podAntiAffinity": {REQUIRED: [term("green", HOSTNAME)]}}
 RED_PREFERENCE = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term("red", HOSTNAME)}]}}
-YELLOW_PREFERENCE = {
-    "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term("yellow", HOSTNAME)}]}
-}
+YELLOW_PREFERENCE = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term("yellow", HOSTNAME)}]}}
 ZONE_1_OR_2 = {
     "nodeAffinity": {
         REQUIRED: {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}]}
-            ]
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}]}]
         }
     }
 }
@@ -317,9 +313,7 @@ def test_heterogeneous_objects_say_what_was_drawn() -> None:
     # pod-0:400,1472,5,38,0,3,1,5,89,9,64,42,97
     spec = run.pods[0]["spec"]
     assert spec["nodeSelector"] == {"disktype": "hdd"}
-    assert spec["tolerations"] == [
-        {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
-    ]
+    assert spec["tolerations"] == [{"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}]
     # pod-1:740,1072,5,79,1,87,2,65,86,51,7,81,72 comes to nothing but its resources and label
     assert set(run.pods[1]["spec"]) == set(workload("SchedulingBasic", 1).pods[0]["spec"])
 
@@ -436,9 +430,7 @@ def test_pods_of_one_shape_share_their_spec() -> None:
     [
         pytest.param({"name": "Basic", "nodes": 5}, "one of SchedulingBasic, ", id="unknown-name"),
         pytest.param({"name": "SchedulingBasic", "nodes": 0}, "nodes 0: at least 1", id="no-nodes"),
-        pytest.param(
-            {"name": "SchedulingBasic", "nodes": 5, "pods": -1}, "pods -1: at least 0", id="negative-size"
-        ),
+        pytest.param({"name": "SchedulingBasic", "nodes": 5, "pods": -1}, "pods -1: at least 0", id="negative-size"),
         pytest.param(
             {"name": "SchedulingBasic", "nodes": 5, "pending": 2},
             "only Unschedulable",
@@ -454,9 +446,7 @@ def test_pods_of_one_shape_share_their_spec() -> None:
             "init_pods 7: a multiple of 5",
             id="uneven-blocks",
         ),
-        pytest.param(
-            {"name": "PreemptionBasic", "nodes": 5, "init_pods": 5}, "init_pods 5: 20", id="nodes-not-full"
-        ),
+        pytest.param({"name": "PreemptionBasic", "nodes": 5, "init_pods": 5}, "init_pods 5: 20", id="nodes-not-full"),
         pytest.param(
             {"name": "PreemptionBasic", "nodes": 5, "pods": 6}, "pods 6: at most 5", id="more-than-one-a-node"
         ),

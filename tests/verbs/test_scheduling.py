@@ -5,7 +5,7 @@ import json
 
 def test_explain_says_where_why_and_by_which_points(typed) -> None:
     assert typed("explain web-1") == 0
-    assert typed.out.startswith("default/web-1 -> node-b, with 60 points\n")
+    assert typed.out.startswith("default/web-1 -> node-b, with 60 points, the only node that fits\n")
     assert "node-a   NodeResourcesFit   Unschedulable   Insufficient cpu" in typed.out
     assert "node-b   60 (60)" in typed.out
     assert "0 for each of these nodes: ImageLocality" in typed.out
