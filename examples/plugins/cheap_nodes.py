@@ -1,0 +1,91 @@
+"""CheapNodes: a plugin that looks at all nodes at once, as columns.
+
+Nodes say their price in a label, `example.com/price: "0.40"`. Cheaper ones score higher, and a pod with a label
+`example.com/most: "0.50"` goes to none that is dearer, nor to one without a price.
+
+    kschedd run --plugin examples/plugins/cheap_nodes.py --config CONFIG
+
+    profiles:
+      - plugins:
+          multiPoint:
+            enabled: [{name: CheapNodes, weight: 5}]
+
+`table` has a column for each label key: for every row the number of its value. There are far fewer prices than nodes,
+so the text is read once for each price and looked up for all rows in one step.
+
+`reads = {"node"}` promises that the verdict on a node depends on its Node object and the pod's shape (spec, namespace,
+labels) alone. Verdicts are then remembered, and only nodes that changed are judged again.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.args import RawArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
+from kschedd.framework.handle import Handle
+from kschedd.framework.normalize import default_normalize
+from kschedd.framework.status import Status, unresolvable
+
+PRICE, MOST = "example.com/price", "example.com/most"
+TOO_DEAR, NO_PRICE = 1, 2
+_UNKNOWN = -1
+
+
+def thousandths(text: str) -> int:
+    """A price as a whole number, `_UNKNOWN` if it is none: what is compared and scored are integers."""
+    try:
+        price = round(float(text) * 1000)
+    except (ValueError, OverflowError):
+        return _UNKNOWN
+    return max(price, _UNKNOWN)
+
+
+@attrs.define(eq=False)
+class CheapNodes:
+    name: ClassVar = "CheapNodes"
+    reads: ClassVar = frozenset({"node"})
+    _prices: list[int] = attrs.field(factory=list)  # by the number of the label's value
+
+    @classmethod
+    def from_args(cls, args: RawArgs, handle: Handle) -> Self:
+        return cls()
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        """A code for each row, 0 for those that pass; None passes all."""
+        wanted = pod.labels.get(MOST)
+        if wanted is None:
+            return None
+        prices = self._of(table, rows)
+        codes = np.where(prices > thousandths(wanted), TOO_DEAR, 0)
+        return np.where(prices == _UNKNOWN, NO_PRICE, codes).astype(np.int64)
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        """A code in words; asked for only when somebody reads them."""
+        if code == NO_PRICE:
+            return unresolvable("node(s) had no price")
+        return unresolvable(f"node(s) cost more than {pod.labels[MOST]}")
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        """The price; a node that says none counts as the dearest."""
+        prices = self._of(table, rows)
+        return np.where(prices == _UNKNOWN, prices.max(initial=0), prices)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        return default_normalize(scores, reverse=True)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return [on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)]
+
+    def _of(self, table: NodeTable, rows: Rows) -> Ints:
+        column = table.label(PRICE)
+        for value in column.values[len(self._prices) :]:
+            self._prices.append(thousandths(value))
+        # Number -1, of rows without the label, finds the last entry.
+        by_number = np.array([*self._prices, _UNKNOWN], dtype=np.int64)
+        return by_number[column.ids[rows]]

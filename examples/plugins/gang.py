@@ -1,0 +1,167 @@
+"""Gang: all pods of a group find a node, or none of them keeps one.
+
+A pod names its group with the label `kschedd.io/gang`, and says how many the group is with the label or annotation
+`kschedd.io/gang-size`. Groups are within a namespace.
+
+    metadata:
+      labels: {kschedd.io/gang: training, kschedd.io/gang-size: "4"}
+
+    kschedd run --plugin examples/plugins/gang.py --config profiles/gang.yaml
+
+A pod of a group that has found its node holds it and waits at Permit. The last one that is missing lets all of them
+go on. If one of them finds no node, or does not come in time, every waiting pod of the group is sent back and its
+node is free again. The group then rests until there is something new: another pod of it, or other nodes, or other
+pods on them. Otherwise the first pod that was sent back would at once take up a node again, and so on for ever.
+
+How long a pod waits is `timeoutSeconds` of the plugin's arguments (60 if not said); a group can have less or more
+with the label or annotation `kschedd.io/gang-timeout`, in seconds.
+
+The plugin registers no events, so whatever happens in the cluster wakes the pods it rejected.
+Owns: of each group that is not complete, which pods it has seen and in which state of the cluster it was last tried.
+"""
+
+from typing import Any, ClassVar, Self
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import parse_label_selector
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.counts import spread_kind
+from kschedd.config.args import RawArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.status import SKIP, Code, Status, unresolvable
+
+GROUP, SIZE, TIMEOUT = "kschedd.io/gang", "kschedd.io/gang-size", "kschedd.io/gang-timeout"
+DEFAULT_TIMEOUT_S = 60.0
+
+Group = tuple[str, str]  # namespace and name
+
+
+def group_of(pod: Pod) -> Group | None:
+    name = pod.labels.get(GROUP)
+    return (pod.namespace, name) if name else None
+
+
+def _said(pod: Pod, key: str) -> str | None:
+    return pod.labels.get(key) or pod.annotations.get(key)
+
+
+def size_of(pod: Pod) -> int | None:
+    """How many the pod's group is; None if it does not say so in a whole number from 1 up."""
+    text = _said(pod, SIZE) or ""
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+def _seconds(text: Any) -> float | None:
+    try:
+        seconds = float(text)
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 < seconds < float("inf") else None
+
+
+@attrs.define(eq=False)
+class Known:
+    """What the plugin remembers of a group."""
+
+    seen: set[str] = attrs.field(factory=set)  # uids of its pods
+    tried: object = None  # the cluster as it was when the last try began
+    failed: object = None  # as it was when a try began that failed, and the pods seen until it did
+    patience: int = 0  # how often it may still be told to rest
+
+
+@attrs.define(eq=False)
+class Gang:
+    name: ClassVar = "Gang"
+    _handle: Handle
+    _timeout_s: float = DEFAULT_TIMEOUT_S
+    _groups: dict[Group, Known] = attrs.field(factory=dict)
+
+    @classmethod
+    def from_args(cls, args: RawArgs, handle: Handle) -> Self:
+        given = args.values.get("timeoutSeconds", DEFAULT_TIMEOUT_S)
+        timeout_s = None if isinstance(given, bool) else _seconds(given)
+        if timeout_s is None:
+            raise ValueError(f"timeoutSeconds: {given!r}: a number of seconds above 0 is expected")
+        return cls(handle, timeout_s)
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+        """Turn away what could only wait in vain: a group of unknown size, or one that rests."""
+        group, size = group_of(pod), size_of(pod)
+        if group is None:
+            return SKIP
+        if size is None:
+            return unresolvable(f"label or annotation {SIZE} is no number of pods: {_said(pod, SIZE) or 'not set'}")
+        known = self._groups.setdefault(group, Known())
+        known.seen.add(pod.uid)
+        if not self._waiting(group):
+            now = self._fingerprint()
+            if (now, known.seen) == known.failed and known.patience > 0:
+                known.patience -= 1
+                return unresolvable(f"gang {group[1]} rests until the cluster changes")
+            known.tried = now
+        return None
+
+    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: object) -> PostFilterResult:
+        """The pod fits nowhere, and nobody could be preempted for it: the others need not wait for it."""
+        group = group_of(pod)
+        if group is not None:
+            self._give_up(group, pod, "fits on no node")
+        return PostFilterResult(Status(Code.UNSCHEDULABLE))
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """Nothing to reserve; a plugin whose `unreserve` is to be called takes part here."""
+        return None
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+        """Wait until the group is complete; whoever completes it lets the others go on."""
+        group, size = group_of(pod), size_of(pod)
+        if group is None or size is None:
+            return None, 0.0
+        if self._with_a_node(group) < size:
+            patience_s = _seconds(_said(pod, TIMEOUT)) or self._timeout_s
+            return Status(Code.WAIT, (f"the other pods of gang {group[1]} have no node yet",)), patience_s
+        for other in self._waiting(group):
+            self._handle.allow(other.uid, self.name)
+        self._groups.pop(group, None)
+        return None, 0.0
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """The pod lost its node, so the group is not complete: the others that wait give back theirs."""
+        group = group_of(pod)
+        if group is not None:
+            self._give_up(group, pod, "gave back its node")
+
+    def _give_up(self, group: Group, because_of: Pod, why: str) -> None:
+        known = self._groups.get(group)
+        if known is not None and known.failed != (known.tried, known.seen):
+            known.failed = known.tried, set(known.seen)
+            # Each pod that is sent back wakes all others. More wake-ups than that mean that time has passed.
+            known.patience = len(known.seen) ** 2
+        for other in self._waiting(group):
+            if other.uid != because_of.uid:
+                self._handle.reject(other.uid, self.name, f"gang {group[1]}: pod {because_of.name} {why}")
+
+    def _waiting(self, group: Group) -> list[Pod]:
+        return [pod for pod, _ in self._handle.waiting_pods() if group_of(pod) == group]
+
+    def _with_a_node(self, group: Group) -> int:
+        """Pods of the group that run, wait, or have just been given a node, the one that asks among them.
+
+        The scheduler keeps such counts up to date as pods come and go; asking costs the same however many there are.
+        """
+        namespace, name = group
+        selector = parse_label_selector({"matchLabels": {GROUP: name}})
+        counter = self._handle.cluster.counts.matching(spread_kind(namespace, selector))
+        return sum(counter.by_row.values())
+
+    def _fingerprint(self) -> object:
+        """What a try depends on besides the group: the nodes, what is taken of each, other objects."""
+        cluster = self._handle.cluster
+        table = cluster.table
+        taken = table.requested.tobytes(), table.pod_count.tobytes()
+        others = tuple(sorted(cluster.objects_version.items()))
+        return hash((table.node_changes.position, taken, others))

@@ -1,0 +1,91 @@
+"""OnePerTeam: a plugin in plain Python that looks at one node at a time.
+
+A node has room for at most so many pods of one team (label `team`), one unless said otherwise; among the nodes that
+have room, those with the fewest pods of others are liked best.
+
+    kschedd run --plugin examples/plugins/one_per_team.py --config CONFIG
+
+    profiles:
+      - plugins:
+          multiPoint:
+            enabled: [{name: OnePerTeam, weight: 2}]
+        pluginConfig:
+          - {name: OnePerTeam, args: {podsOfATeam: 2}}
+
+Having the methods `filter` and `score` is taking part in these points; `node` is a view of one node. Nothing is
+remembered: for every pod the plugin is asked about every node anew. That is slower than columns, and simpler.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.config.args import RawArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.normalize import default_normalize
+from kschedd.framework.status import Status, unschedulable
+
+
+def team_of(pod: Pod) -> str:
+    return pod.labels.get("team", "")
+
+
+@attrs.frozen
+class OnePerTeam:
+    name: ClassVar = "OnePerTeam"
+    most: int = 1
+
+    @classmethod
+    def from_args(cls, args: RawArgs, handle: Handle) -> Self:
+        """Made once for each profile. What is wrong with the arguments is raised here, before anything runs."""
+        most = args.values.get("podsOfATeam", 1)
+        if type(most) is not int or most < 1:
+            raise ValueError(f"podsOfATeam: {most!r}: a whole number from 1 up is expected")
+        return cls(most)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """None lets the pod pass. `unschedulable`: another pod's going may help. `unresolvable`: it cannot."""
+        if not team_of(pod) or self._there(pod, node) < self.most:
+            return None
+        return unschedulable("node(s) had enough pods of the team")
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Any number; `normalize` makes it one from 0 to 100. Without `normalize` it has to be one already."""
+        return len(node.pods) - self._there(pod, node)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: "np.typing.NDArray[np.int64]") -> Any:
+        return default_normalize(scores, reverse=True)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """What may help a pod that this plugin rejected: it is tried again only when one of these happens."""
+        return [
+            on(EventResource.NODE, ActionType.ADD),
+            on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL, self._after_pod),
+        ]
+
+    def _after_pod(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+        """A pod of the team went, or left the team; or the rejected pod itself joined another one."""
+        if new is not None and new.uid == pod.uid:
+            return QUEUE
+        return QUEUE if old is not None and team_of(old) == team_of(pod) else QUEUE_SKIP
+
+    def _there(self, pod: Pod, node: NodeInfo) -> int:
+        team = team_of(pod)
+        return sum(
+            other.namespace == pod.namespace and team_of(other) == team and not other.deletion_timestamp
+            for other in node.pods
+        )
