@@ -1,0 +1,187 @@
+"""What follows from an attempt or a binding that ends otherwise than planned, seen from the cluster."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Status, error, unschedulable
+from kschedd.queue.entry import Move, Place
+from kschedd.simulate.engine import Decision, Engine
+
+Raw = dict[str, Any]
+
+
+def node(name: str = "n", cpu: str = "1") -> Raw:
+    status = {"allocatable": {"cpu": cpu, "memory": "4Gi", "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> Raw:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}], **spec},
+    }
+
+
+def priority(name: str, value: int) -> Raw:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def create(engine: Engine, *raws: Raw) -> None:
+    for raw in raws:
+        engine.store.create(raw)
+        engine.settle()
+
+
+def node_of(engine: Engine, name: str) -> str:
+    found = engine.store.get("Pod", "default", name)
+    assert isinstance(found, Pod)
+    return found.node_name
+
+
+def with_volume_that_never_comes(engine: Engine) -> None:
+    create(
+        engine,
+        node(),
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "slow", "annotations": {"kschedd.io/provision-seconds": "never"}},
+            "provisioner": "csi.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "slow",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+        pod("waits", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+    )
+
+
+def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -> None:
+    run = Engine(controllers=embedded_controllers(), audit=True)
+    with_volume_that_never_comes(run)
+    create(run, pod("next"))
+    assert len(run.attempts.underway) == 1
+    assert node_of(run, "next") == ""
+    run.store.delete("Pod", "default", "waits")
+    run.settle()
+    run.advance(run.now + 3)
+    assert run.attempts.underway == {}
+    assert node_of(run, "next") == "n"
+    assert run.machine.cluster.pod_count == 1
+
+
+def test_a_victim_that_waits_for_its_volume_is_preempted_once() -> None:
+    decisions: list[Decision] = []
+    run = Engine(controllers=embedded_controllers(), on_decision=decisions.append)
+    with_volume_that_never_comes(run)
+    create(run, priority("high", 10), pod("high", priorityClassName="high"))
+    run.advance(run.now + 3)
+    assert node_of(run, "high") == "n"
+    assert run.store.find("Pod", "default", "waits") is None
+    assert [decision.node for decision in decisions if decision.pod == "default/high"] == ["", "n"]
+
+
+def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by_their_end() -> None:
+    moves: list[Move] = []
+    run = Engine(controllers=embedded_controllers(), recorder=moves.append)
+    create(run, node(), priority("high", 10), pod("low", terminationGracePeriodSeconds=5))
+    create(run, pod("high", priorityClassName="high"))
+    entry = run.queue.entry("default/high")
+    assert entry is not None
+    assert entry.place is Place.UNSCHEDULABLE
+    assert run.queue.nominator.node_of(entry.uid) == "n"
+    run.advance(run.now + 10)
+    assert node_of(run, "high") == "n"
+    woken = [move for move in moves if move.key == "default/high" and move.source is Place.UNSCHEDULABLE]
+    assert [(move.event, move.plugin) for move in woken] == [("AssignedPodDelete", "NodeResourcesFit")]
+
+
+class RefusesOnce:
+    """Refuses its first pod with `status`, and lets all others pass."""
+
+    name: ClassVar = "RefusesOnce"
+    status: ClassVar[Status]
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [on(EventResource.POD, ActionType.DELETE)]
+
+
+class AtBind(RefusesOnce):
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        self.left -= 1
+        return self.status if self.left >= 0 else None
+
+
+class BindFails(AtBind):
+    status = error("the disk is on fire")
+
+
+class AtPermit(RefusesOnce):
+    status = unschedulable("not yet")
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        self.left -= 1
+        return self.status if self.left >= 0 else None
+
+
+def with_plugin(plugin: type[Any], moves: list[Move]) -> Engine:
+    registry = Registry()
+    registry.add(plugin, "a test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    return Engine(config, registry=registry, recorder=moves.append)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "place", "event"),
+    [
+        pytest.param(BindFails, Place.ERROR_BACKOFF, "ScheduleAttemptFailure", id="an-error-waits-and-tries-again"),
+        pytest.param(AtPermit, Place.UNSCHEDULABLE, "ScheduleAttemptFailure", id="a-rejection-sleeps"),
+    ],
+)
+def test_who_is_turned_away_after_the_filters_leaves_its_node(plugin: type[Any], place: Place, event: str) -> None:
+    moves: list[Move] = []
+    run = with_plugin(plugin, moves)
+    create(run, node(), pod("p"))
+    entry = run.queue.entry("default/p")
+    assert entry is not None
+    assert entry.place is place
+    assert moves[-1].event == event
+    assert run.machine.cluster.pod_count == 0
+    run.advance(run.now + 400)
+    assert node_of(run, "p") == "n"
+
+
+def test_the_room_a_failed_binding_leaves_wakes_others() -> None:
+    moves: list[Move] = []
+    run = with_plugin(BindFails, moves)
+    create(run, node())
+    for raw in (pod("p"), pod("q")):
+        run.store.create(raw)
+    run.settle()
+    # q came second, found the node full or not, and in any case does not sleep on while it is free.
+    run.advance(run.now + 5)
+    assert sorted((node_of(run, "p"), node_of(run, "q"))) == ["", "n"]
