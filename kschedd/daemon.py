@@ -92,10 +92,9 @@ async def cluster_actors(
     config = config or default_config()
     clock = clock or Clock.started()
     registry = LeashedRegistry({} if registry is None else registry.added, plugin_limit_s)
+    progress = Progress(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None if journal is None else Journal(journal)
     store = _open_store(kept, clock, seed, drop_damaged, admission)
-    machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose)
-    progress = Progress(machine)
 
     # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
@@ -178,7 +177,7 @@ async def cluster_actors(
         try:
             yield live
         except BaseException as raised:
-            if isinstance(raised, trio.Cancelled):
+            if isinstance(raised, trio.Cancelled | GeneratorExit):
                 raise
             failure = raised  # raised again outside, so that the nursery does not wrap it in a group
         await live.end()

@@ -57,6 +57,13 @@ class Errands:
 
 
 @attrs.frozen(eq=False)
+class Written:
+    """In place of a ticket: the writes of its plan are done, and the wait for it to settle begins."""
+
+    ticket: Any
+
+
+@attrs.frozen(eq=False)
 class Answered:
     answers: Sequence[tuple[Any, Status | None]]  # (ticket, None or what failed)
 
@@ -91,6 +98,7 @@ class BindingActor:
         async with self._limiter:
             [(_, status)] = await self._store.do(partial(carry_out, (), [carry]))
             if status is None:
+                await self._answer([(Written(carry.ticket), None)])
                 try:
                     with trio.move_on_after(carry.plan.timeout_s) as patience:
                         status = await settled.receive()

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.binding import Carry, Eviction
+from kschedd.actors.binding import Carry, Eviction, Written
 from kschedd.actors.decisions import Decision
 from kschedd.actors.events import NORMAL, WARNING, Happening
 from kschedd.actors.queue import Activate, CameBack, GaveWay, Item, NotNominated, Reconfigured, TookIn
@@ -52,12 +52,13 @@ class Underway:
         return self.reserved.pod.uid
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Settling:
     """A binding whose plan waits for others to do their part."""
 
     carry: Carry
     word: "trio.MemorySendChannel[Status]"
+    written: bool = False  # whether they know of it
 
 
 @attrs.frozen(eq=False)
@@ -78,6 +79,7 @@ class Outbox:
     carries: list[Carry] = attrs.field(factory=list)  # for the API server, to be answered
     happenings: list[Happening] = attrs.field(factory=list)
     decisions: list[Decision] = attrs.field(factory=list)
+    settled: list[tuple[Settling, Status]] = attrs.field(factory=list)  # for those that wait
 
 
 class Progress:
@@ -99,8 +101,8 @@ class Progress:
 
     # -- the cluster ------------------------------------------------------------------------------------------
 
-    def take_in(self, events: Sequence[WatchEvent]) -> list[tuple[Settling, Status]]:
-        """Bring the caches up to date, and have the queue told. Returns the plans that have settled by this."""
+    def take_in(self, events: Sequence[WatchEvent]) -> None:
+        """Bring the caches up to date, and have the queue told."""
         machine, pending = self.machine, self.pending
         is_assumed = machine.cluster.is_assumed
         assumed: set[str] = set()
@@ -119,21 +121,23 @@ class Progress:
                 if event.old is not None and is_assumed(pod):
                     assumed.add(pod.uid)
         self.out.items.append(TookIn(events, frozenset(assumed), frozenset(rejected)))
-        return self._settled() if self.settling else []
+        for uid in list(self.settling):
+            self._look_at(uid)
 
-    def _settled(self) -> list[tuple[Settling, Status]]:
-        found: list[tuple[Settling, Status]] = []
-        for uid, settling in list(self.settling.items()):
-            settled = settling.carry.plan.settled
-            assert settled is not None
-            try:
-                status = settled(self.machine.cluster)
-            except Exception as fault:  # a plugin's fault ends here: the binding fails
-                status = error(f"{type(fault).__name__}: {fault}")
-            if status is not None:
-                del self.settling[uid]
-                found.append((settling, status))
-        return found
+    def _look_at(self, uid: str) -> None:
+        """See whether a plan has settled."""
+        settling = self.settling.get(uid)
+        if settling is None or not settling.written:
+            return
+        settled = settling.carry.plan.settled
+        assert settled is not None
+        try:
+            status = settled(self.machine.cluster)
+        except Exception as fault:  # a plugin's fault ends here: the binding fails
+            status = error(f"{type(fault).__name__}: {fault}")
+        if status is not None:
+            del self.settling[uid]
+            self.out.settled.append((settling, status))
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
@@ -228,10 +232,15 @@ class Progress:
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
-    def answered(self, ticket: Underway | Evicting, answer: Status | None, now_s: float) -> None:
+    def answered(self, ticket: Underway | Evicting | Written, answer: Status | None, now_s: float) -> None:
         """The API server has done, or refused, what a binding or an eviction wanted."""
         if isinstance(ticket, Underway):
             self.advance(ticket, answer, now_s)
+        elif isinstance(ticket, Written):
+            uid = ticket.ticket.uid
+            if uid in self.settling:
+                self.settling[uid].written = True
+                self._look_at(uid)
         else:
             self.out.items.append(Activate((ticket.pod,)))  # its preemption went wrong: tried again at once
 

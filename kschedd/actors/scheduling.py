@@ -28,10 +28,9 @@ from kschedd.actors.events import Happening
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, Question, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
-from kschedd.actors.progress import Outbox, Progress, Settling, Underway, send_on
+from kschedd.actors.progress import Outbox, Progress, Underway, send_on
 from kschedd.actors.queue import MOST_POPPED, Popped, Report
 from kschedd.actors.store import StoreClient, Watch
-from kschedd.framework.status import Status
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.scheduler import Failed, Placed
 
@@ -125,19 +124,11 @@ class SchedulingActor:
         while self._watch.behind:
             events = self._watch.take(_MOST_EVENTS)
             if events:
-                self._tell_settled(await self._step(self._progress.take_in, events))
+                await self._step(self._progress.take_in, events)
             if time.perf_counter() > pause:
                 await self._report()
                 await trio.lowlevel.checkpoint()
                 pause = time.perf_counter() + _SLICE_S
-
-    @staticmethod
-    def _tell_settled(settled: list[tuple[Settling, Status]]) -> None:
-        for settling, status in settled:
-            try:
-                settling.word.send_nowait(status)
-            except trio.BrokenResourceError:
-                pass  # its patience has just ended
 
     async def _hear(self) -> None:
         """Questions, answers to bindings, and patience that has ended."""
@@ -232,6 +223,11 @@ class SchedulingActor:
             wants = MOST_POPPED
             self._asked = True
         progress.renominated = False
+        for settling, status in out.settled:
+            try:
+                settling.word.send_nowait(status)
+            except trio.BrokenResourceError:
+                pass  # its patience has just ended
         if out.done or out.items or wants is not None:
             await _send(self._outboxes.queue, Report(out.done, out.items, wants))
         if out.writes or out.evictions or out.carries:

@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status, error
-from kschedd.framework.writes import Create, Plan
+from kschedd.framework.writes import Create, MergePatch, Plan
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
 undone: list[str] = []
@@ -67,6 +67,25 @@ async def test_a_binding_waits_for_what_it_wrote_while_others_go_on() -> None:
         assert isinstance(waiting, Pod)
         assert waiting.node_name == ""
         await grant(cluster, "a", "yes")
+        assert await placed(cluster, "a") == {"a": "n1"}
+
+
+class AlreadyGranted:
+    """Writes what is there already and waits for what is already so: nothing will happen that could wake anybody."""
+
+    name: ClassVar = "AlreadyGranted"
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan | None:
+        same = MergePatch("ConfigMap", "default", "there", {"data": {"a": "b"}})
+        return Plan((same,), lambda cluster: Status(Code.SUCCESS), 30.0)
+
+
+async def test_what_has_settled_before_anybody_waits_is_noticed() -> None:
+    config, registry = with_plugins(AlreadyGranted)
+    async with cluster_actors(config, registry=registry) as cluster:
+        there = {**wish("there"), "data": {"a": "b"}}
+        await cluster.store.create_many([node(), there])
+        await cluster.store.create(pod("a"))
         assert await placed(cluster, "a") == {"a": "n1"}
 
 
