@@ -4,13 +4,18 @@ from typing import Any, ClassVar
 
 import pytest
 import trio
+import trio.testing
 
+from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.mailbox import Doorbell
+from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.progress import Progress
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
+from kschedd.scheduling.waiting import WaitingPod
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
 WAIT = Status(Code.WAIT)
@@ -123,20 +128,29 @@ async def test_patience_that_ends_rejects_the_pod_and_unreserves_the_last_plugin
         assert await cluster.scheduler.ask(assumed) == 0
 
 
+async def test_a_waiter_rings_at_the_deadline_and_again_at_a_later_one(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    clock = Clock.started(100.0)
+    later, later_in = trio.open_memory_channel[float](1)
+    expired, expired_in = trio.open_memory_channel[Expired](1)
+    bell = Doorbell()
+    nursery.start_soon(PermitWaiter("uid", 105.0, clock, later_in, expired, bell).run)
+    assert await expired_in.receive() == Expired("uid")
+    assert clock.now() == 105.0
+    await bell.wait()
+    later.send_nowait(109.0)  # the plugin whose time it was had let go; another one waits longer
+    await expired_in.receive()
+    assert clock.now() == 109.0
+    later.close()
+
+
 async def test_a_plugin_that_let_go_no_longer_limits_the_wait() -> None:
-    config, registry = with_plugins(Hold, HoldToo)
-    async with cluster_actors(config, registry=registry) as cluster:
-        await cluster.store.create(node())
-        await cluster.store.create(held("a", 0.2))
-        await waits(cluster, "a")
-
-        def let_go(owner: Progress) -> None:
-            [waiting] = owner.machine.waiting.pods.values()
-            waiting.allow("Hold")
-
-        await cluster.scheduler.ask(let_go)
-        await trio.sleep(0.25)  # past the first deadline, which is all this is about
-        assert await waits(cluster, "a") == {"a": ["HoldToo"]}
+    waiting = WaitingPod(Pod.from_raw(pod()), "n1", {"Hold": 1.0, "HoldToo": 30.0}, {"Hold": 1.0, "HoldToo": 30.0})
+    waiting.allow("Hold")
+    waiting.expire(2.0)
+    assert not waiting.decided
+    assert waiting.deadline == 30.0
 
 
 async def test_a_rejected_pod_leaves_its_room_to_others() -> None:

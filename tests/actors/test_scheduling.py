@@ -157,25 +157,22 @@ async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
 async def test_a_large_load_lets_others_have_their_turn() -> None:
     async with cluster_actors() as cluster:
         await cluster.store.create_many([node(f"n{number}") for number in range(200)])
-        longest = 0.0
+        turns = 0
 
         async def look() -> None:
-            nonlocal longest
+            nonlocal turns
             while True:
-                began = trio.current_time()
-                await trio.lowlevel.checkpoint()
-                longest = max(longest, trio.current_time() - began)
+                await cluster.store.find("Node", "", "n1")
+                turns += 1
 
+        raws = [pod(f"p{number}") for number in range(2000)]
+        await cluster.store.create_many(raws)
         async with trio.open_nursery() as beside:
             beside.start_soon(look)
-            raws = [pod(f"p{number}") for number in range(2000)]
-            for first in range(0, len(raws), 50):
-                await cluster.store.create_many(raws[first : first + 50])
             await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
             beside.cancel_scope.cancel()
         assert await cluster.decisions.ask(lambda record: record.scheduled) == 2000
-        # No assertion on the clock but the coarsest: a slice is 5 ms, all of it together takes seconds.
-        assert longest < 2.0
+        assert turns > 20  # a slice of work is a few milliseconds, all of it many times that
 
 
 def _pods(store: Store) -> list[Pod]:
