@@ -24,6 +24,7 @@ class Related:
     look: Look
     events: Sequence[Raw] | None = None
     queue: Raw | None = None  # the queue's view of a pod
+    waiting: Raw | None = None  # node and plugins, if Permit plugins keep the pod waiting
     claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # PersistentVolumeClaims by name
     resource_claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # ResourceClaims by name
     pods: Sequence[Raw] = ()  # of a node

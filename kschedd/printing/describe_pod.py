@@ -74,6 +74,10 @@ def _why_pending(pod: Raw, related: Related) -> str:
             text += line("Why Pending", str(condition.get("message") or condition.get("reason") or ""))
     if gates := [gate.get("name", "") for gate in spec(pod).get("schedulingGates") or ()]:
         text += line("Gated By", ", ".join(gates))
+    if related.waiting:
+        plugins = related.waiting.get("plugins") or {}
+        patience = ", ".join(f"{name} ({span(left)} left)" for name, left in sorted(plugins.items()))
+        text += line("Waiting", f"on {related.waiting.get('node')} at Permit, for {patience}")
     if related.queue:
         text += line("Queue", queue_words(related.queue))
     return text
@@ -81,7 +85,8 @@ def _why_pending(pod: Raw, related: Related) -> str:
 
 def queue_words(queued: Raw) -> str:
     """A pod's place in the scheduling queue in one sentence."""
-    words = [str(queued.get("place") or "not queued")]
+    place = str(queued.get("place") or "outside")
+    words = ["not in it" if place == "outside" else place.replace("_", " ")]
     if queued.get("attempts"):
         attempts = queued["attempts"]
         words.append(f"{attempts} attempt{'s' if attempts != 1 else ''}")

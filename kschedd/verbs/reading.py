@@ -302,10 +302,15 @@ def _related(session: Session, raw: Raw, *, events: bool) -> Any:
     claims += [s["resourceClaimName"] for s in status.get("resourceClaimStatuses") or () if s.get("resourceClaimName")]
     return attrs.evolve(
         related,
+        waiting=None if spec.get("nodeName") else _waiting(session, f"{namespace}/{name}"),
         queue=None if spec.get("nodeName") else _maybe(session, "queue.pod", pod=f"{namespace}/{name}"),
         claims={n: _one(session, "PersistentVolumeClaim", n, namespace) for n in volume_claims},
         resource_claims={n: _one(session, "ResourceClaim", n, namespace) for n in claims},
     )
+
+
+def _waiting(session: Session, key: str) -> Raw | None:
+    return next((pod for pod in session.daemon.call("waiting.list") if pod.get("pod") == key), None)
 
 
 def _maybe(session: Session, method: str, **params: Any) -> Any:

@@ -148,6 +148,12 @@ def test_describe_a_pending_pod_says_why(typed) -> None:
     assert "(x3 over 2m)" in typed.out
 
 
+def test_describe_a_pod_that_waits_at_permit(typed, daemon) -> None:
+    daemon.objects.append(pod("gang-0"))
+    typed("describe pod gang-0")
+    assert "Waiting:          on node-a at Permit, for Gang (12s left)\n" in typed.out
+
+
 def test_describe_a_node_adds_up_its_pods(typed) -> None:
     typed("describe node node-b")
     assert "Taints:           gpu=yes:NoSchedule\n" in typed.out
