@@ -70,6 +70,7 @@ class Known:
     seen: set[str] = attrs.field(factory=set)  # uids of its pods
     tried: object = None  # the cluster as it was when the last try began
     failed: object = None  # as it was when a try began that failed, and the pods seen until it did
+    why: str = ""  # it failed
     patience: int = 0  # how often it may still be told to rest
 
 
@@ -101,7 +102,7 @@ class Gang:
             now = self._fingerprint()
             if (now, known.seen) == known.failed and known.patience > 0:
                 known.patience -= 1
-                return unresolvable(f"gang {group[1]} rests until the cluster changes")
+                return unresolvable(f"gang {group[1]} rests until the cluster changes: {known.why}")
             known.tried = now
         return None
 
@@ -133,17 +134,19 @@ class Gang:
         """The pod lost its node, so the group is not complete: the others that wait give back theirs."""
         group = group_of(pod)
         if group is not None:
-            self._give_up(group, pod, "gave back its node")
+            self._give_up(group, pod, "lost its node or waited too long")
 
     def _give_up(self, group: Group, because_of: Pod, why: str) -> None:
+        reason = f"pod {because_of.name} {why}"
         known = self._groups.get(group)
         if known is not None and known.failed != (known.tried, known.seen):
             known.failed = known.tried, set(known.seen)
+            known.why = reason
             # Each pod that is sent back wakes all others. More wake-ups than that mean that time has passed.
             known.patience = len(known.seen) ** 2
         for other in self._waiting(group):
             if other.uid != because_of.uid:
-                self._handle.reject(other.uid, self.name, f"gang {group[1]}: pod {because_of.name} {why}")
+                self._handle.reject(other.uid, self.name, f"gang {group[1]}: {reason}")
 
     def _waiting(self, group: Group) -> list[Pod]:
         return [pod for pod, _ in self._handle.waiting_pods() if group_of(pod) == group]

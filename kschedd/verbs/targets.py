@@ -112,6 +112,8 @@ def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, nam
         return error
     everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]
     here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
+    if any(item["metadata"]["name"] == name for item in here):
+        return error  # it is there: something else is not
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
     hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
     if elsewhere:

@@ -89,6 +89,7 @@ def test_a_gang_without_room_for_all_gives_back_what_it_held(gang: World) -> Non
         gang.pod(name, **GANG)
     gang.run(0.5)
     assert not gang.engine.machine.waiting.pods
+    assert "gang train rests until the cluster changes: pod " in gang.message("a")
     gang.pod("other", cpu="1")
     gang.run(30)
     assert gang.places["other"] in ("n1", "n2")
