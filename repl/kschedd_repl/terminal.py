@@ -5,6 +5,7 @@ program it reads through functions that return immutable values. A cancelled pro
 """
 
 import os
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ class Terminal:
         **options: Any,
     ) -> None:
         self.asking = False
+        self._pasted: deque[str] = deque()  # lines after the first of what was pasted at once
         self._namespace = namespace
         self._status_line = status_line
         self._sign = "❯" if unicode else ">"  # noqa: RUF001 - the sign of a prompt
@@ -75,6 +77,14 @@ class Terminal:
 
     async def ask(self) -> str | None:
         """The next line; "" after Ctrl-C, None after Ctrl-D."""
+        if not self._pasted:
+            line = await self._ask()
+            if line is None or "\n" not in line:
+                return line
+            self._pasted.extend(line.splitlines())
+        return self._pasted.popleft()
+
+    async def _ask(self) -> str | None:
         cancelled = False
 
         def unless_cancelled() -> None:
@@ -121,8 +131,12 @@ class Terminal:
         lines = []
         while True:
             try:
-                line = print_prompt.prompt(
-                    bottom_toolbar="manifests; a line with a dot ends them, Ctrl-C takes them back"
+                line = (
+                    self._pasted.popleft()
+                    if self._pasted
+                    else print_prompt.prompt(
+                        bottom_toolbar="manifests; a line with a dot ends them, Ctrl-C takes them back"
+                    )
                 )
             except EOFError:
                 break

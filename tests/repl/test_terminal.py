@@ -38,6 +38,15 @@ async def test_lines_interrupts_and_the_end(keys: PipeInput) -> None:
         assert await terminal.ask() is None
 
 
+async def test_lines_pasted_at_once_are_lines(keys: PipeInput) -> None:
+    terminal = _terminal(keys)
+    with trio.fail_after(20):
+        keys.send_text("\x1b[200~apply -f -\nkind: Pod\n.\nget pods\x1b[201~\r")
+        assert await terminal.ask() == "apply -f -"
+        assert terminal.ask_block() == b"kind: Pod\n"
+        assert await terminal.ask() == "get pods"
+
+
 async def test_a_cancelled_prompt_ends(keys: PipeInput) -> None:
     terminal = _terminal(keys)
     with trio.fail_after(20):
