@@ -17,6 +17,7 @@ from kschedd.config.load import default_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.settle import Settling
+from kschedd.errors import KscheddError
 from kschedd.explain.audit import Auditor
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
@@ -31,6 +32,25 @@ from kschedd.store.store import Store
 from kschedd.store.writes import perform
 
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: simulated clusters begin then
+
+
+# Attempts at one moment, beyond which it is taken to have no end.
+_FEWEST_AT_ONCE = 5_000
+_TIMES_EACH = 20
+
+
+@attrs.define(eq=False)
+class EndlessMoment(KscheddError):
+    """Pods wake each other on and on without any time passing, as only plugins from elsewhere make them."""
+
+    elapsed_s: float
+    pod: str
+
+    def __str__(self) -> str:
+        return (
+            f"at {self.elapsed_s:g} s of virtual time pods are tried again and again ({self.pod} among them): "
+            "a plugin wakes what it has just turned away"
+        )
 
 
 @attrs.frozen(eq=False)
@@ -169,7 +189,8 @@ class Engine:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Do all that can be done at this moment."""
+        """Do all that can be done at this moment. Raises EndlessMoment if that does not come to an end."""
+        most = self.decisions + _FEWEST_AT_ONCE + _TIMES_EACH * self.store.count("Pod")
         while True:
             busy = self._deliver()
             if self._settling is not None and self._settling.settle():
@@ -179,6 +200,8 @@ class Engine:
             entry = self.attempts.pop()
             if entry is not None:
                 self.cycle(entry)
+                if self.decisions > most:
+                    raise EndlessMoment(self.elapsed, entry.key)
             elif not busy:
                 break
         if self.auditor is not None:

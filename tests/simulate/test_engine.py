@@ -1,0 +1,79 @@
+"""The virtual-time loop: when it rests, and when it gives up."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Status, unschedulable
+from kschedd.simulate.engine import Decision, EndlessMoment, Engine
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a"},
+    "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "110"}},
+}
+
+
+def pod(name: str, cpu: str = "100m") -> dict[str, Any]:
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+def test_it_rests_when_only_retries_are_left_and_retries_if_time_passes() -> None:
+    decisions: list[Decision] = []
+    engine = Engine(on_decision=decisions.append)
+    engine.store.create(NODE)
+    engine.store.create(pod("large", "2"))
+    assert engine.run_to_rest()
+    assert (engine.elapsed, len(decisions)) == (0.0, 1)
+    engine.advance(engine.now + 400)
+    assert [decision.time_s for decision in decisions] == [0.0, 330.0]
+    assert engine.elapsed == 400
+
+
+def test_a_failed_attempt_says_how_many_nodes_it_visited() -> None:
+    decisions: list[Decision] = []
+    engine = Engine(on_decision=decisions.append)
+    engine.store.create(NODE)
+    engine.store.create(pod("large", "2"))
+    engine.settle()
+    assert (decisions[0].visited, decisions[0].feasible, decisions[0].node) == (1, 0, "")
+
+
+class Restless:
+    """Turns every pod away at Permit and wakes it at once."""
+
+    name: ClassVar = "Restless"
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> "Restless":
+        return cls(handle)
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> tuple[Status, float]:
+        self._handle.activate([pod])
+        return unschedulable("not yet"), 0.0
+
+
+def test_a_moment_without_end_is_told_and_ends() -> None:
+    registry = Registry()
+    registry.add(Restless, "test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Restless"}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    engine = Engine(config, registry=registry)
+    engine.store.create(NODE)
+    engine.store.create(pod("web"))
+    with pytest.raises(EndlessMoment, match="default/web"):
+        engine.settle()
