@@ -63,7 +63,7 @@ class Rejected:
     pending_plugins: frozenset[str]
     nominated_node: str | None  # None leaves the nomination as it is, "" clears it
     writes: tuple[Write, ...] = ()  # of PostFilter: nominations cleared, victims evicted
-    victims: tuple[Pod, ...] = ()
+    victims: tuple[Pod, ...] = ()  # those evicted now; one that is terminating already is not evicted again
     evicts: bool = False  # the pod is kept out of the active queue until `evicted` is called
 
 
@@ -240,7 +240,7 @@ class SchedulingMachine:
             frozenset(diagnosis.pending_plugins),
             failed.nominated_node,
             () if post is None else stamped(post.writes, stamp(now)),
-            () if post is None else post.victims,
+            () if post is None else tuple(victim for victim in post.victims if not victim.deletion_timestamp),
             evicts,
         )
 
