@@ -21,9 +21,10 @@ from kschedd.actors.mailbox import Doorbell, waiting_in
 from kschedd.actors.store import StoreClient
 from kschedd.framework.status import Code, Status, error
 from kschedd.framework.writes import Plan
+from kschedd.scheduling.eviction import evict
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
-from kschedd.store.writes import Delete, Write, perform
+from kschedd.store.writes import Write, perform
 
 log = structlog.get_logger("kschedd.binding")
 
@@ -121,9 +122,9 @@ def carry_out(batch: Sequence[Errands], carries: Sequence[Carry], store: Store) 
         for write in errands.writes:
             _do(write, store)
         for eviction in errands.evictions:
-            failed = [why for write in eviction.writes if (why := _evict(write, store)) is not None]
-            if failed:
-                answers.append((eviction.ticket, failed[0]))
+            failure = evict(eviction.writes, partial(_do, store=store), partial(_uid_of, store))
+            if failure is not None:
+                answers.append((eviction.ticket, failure))
     for carry in carries:
         answers.append((carry.ticket, _first_failure(carry.plan, store)))
     return answers
@@ -138,11 +139,9 @@ def _do(write: Write, store: Store) -> Status | None:
     return None
 
 
-def _evict(write: Write, store: Store) -> Status | None:
-    why = _do(write, store)
-    # A victim that went by itself meanwhile is as good as evicted.
-    gone = isinstance(write, Delete) and store.find(write.kind, write.namespace, write.name) is None
-    return None if gone else why
+def _uid_of(store: Store, namespace: str, name: str) -> str | None:
+    pod = store.find("Pod", namespace, name)
+    return None if pod is None else pod.uid
 
 
 def _first_failure(plan: Plan, store: Store) -> Status | None:

@@ -25,11 +25,12 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error
-from kschedd.framework.writes import Delete, Plan, Write
+from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.nominator import Nominator
 from kschedd.queue.scheduling_queue import QueueSettings, Recorder, SchedulingQueue
 from kschedd.queue.watching import Feed
+from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.machine import (
     AwaitPermit,
@@ -177,21 +178,16 @@ class Attempts:
         self._on_rejected(rejected)
 
     def _evict(self, rejected: Rejected) -> None:
-        """Write what PostFilter wants; a pod whose preemption went wrong is tried again at once."""
-        failed = [write for write in rejected.writes if self._fails(write)]
+        """Write what PostFilter wants; a pod that nothing of it would wake is tried again at once."""
+        failure = evict(rejected.writes, self.surroundings.write, self._uid_of)
         if rejected.evicts:
             self.machine.evicted(rejected)
-            if failed:
+            if failure is not None:
                 self._activate((rejected.entry.pod,))
 
-    def _fails(self, write: Write) -> bool:
-        if self.surroundings.write(write) is None:
-            return False
-        # A victim that went by itself meanwhile is as good as evicted.
-        return (
-            not isinstance(write, Delete)
-            or self.surroundings.current_pod(f"{write.namespace}/{write.name}") is not None
-        )
+    def _uid_of(self, namespace: str, name: str) -> str | None:
+        pod = self.surroundings.current_pod(f"{namespace}/{name}")
+        return None if pod is None else pod.uid
 
     # -- bindings ---------------------------------------------------------------------------------------------
 

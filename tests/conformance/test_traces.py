@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from kschedd.conformance.environment import Environment
 from kschedd.conformance.records import Record
 from kschedd.conformance.traces import Lockstep, trace_differences
@@ -95,6 +97,30 @@ def test_victims_go_at_once_or_are_marked_as_the_trace_says() -> None:
     assert [attempt["result"] for attempt in marked["attempts"]] == ["unschedulable"]
     assert marked["nominated"] == {"a": ["default/high"]}
     assert marked["queues"]["unschedulable"] == ["default/high"]
+
+
+def running(raw: Raw, on: str) -> Raw:
+    return {**raw, "spec": {**raw["spec"], "nodeName": on}, "status": {"phase": "Running"}}
+
+
+@pytest.mark.parametrize(
+    ("gone", "evicted", "places"),
+    [
+        pytest.param([], ["default/v", "default/w"], {"backoff": ["default/p"]}, id="both-are-there"),
+        pytest.param(["v"], ["default/w"], {"backoff": ["default/p"]}, id="the-first-went-by-itself"),
+        pytest.param(["w"], ["default/v"], {"backoff": ["default/p"]}, id="the-last-went-by-itself"),
+        pytest.param(["v", "w"], [], {"active": ["default/p"]}, id="both-went-so-nothing-else-would-wake-it"),
+    ],
+)
+def test_victims_that_go_during_the_attempt_are_not_evicted(gone: list[str], evicted: list[str], places: Raw) -> None:
+    deletions = [{"op": "delete", "kind": "Pod", "namespace": "default", "name": name} for name in gone]
+    *_, ran = steps(
+        create(pod("p", cpu="2", priority=10)),
+        {"op": "run", "cycles": 1, "during": deletions},
+        objects=[node("a"), running(pod("v"), "a"), running(pod("w"), "a")],
+    )
+    assert ran["deleted"] == evicted
+    assert {place: keys for place, keys in ran["queues"].items() if keys} == places
 
 
 def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:

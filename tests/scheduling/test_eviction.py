@@ -1,0 +1,54 @@
+"""What an eviction makes of pods that went by themselves meanwhile, and of refusals."""
+
+import pytest
+
+from kschedd.framework.status import Status, error
+from kschedd.framework.writes import Delete, MergePatch, Write
+from kschedd.scheduling.eviction import evict
+
+
+def clear(name: str) -> MergePatch:
+    return MergePatch("Pod", "a", name, {"metadata": {"uid": f"u-{name}"}, "status": {"nominatedNodeName": None}}, "s")
+
+
+def victim(name: str) -> list[Write]:
+    tell = MergePatch("Pod", "a", name, {"metadata": {"uid": f"u-{name}"}, "status": {"conditions": []}}, "s")
+    return [tell, Delete("Pod", "a", name, f"u-{name}")]
+
+
+@pytest.mark.parametrize(
+    ("writes", "there", "refused", "why"),
+    [
+        pytest.param([*victim("p"), *victim("q")], "pq", "", "", id="evicted-all-it-waits-for-their-end"),
+        pytest.param([*victim("p"), *victim("q")], "q", "", "", id="one-was-gone-the-others-end-wakes-it"),
+        pytest.param([*victim("p"), *victim("q")], "", "", "all victims were gone already", id="all-were-gone"),
+        pytest.param([*victim("p"), *victim("q")], "pq", "q", "no", id="a-refusal-is-told"),
+        pytest.param([clear("o"), *victim("p")], "p", "", "", id="a-nomination-that-is-gone-needs-no-clearing"),
+        pytest.param([clear("o"), *victim("p")], "op", "o", "no", id="a-nomination-that-cannot-be-cleared-is-told"),
+        pytest.param([], "", "", "", id="nothing-to-write"),
+    ],
+)
+def test_what_makes_a_preemptor_come_back_at_once(writes: list[Write], there: str, refused: str, why: str) -> None:
+    uids = {name: f"u-{name}" for name in there}
+    done: list[str] = []
+
+    def carry_out(write: Write) -> Status | None:
+        assert isinstance(write, MergePatch | Delete)
+        if write.name not in uids or write.name in refused:
+            return error("no")
+        done.append(write.name)
+        if isinstance(write, Delete):
+            del uids[write.name]
+        return None
+
+    failure = evict(writes, carry_out, lambda _, name: uids.get(name))
+    assert (failure.message if failure is not None else "") == why
+    assert set(done) == set(there) - set(refused)
+
+
+def test_another_pod_of_the_name_is_not_the_victim() -> None:
+    assert evict(victim("p"), lambda _: error("conflict"), lambda *_: "u-another") is not None
+    both = [*victim("p"), *victim("q")]
+    answers = {"p": error("conflict"), "q": None}
+    uids = {"p": "u-another", "q": "u-q"}
+    assert evict(both, lambda w: answers[getattr(w, "name", "")], lambda _, name: uids[name]) is None
