@@ -61,6 +61,18 @@ class Nominator:
         if not there:
             del self._by_node[node]
 
+    def left_queue(self, uid: str) -> None:
+        """The pod is in no queue any more, yet not gone, nor given a node: one that is being deleted was passed over.
+
+        Nominated pods are looked up in the queue; of this one only the name is known from now on.
+        """
+        node = self._node_of.get(uid)
+        if node is not None:
+            pod = self._by_node[node][uid]
+            named = {"name": pod.name, "namespace": pod.namespace, "uid": uid}
+            self._by_node[node][uid] = Pod.from_raw({"kind": "Pod", "metadata": named, "spec": {}})
+            self.version += 1
+
     def node_of(self, uid: str) -> str:
         """The node the pod is nominated to, "" if none."""
         return self._node_of.get(uid, "")

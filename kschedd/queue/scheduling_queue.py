@@ -215,10 +215,11 @@ class SchedulingQueue:
             self._in_flight.done(entry.pod.uid)
 
     def done(self, uid: str, now: int) -> None:
-        """The pod is bound, or given up; may be called more than once."""
+        """The pod is bound, given up, or passed over; may be called more than once."""
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is Place.IN_FLIGHT:
             entry.place = Place.OUTSIDE
+            self.nominator.left_queue(uid)
             if self.recorder is not None:
                 self._record(now, entry, Place.IN_FLIGHT, Place.OUTSIDE, "")
 

@@ -123,6 +123,23 @@ def test_victims_that_go_during_the_attempt_are_not_evicted(gone: list[str], evi
     assert {place: keys for place, keys in ran["queues"].items() if keys} == places
 
 
+def test_a_nominated_pod_that_was_passed_over_takes_no_room_any_more() -> None:
+    going = {"metadata": {"deletionTimestamp": "2025-01-01T00:00:01Z"}}
+    mark = {"op": "patch", "kind": "Pod", "namespace": "default", "name": "p", "patch": going}
+    _, _, _, skipped, _, ran = steps(
+        create(pod("p", priority=10)),
+        {"op": "run", "cycles": 1},
+        mark,
+        RUN,
+        create(pod("q", priority=5)),
+        RUN,
+        objects=[node("a", cpu="1"), running(pod("v"), "a")],
+    )
+    assert [attempt["result"] for attempt in skipped["attempts"]] == ["skipped"]
+    assert skipped["nominated"] == {"a": ["default/p"]}
+    assert [attempt["result"] for attempt in ran["attempts"]] == ["scheduled"]
+
+
 def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:
     ops = [create(pod("p")), RUN]
     run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
