@@ -101,8 +101,11 @@ def _said(status: Status) -> Raw:
     return {"plugin": status.plugin, "code": status.code.label, "reasons": sorted(status.reasons)}
 
 
-def _filter(verdicts: Verdicts) -> dict[str, Any]:
+def _filter(verdicts: Verdicts, among: Iterable[str] | None = None) -> dict[str, Any]:
+    """What was said of every node; all but those `among` count as nobody asked about (None: as they are)."""
     said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
+    if among is not None:
+        said = {name: said[name] for name in among if name in said}
     for name in verdicts.table.row_of:
         if name not in said:
             said[name] = _said(verdicts.absent)
@@ -125,7 +128,7 @@ def _describe_placed(outcome: Got, scheduler: Scheduler, placed: Placed, nominat
         outcome["nominated_shortcut"] = True
         verdicts = _all_verdicts(scheduler, pod, nominated)
     _describe_narrowing(outcome, scheduler, pod)
-    outcome["filter"] = _filter(verdicts)
+    outcome["filter"] = _filter(verdicts, outcome.get("prefilter_nodes"))
     outcome["feasible"] = sorted(names[row] for row in rows.tolist())
     outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, placed.verdicts)
     if len(rows) == 1:
@@ -179,7 +182,7 @@ def _describe_failed(outcome: Got, scheduler: Scheduler, failed: Failed) -> None
         outcome["prefilter"] = _said(diagnosis.pre_filter)
     if diagnosis.verdicts is not None:
         _describe_narrowing(outcome, scheduler, failed.pod)
-        outcome["filter"] = _filter(diagnosis.verdicts)
+        outcome["filter"] = _filter(diagnosis.verdicts, outcome.get("prefilter_nodes"))
         names = diagnosis.verdicts.table.names
         if failed.status.code == Code.ERROR and not any(
             status.code == Code.ERROR for status, _ in diagnosis.verdicts.kinds()

@@ -216,14 +216,13 @@ class Scheduler:
         remembered: Remembered | None,
     ) -> Generator[Shards, list[Any], Found]:
         table = self.cluster.table
-        extra = 0
+        nominee: Found | None = None
         wished = pod.nominated_node_name
         if wished and wished in table.row_of and not every_node:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            found = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), remembered)
-            if len(found.rows):
-                return found
-            extra = 1
+            nominee = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), remembered)
+            if len(nominee.rows):
+                return nominee
         order = table.order
         if narrowing is not None:
             rows = sorted(table.row_of[name] for name in narrowing.node_names if name in table.row_of)
@@ -233,10 +232,13 @@ class Scheduler:
         found = yield from self.filters.search(state, pod, order, start, wanted, counting.everywhere, remembered)
         if narrowing is not None:
             found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
+        processed = found.visited
+        if nominee is not None and nominee.error is None and table.row_of[wished] not in found.verdicts.rows:
+            # What was said of the nominated node stands, were it not among those that PreFilter left.
+            found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
+            processed += 1
         if not every_node:
-            if extra and table.row_of[wished] in found.verdicts.rows:
-                extra = 0
-            self.start.index = (self.start.index + found.visited + extra) % table.node_count
+            self.start.index = (self.start.index + processed) % table.node_count
         return found
 
     def _wanted(self, nodes: int) -> int:

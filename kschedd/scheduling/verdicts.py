@@ -41,11 +41,12 @@ class Verdicts:
     codes: Ints
     spoken: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     absent: Status = ABSENT
-    _words: dict[tuple[int, int], Status] = attrs.field(factory=dict)
-    _kinds: list[tuple[Status, int]] | None = None
-    _of_codes: list[tuple[Status, int, int]] | None = None
-    _rows_with: dict[Code, Rows] = attrs.field(factory=dict)
-    _reasons: Counter[str] | None = None
+    # Worked out when asked for; verdicts made from others work it out anew.
+    _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
+    _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
+    _of_codes: list[tuple[Status, int, int]] | None = attrs.field(default=None, init=False)
+    _rows_with: dict[Code, Rows] = attrs.field(factory=dict, init=False)
+    _reasons: Counter[str] | None = attrs.field(default=None, init=False)
 
     def status(self, place: int) -> Status | None:
         """The status at a place of `rows`; None if the node passed."""
@@ -140,6 +141,16 @@ class Verdicts:
                 for reason in status.reasons:
                     self._reasons[reason] += count
         return self._reasons
+
+    def joined(self, others: "Verdicts") -> "Verdicts":
+        """These and the verdicts on other rows, which were given in the same attempt."""
+        return attrs.evolve(
+            self,
+            rows=np.concatenate((self.rows, others.rows)),
+            failed=np.concatenate((self.failed, others.failed)),
+            codes=np.concatenate((self.codes, others.codes)),
+            spoken={**self.spoken, **others.spoken},
+        )
 
     def before_error(self) -> "Verdicts":
         """Those given before a filter failed: the search ends there."""

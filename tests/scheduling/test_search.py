@@ -74,6 +74,19 @@ def test_nodes_that_do_not_fit_are_passed_and_count_as_visited() -> None:
     assert visited(made, "p2")[0] == "n204"
 
 
+def test_a_nominated_node_that_prefilter_leaves_out_is_asked_all_the_same() -> None:
+    """Upstream tries it before it looks at what PreFilter left, and what was said of it stays in the diagnosis."""
+    only_b = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [only_b]}}
+    wishing = pod("p", affinity={"nodeAffinity": required})
+    wishing = Pod.from_raw({**wishing.raw, "status": {"nominatedNodeName": "a"}})
+    made = machine(node("a", unschedulable=True), node("b", unschedulable=True), node("c"), node("d"))
+    result = drive(made.begin(wishing, {}))
+    said = "2 node(s) didn't satisfy plugin(s) [NodeAffinity], 2 node(s) were unschedulable."
+    assert result.message.startswith(f"0/4 nodes are available: {said}")
+    assert result.diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeUnschedulable"}
+
+
 def test_a_cluster_without_nodes_says_so() -> None:
     result = drive(machine().begin(pod("p"), {}))
     assert result.message == "no nodes available to schedule pods"
