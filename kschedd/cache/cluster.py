@@ -159,6 +159,10 @@ class Cluster:
         known = self._pods.get(pod.uid)
         return known is not None and known.assumed
 
+    def assumed_pods(self) -> list[Pod]:
+        """The pods whose binding is not confirmed yet, as they are on their nodes."""
+        return [known.pod for known in self._pods.values() if known.assumed]
+
     def pod(self, uid: str) -> Pod | None:
         """The pod with this uid if it has a node, assumed or confirmed."""
         known = self._pods.get(uid)

@@ -23,8 +23,9 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.explain.upstream_gaps import gap_for
-from kschedd.framework.events import ClusterEvent
+from kschedd.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, ClusterEvent
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.hints import Strategy
 from kschedd.queue.history import both
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.wakeups import Wakeups
@@ -147,7 +148,11 @@ class Auditor:
             for entries, kind in self._to_try(pods):
                 node = self._node_for(entries[0].pod)
                 if node:
-                    found += [self._report(entry, node) for entry in entries if self._is_new(entry)]
+                    found += [
+                        self._report(entry, node)
+                        for entry in entries
+                        if not self._will_be_woken(entry) and self._is_new(entry)
+                    ]
                 elif kind:
                     self._settled.add(kind)
         self.missed += found
@@ -210,6 +215,15 @@ class Auditor:
         nominated = {node: tuple(pods.values()) for node, pods in self.queue.nominator.nodes.items()}
         result = drive(scheduler.attempt(pod, nominated))
         return result.node_name if isinstance(result, Placed) else ""
+
+    def _will_be_woken(self, entry: QueuedPod) -> bool:
+        """Whether a binding under way, once it has succeeded or failed, comes as an event that wakes the pod."""
+        decide = self.queue.hints.decide
+        return any(
+            decide(entry, event, old, new).strategy is not Strategy.SKIP
+            for pod in self.machine.cluster.assumed_pods()
+            for event, old, new in ((ASSIGNED_POD_ADD, None, pod), (ASSIGNED_POD_DELETE, pod, None))
+        )
 
     def _scheduler(self, name: str) -> Scheduler | None:
         """A scheduler that stops at the first node that fits, preempts nobody, and leaves no trace in the machine's."""
