@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, PodSpec, image_name
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.terms import Taint
 
 Rows = npt.NDArray[np.int64]
@@ -112,7 +112,7 @@ class NodeTable:
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
-        self.images: dict[str, ImageState] = {}
+        self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.pods_version: Ints = np.zeros(capacity, dtype=np.int64)
         self.node_changes = ChangeLog()
@@ -284,7 +284,6 @@ class NodeTable:
         if old is not None:
             self._forget_images(row, old)
         for name, size in node.images:
-            name = image_name(name)
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size, set())
@@ -292,7 +291,7 @@ class NodeTable:
         self.images_version += 1
 
     def _forget_images(self, row: int, node: Node) -> None:
-        for name in {image_name(name) for name, _ in node.images}:
+        for name in {name for name, _ in node.images}:
             state = self.images[name]
             state.rows.discard(row)
             if not state.rows:
