@@ -1,21 +1,29 @@
 """What a pod asks of a node: the arithmetic of containers, init containers, sidecars, pod level and overhead.
 
 Source: Kubernetes v1.34, component-helpers/resource/helpers.go (PodRequests) and scheduler/framework/types.go.
-Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats.
+Sums are made exactly and rounded up once, as upstream adds quantities, not integers.
+
+Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
+module sums are billionths of a unit (`Nanos`).
 Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be read.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kschedd.api.quantity import milli_value, value
+from kschedd.api.quantity import MAX_INT64, milli_value, nanos, value
 
 Raw = Mapping[str, Any]
 Resources = dict[str, int]
+Nanos = dict[str, int]
 
 # What a container that requests nothing counts as when nodes are scored (schedutil.Default*Request).
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
+
+_UNIT = 10**9
+_MILLI = _UNIT // 1000
+_ASSUMED: Mapping[str, int] = {"cpu": DEFAULT_CPU_MILLI * _MILLI, "memory": DEFAULT_MEMORY * _UNIT}
 
 
 def amounts(quantities: Mapping[str, Any] | None) -> Resources:
@@ -25,12 +33,21 @@ def amounts(quantities: Mapping[str, Any] | None) -> Resources:
     return {name: milli_value(q) if name == "cpu" else value(q) for name, q in quantities.items()}
 
 
-def _add(total: Resources, more: Mapping[str, int]) -> None:
+def _exact(quantities: Mapping[str, Any] | None) -> Nanos:
+    return {name: nanos(quantity) for name, quantity in quantities.items()} if quantities else {}
+
+
+def _rounded(total: Nanos) -> Resources:
+    """Up to whole units; never more than an int64 column holds."""
+    return {name: min(-(-n // (_MILLI if name == "cpu" else _UNIT)), MAX_INT64) for name, n in total.items()}
+
+
+def _add(total: Nanos, more: Mapping[str, int]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 
 
-def _raise_to(total: Resources, least: Mapping[str, int]) -> None:
+def _raise_to(total: Nanos, least: Mapping[str, int]) -> None:
     for name, amount in least.items():
         if name not in total or amount > total[name]:
             total[name] = amount
@@ -52,15 +69,15 @@ def _infeasible(status: Raw) -> bool:
     return False
 
 
-def _container_requests(container: Raw, reported: Mapping[str, Raw], infeasible: bool) -> Resources:
+def _container_requests(container: Raw, reported: Mapping[str, Raw], infeasible: bool) -> Nanos:
     """Requests of one container; while it is resized in place, the most of spec, allocated and actual counts."""
-    asked = amounts((container.get("resources") or {}).get("requests"))
+    asked = _exact((container.get("resources") or {}).get("requests"))
     status = reported.get(container["name"]) if reported else None
     if status is None or status.get("resources") is None:
         return asked
-    most: Resources = {} if infeasible else asked
-    _raise_to(most, amounts(status["resources"].get("requests")))
-    _raise_to(most, amounts(status.get("allocatedResources")))
+    most: Nanos = {} if infeasible else asked
+    _raise_to(most, _exact(status["resources"].get("requests")))
+    _raise_to(most, _exact(status.get("allocatedResources")))
     return most
 
 
@@ -71,15 +88,15 @@ def _total(
     assumed: Mapping[str, int] | None,
     *,
     pod_level: bool = True,
-) -> Resources:
-    total: Resources = {}
+) -> Nanos:
+    total: Nanos = {}
     for container in spec.get("containers") or ():
         asked = _container_requests(container, reported, infeasible)
         if assumed:
             asked = {**assumed, **asked}
         _add(total, asked)
-    sidecars: Resources = {}
-    starting: Resources = {}
+    sidecars: Nanos = {}
+    starting: Nanos = {}
     for container in spec.get("initContainers") or ():
         is_sidecar = container.get("restartPolicy") == "Always"
         asked = _container_requests(container, reported if is_sidecar else {}, infeasible)
@@ -97,26 +114,26 @@ def _total(
     if pod_level:
         for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
             if _pod_level(name):
-                total[name] = milli_value(quantity) if name == "cpu" else value(quantity)
-    _add(total, amounts(spec.get("overhead")))
+                total[name] = nanos(quantity)
+    _add(total, _exact(spec.get("overhead")))
     return total
 
 
 def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
     """All that a pod asks of its node, resource by resource; a resource it never names is absent."""
     reported, infeasible = _reported(status)
-    return _total(spec, reported, infeasible, None)
+    return _rounded(_total(spec, reported, infeasible, None))
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
     """(cpu in millicores, memory in bytes) with the assumed least for containers that name none: what scores use."""
     reported, infeasible = _reported(status)
-    assumed: Resources = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY}
+    assumed = _ASSUMED
     if _states_pod_level(spec):
         # Then the least is assumed only of what neither the pod nor any container names.
         named = _total(spec, reported, infeasible, None)
         assumed = {name: least for name, least in assumed.items() if name not in named}
-    total = _total(spec, reported, infeasible, assumed)
+    total = _rounded(_total(spec, reported, infeasible, assumed))
     return total.get("cpu", 0), total.get("memory", 0)
 
 
@@ -126,8 +143,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
     Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers
     counts.
     """
-    assumed = {"cpu": DEFAULT_CPU_MILLI, "memory": DEFAULT_MEMORY}
-    return _total(spec, {}, False, assumed, pod_level=False)
+    return _rounded(_total(spec, {}, False, _ASSUMED, pod_level=False))
 
 
 def resizes(status: Raw | None) -> bool:
