@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
@@ -132,13 +133,15 @@ class Lockstep:
         self._made.append(made)
         recorded = self._want.pop(0) if self._want else {}
         self._choose.node = recorded.get("node") or ""
-        # Filters, scores and dry runs see the cluster as it was at the pop; whether the pod itself is still there
-        # PostFilter asks the API.
+        # Filters, scores and dry runs see the cluster as it was at the pop; but PostFilter asks the API for the pod
+        # itself, and the queue who is nominated, after these operations.
         meanwhile = []
         for op in during:
             world.apply(op)
             meanwhile.append(world.take_events())
         result = self.attempts.decide(entry)
+        if during and isinstance(result, Failed) and self.attempts.queue.nominator:
+            result = self.attempts.machine.schedulers[entry.pod.scheduler_name].reconsider(result, self._nominated())
         best = self._best(result) if isinstance(result, Placed) else None
         for events in meanwhile:
             world.now_ms += 1
@@ -152,6 +155,17 @@ class Lockstep:
         self.attempts.activate()
         self._deliver()
         world.now_ms += 1
+
+    def _nominated(self) -> dict[str, list[Pod]]:
+        """Nominated pods by node, as they are in the API by now; the queue has not heard of the changes yet."""
+        found: dict[str, list[Pod]] = {}
+        for node, pods in self.attempts.queue.nominator.nodes.items():
+            for pod in pods.values():
+                stored = self.environment.current_pod(pod.key)
+                if stored is not None and stored.uid == pod.uid and not stored.node_name:
+                    # Where only the name is known it stays so.
+                    found.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
+        return found
 
     def _carry(self, entry: QueuedPod, result: Placed | Failed, made: Got, best: list[str] | None) -> None:
         self._rejection = None

@@ -279,6 +279,15 @@ class Scheduler:
         nominated_node = None if result is None else result.nominated_node
         return Failed(pod, status, diagnosis, state, result, nominated_node)
 
+    def reconsider(self, failed: Failed, nominated: Nominated) -> Failed:
+        """PostFilter once more for a failed attempt, as it is where other pods are nominated by now."""
+        diagnosis = failed.diagnosis
+        if failed.post_filter is None or diagnosis.verdicts is None:
+            return failed
+        counting = Counting(self.cluster.table, failed.pod, nominated)
+        view = PostFilterView(self, diagnosis.verdicts, counting, None)
+        return self._post_filter(failed.state, failed.pod, diagnosis, view)
+
     def post_filter(self, state: CycleState, pod: Pod, view: "PostFilterView") -> PostFilterResult:
         """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
 

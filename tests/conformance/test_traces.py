@@ -140,6 +140,22 @@ def test_a_nominated_pod_that_was_passed_over_takes_no_room_any_more() -> None:
     assert [attempt["result"] for attempt in ran["attempts"]] == ["scheduled"]
 
 
+def test_a_nomination_that_ends_during_the_attempt_does_not_hinder_preemption() -> None:
+    gone = {"op": "delete", "kind": "Pod", "namespace": "default", "name": "first"}
+    hold = {"op": "run", "cycles": 1}
+    *_, ran = steps(
+        create(pod("first", cpu="2", priority=20)),
+        hold,
+        create(pod("second", cpu="2", priority=10)),
+        {**hold, "during": [gone]},
+        objects=[node("a"), running(pod("v"), "a"), running(pod("w"), "a")],
+        graceful_deletion=True,
+    )
+    # `first` has the node to itself until it goes, and then the same victims make room for `second`.
+    assert (ran["attempts"][0]["pod"], ran["attempts"][0]["nominated_node"]) == ("default/second", "a")
+    assert ran["nominated"] == {"a": ["default/second"]}
+
+
 def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:
     ops = [create(pod("p")), RUN]
     run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
