@@ -115,7 +115,8 @@ def _filter(verdicts: Verdicts, among: Iterable[str] | None = None) -> dict[str,
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
     """The verdicts on every node, where the nominated one alone decided."""
     again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
-    verdicts: Verdicts = again.verdicts
+    verdicts = again.verdicts if isinstance(again, Placed) else again.diagnosis.verdicts
+    assert isinstance(verdicts, Verdicts), "a pod that got its nominated node is expected to have passed PreFilter"
     return verdicts
 
 
