@@ -183,8 +183,7 @@ class Progress:
     ) -> None:
         node, feasible, visited, ties, score = "", 0, 0, 0, None
         if isinstance(result, Placed):
-            feasible, visited, ties = len(result.feasible), result.visited, result.ties
-            score = None if result.totals is None else int(result.totals.max())
+            feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
             node = "" if rejected is not None else result.node_name
         self.out.decisions.append(
             Decision(

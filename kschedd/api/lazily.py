@@ -27,5 +27,8 @@ class lazily(Generic[T]):
     def __get__(self, instance: object | None, owner: type[Any]) -> "T | lazily[T]":
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._work_out(instance)
+        value = instance.__dict__[self._name] = self._value(instance)
         return value
+
+    def _value(self, instance: Any) -> T:
+        return self._work_out(instance)

@@ -12,7 +12,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import attrs
@@ -40,6 +40,7 @@ from kschedd.api.terms import (
 )
 
 Raw = Mapping[str, Any]
+T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = {}
 _numbers = count(1)
 
@@ -53,6 +54,15 @@ def image_name(name: str) -> str:
     return name
 
 
+class _of_trunk(lazily[T]):
+    """What does not depend on node affinity: worked out once for all specs that differ in nothing else."""
+
+    def _value(self, instance: Any) -> T:
+        trunk = instance.trunk
+        found: T = self._work_out(instance) if trunk is None else getattr(trunk, self._name)
+        return found
+
+
 @attrs.define(eq=False, slots=False)
 class PodSpec:
     """What pods with equal specs share. `raw` has no nodeName; everything else is worked out when first asked for."""
@@ -60,46 +70,54 @@ class PodSpec:
     raw: Raw
 
     @lazily
+    def trunk(self) -> "PodSpec | None":
+        """The spec with its node affinity left empty, which a DaemonSet's pods have in common; None if it has none."""
+        raw = self.raw
+        if not (raw.get("affinity") or _NOTHING).get("nodeAffinity"):
+            return None
+        return intern_spec({**raw, "affinity": {**raw["affinity"], "nodeAffinity": {}}})
+
+    @_of_trunk
     def asks(self) -> "Asks":
         """What it asks of a node: one object for all specs that ask for the same."""
         raw = self.raw
         parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
         return _asks(_pack(parts))
 
-    @lazily
+    @_of_trunk
     def requests(self) -> Resources:
         return self.asks.requests
 
-    @lazily
+    @_of_trunk
     def nonzero_requests(self) -> tuple[int, int]:
         return self.asks.nonzero
 
-    @lazily
+    @_of_trunk
     def fit_score_requests(self) -> Resources:
         return self.asks.fit_score
 
-    @lazily
+    @_of_trunk
     def scheduler_name(self) -> str:
         return self.raw.get("schedulerName") or "default-scheduler"
 
-    @lazily
+    @_of_trunk
     def priority(self) -> int:
         return self.raw.get("priority") or 0
 
-    @lazily
+    @_of_trunk
     def preemption_policy(self) -> str:
         return self.raw.get("preemptionPolicy") or "PreemptLowerPriority"
 
-    @lazily
+    @_of_trunk
     def scheduling_gates(self) -> tuple[str, ...]:
         return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
 
-    @lazily
+    @_of_trunk
     def tolerations(self) -> tuple[Toleration, ...]:
         tolerations = self.raw.get("tolerations")
         return _tolerations(_pack(tolerations)) if tolerations else ()
 
-    @lazily
+    @_of_trunk
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(host IP, protocol, port) of every port wanted on the host: of containers and of sidecars."""
         wanted = []
@@ -111,13 +129,13 @@ class PodSpec:
                     wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
         return tuple(wanted)
 
-    @lazily
+    @_of_trunk
     def images(self) -> tuple[str, ...]:
         """Normalised image names of init containers and containers, with repetitions."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
-    @lazily
+    @_of_trunk
     def node_selector(self) -> Mapping[str, str]:
         return self.raw.get("nodeSelector") or {}
 
@@ -152,16 +170,16 @@ class PodSpec:
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
-    @lazily
+    @_of_trunk
     def has_pod_affinity(self) -> bool:
         """Whether it states pod affinity or anti-affinity of any sort (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
-    @lazily
+    @_of_trunk
     def volumes(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("volumes") or ())
 
-    @lazily
+    @_of_trunk
     def resource_claims(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("resourceClaims") or ())
 
@@ -203,8 +221,23 @@ class PodShape:
     number: int
 
     @lazily
+    def _kin(self) -> "PodShape | None":
+        spec = self.spec
+        if spec.required_node is None:
+            return None
+        assert spec.trunk is not None, "what names a node has node affinity"
+        return intern_shape(self.namespace, self.labels, spec.trunk)
+
+    @property
+    def kinship(self) -> int:
+        """A number that this shape shares with those which name another node by affinity and differ in nothing else."""
+        return self.number if self._kin is None else -self._kin.number
+
+    @lazily
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """What a selector can see of a pod: its namespace and labels."""
+        if self._kin is not None:
+            return self._kin.group_key
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -248,14 +281,16 @@ _shapes: WeakValueDictionary[tuple[int, str, bytes], PodShape] = WeakValueDictio
 _pack = msgpack.Packer(autoreset=True).pack
 
 
-def intern_spec(raw: Raw) -> PodSpec:
-    """The one PodSpec of all specs equal to `raw`, wherever their pods run."""
+def intern_spec(raw: Raw, trunk: PodSpec | None = None) -> PodSpec:
+    """The one PodSpec of all specs equal to `raw`, wherever their pods run; `trunk` if it is known."""
     if "nodeName" in raw:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
     key = _pack(raw)
     spec = _specs.get(key)
     if spec is None:
         spec = _specs[key] = PodSpec(raw)
+        if trunk is not None:
+            spec.trunk = trunk
     return spec
 
 

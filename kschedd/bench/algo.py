@@ -7,7 +7,6 @@ In PreemptionBasic an iteration is the failing attempt, the preemption, the remo
 attempt with the nominated node; in Unschedulable it is one complete failing attempt.
 """
 
-import gc
 import time
 from collections.abc import Callable, Iterator
 
@@ -17,6 +16,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
+from kschedd.daemon import settle_memory
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Failed, Placed
@@ -50,8 +50,7 @@ def run(
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
-    gc.collect()
-    gc.freeze()  # as the daemon does with what it loaded: the collector need not walk over it again and again
+    settle_memory()  # as the daemon does when it has loaded what it starts with
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

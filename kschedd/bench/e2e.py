@@ -8,7 +8,6 @@ In Unschedulable, the pods that fit nowhere are created first, and the clock sta
 unschedulable.
 """
 
-import gc
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,7 +21,7 @@ from kschedd.bench.algo import Timed
 from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import cluster_actors
+from kschedd.daemon import cluster_actors, settle_memory
 from kschedd.queue.entry import Place
 from kschedd.store.admission import Admission
 from kschedd.store.errors import AlreadyExists
@@ -59,8 +58,7 @@ async def _run(workload: Workload, config: Config, seed: int, offered_rate: floa
                 lambda: cluster.queue.ask(lambda owned: owned.queue.counts()[Place.UNSCHEDULABLE]),
                 len(workload.pending),
             )
-        gc.collect()
-        gc.freeze()  # as the daemon does with what it loaded
+        settle_memory()  # as the daemon does when it has loaded what it starts with
         pods = list(workload.pods)
         measure = _Measure(cluster, pods, offered_rate, tell)
         return await measure.run()

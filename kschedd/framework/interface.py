@@ -88,9 +88,13 @@ def extension_points(plugin: Any) -> frozenset[str]:
 
 @attrs.frozen
 class Narrowing:
-    """PreFilter's word that only these nodes can do; they need not exist."""
+    """PreFilter's word that only these nodes can do; they need not exist.
+
+    `settles`: as far as the plugin's own filter goes, the pod may run on each of them.
+    """
 
     node_names: frozenset[str]
+    settles: bool = False
 
 
 @attrs.frozen

@@ -35,6 +35,10 @@ class ImageLocality:
     def epoch(self, cluster: Cluster) -> int:
         return cluster.table.images_version
 
+    def even_score(self, pod: Pod, table: NodeTable) -> int | None:
+        known = table.images
+        return None if any(image in known for image in pod.pod_spec.images) else 0
+
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         sums = np.zeros(len(rows), dtype=np.int64)
         images = pod.pod_spec.images

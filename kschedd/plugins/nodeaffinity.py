@@ -94,7 +94,8 @@ class NodeAffinity:
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | Narrowing | None:
         spec = pod.pod_spec
         if spec.required_node is not None:
-            return Narrowing(frozenset((spec.required_node,)))
+            settles = not spec.node_selector and self.added_required is None
+            return Narrowing(frozenset((spec.required_node,)), settles)
         if spec.required_node_affinity is None:
             return SKIP if self.added_required is None and not spec.node_selector else None
         raw = spec.raw["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]

@@ -27,6 +27,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.normalize import default_normalize
 from kschedd.framework.status import Status, unresolvable
 
@@ -52,6 +53,7 @@ class _Judged:
     verdicts: Ints
     scores: Ints
     passes_all: bool
+    minds_none: bool
 
 
 @attrs.define(eq=False)
@@ -76,6 +78,9 @@ class TaintToleration:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._judge(pod.shape, table).scores[table.taints[rows]]
 
+    def even_score(self, pod: Pod, table: NodeTable) -> int | None:
+        return MAX_NODE_SCORE if self._judge(pod.shape, table).minds_none else None
+
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=True)
 
@@ -93,7 +98,7 @@ class TaintToleration:
                 scores[number] = intolerable(taints, tolerations)
             if len(self._judged) >= _MOST_SHAPES:
                 self._judged.clear()
-            judged = self._judged[tolerations] = _Judged(verdicts, scores, not verdicts.any())
+            judged = self._judged[tolerations] = _Judged(verdicts, scores, not verdicts.any(), not scores.any())
         return judged
 
     def _number(self, taint: Taint) -> int:

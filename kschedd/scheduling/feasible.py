@@ -13,7 +13,6 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, n
 
 from collections.abc import Callable, Generator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -89,7 +88,6 @@ class Filters:
     _beyond: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
     _following: list[Any] = attrs.field(init=False)
     _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
-    _vain: WeakKeyDictionary[Remembered, Vain] = attrs.field(factory=WeakKeyDictionary, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.local = Layer(self.profile, None)
@@ -111,13 +109,12 @@ class Filters:
     ) -> Search:
         """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
         total = len(order)
-        vain = None
-        by_itself = order is self.cluster.table.order and self.row_by_row(state, pod)
-        kept = remembered if by_itself else None  # what may hold for later searches
-        if kept is not None:
-            vain = self._vain.get(kept)
-            if vain is not None and not counted and vain.holds(order, start, self.cluster.table):
-                return vain.found
+        by_itself = self.row_by_row(state, pod)
+        # What may hold for later searches.
+        kept = remembered if by_itself and order is self.cluster.table.order else None
+        vain: Vain | None = None if kept is None else kept.vain
+        if vain is not None and not counted and vain.holds(order, start, self.cluster.table):
+            return vain.found
         batches: list[tuple[Rows, Places, Ints]] = []
         spoken: dict[int, Status] = {}
         feasible: list[Rows] = []
@@ -126,14 +123,25 @@ class Filters:
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
-            failed, codes, said = yield from self._judge(state, pod, rows, counted, remembered)
-            fitting = np.flatnonzero(failed == PASSED)
-            if len(fitting) >= lacking:
-                seen = int(fitting[lacking - 1]) + 1
-                rows, failed, codes, fitting = rows[:seen], failed[:seen], codes[:seen], fitting[:lacking]
+            failed, codes = self._judge_local(state, pod, rows, remembered)
+            said: dict[int, Status] = {}
+            if not by_itself:
+                said = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
+            if counted:
+                self.crowds.judge(state, pod, rows, failed, codes, said, counted, remembered)
+            passed = failed == PASSED
+            if np.count_nonzero(passed) == len(rows):
+                fitting = rows = rows[:lacking]
+                failed, codes = failed[:lacking], codes[:lacking]
+            else:
+                places = passed.nonzero()[0]
+                if len(places) >= lacking:
+                    seen = int(places[lacking - 1]) + 1
+                    rows, failed, codes, places = rows[:seen], failed[:seen], codes[:seen], places[:lacking]
+                fitting = rows[places]
             lacking -= len(fitting)
             visited += len(rows)
-            feasible.append(rows[fitting])
+            feasible.append(fitting)
             batches.append((rows, failed, codes))
             if said:
                 spoken.update(said)
@@ -156,24 +164,17 @@ class Filters:
         broken = next((s for s in spoken.values() if not s.rejected), None)
         result = Found(found, visited, verdicts, broken)
         if kept is not None:
-            if len(found):
-                self._vain.pop(kept, None)
-            else:
-                self._vain[kept] = Vain.of(result, order, None if counted else start, self.cluster.table)
+            nothing = not len(found)
+            kept.vain = Vain.of(result, order, None if counted else start, self.cluster.table) if nothing else None
         return result
 
-    def _judge(
-        self, state: CycleState, pod: Pod, rows: Rows, counted: Counted, remembered: Remembered | None
-    ) -> Generator[Shards, list[Any], tuple[Places, Ints, dict[int, Status]]]:
+    def _judge_local(
+        self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
+    ) -> tuple[Places, Ints]:
         if remembered is None:
-            failed, codes = self.local.judge(state, pod, self.cluster.table, rows)
-        else:
-            assert self.memory is not None
-            failed, codes = self.memory.judge(remembered, state, pod, rows)
-        spoken = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
-        if counted:
-            self.crowds.judge(state, pod, rows, failed, codes, spoken, counted, remembered)
-        return failed, codes, spoken
+            return self.local.judge(state, pod, self.cluster.table, rows)
+        assert self.memory is not None
+        return self.memory.judge(remembered, state, pod, rows)
 
     def _judge_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
@@ -212,7 +213,10 @@ class Filters:
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
         """Whether no filter that has a say looks beyond the row it judges."""
         skipped = state.skip_filter
-        return all([name in skipped or indifferent(pod) for name, indifferent in self._beyond])
+        for name, indifferent in self._beyond:
+            if name not in skipped and not indifferent(pod):
+                return False
+        return True
 
     def judge_rows(
         self,

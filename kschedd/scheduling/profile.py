@@ -7,11 +7,14 @@ ones see one node at a time.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 import attrs
 
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
 from kschedd.config.model import Config, Profile
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import takes_part
@@ -41,6 +44,7 @@ class ScorePlugin:
     sort: Sort
     normalizes: bool
     trusted: bool
+    even: Callable[[Pod, NodeTable], int | None] | None = None
 
 
 def _sort(plugin: Any, column_method: str) -> Sort:
@@ -91,6 +95,7 @@ def start_profile(config: Config, profile: Profile, registry: Registry, handle: 
             _sort(plugins[ref.name], "score_rows"),
             hasattr(plugins[ref.name], "normalize"),
             ref.name not in registry.added,
+            None if ref.name in registry.added else getattr(plugins[ref.name], "even_score", None),
         )
         for ref in profile.at("score")
     )

@@ -87,15 +87,26 @@ class Ranking:
         self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
     ) -> Generator[Shards, list[Any], Ints]:
         """The total of each row. Raises PluginFault."""
+        table = self.cluster.table
+        raw: dict[str, Ints] = {}
         if remembered is None:
-            total, raw = self.local.score(state, pod, self.cluster.table, rows)
+            total, raw = self.local.score(state, pod, table, rows)
         else:
             assert self.memory is not None
-            total, raw = self.memory.score(remembered, state, pod, rows)
+            total = self.memory.score(remembered, state, pod, rows)
         for score in self.profile.scores:
-            if score.name in state.skip_score or (score.sort is Sort.LOCAL and not score.normalizes):
+            local = score.sort is Sort.LOCAL
+            if score.name in state.skip_score or (local and not score.normalizes):
                 continue
-            values = raw[score.name] if score.sort is Sort.LOCAL else (yield from self._raw(score, state, pod, rows))
+            if score.even is not None and (even := score.even(pod, table)) is not None:
+                total += even * score.weight
+                continue
+            if not local:
+                values = yield from self._raw(score, state, pod, rows)
+            elif remembered is None:
+                values = raw[score.name]
+            else:
+                values = remembered.raw[score.name][rows]
             total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 

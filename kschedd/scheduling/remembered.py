@@ -9,7 +9,8 @@ There are two layers, because pods come and go all the time and nodes hardly eve
 object only are asked again when that changed, and only plugins that read the pods of a node when a pod came or went.
 
 Invariant: what is remembered equals what the plugins would say now (a property test holds the two equal after any
-changes). A shape is remembered from its second attempt on, and the ones not seen for longest are dropped beyond a
+changes). Shapes that differ only in which node they name by affinity share what is remembered, where PreFilter has
+settled that. A shape is remembered from its second attempt on, and the ones not seen for longest are dropped beyond a
 memory limit.
 """
 
@@ -23,7 +24,7 @@ from numpy import count_nonzero  # of a boolean column, several times faster tha
 
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
@@ -34,6 +35,7 @@ _BYTES_A_ROW = 64
 _MOST_AT_ONCE = 512  # rows evaluated besides those asked about
 _FEWEST = 8  # shapes, however large the cluster
 _MOST_SEEN = 4096
+UNKNOWN = -1  # in place of a plugin's place, where no verdict holds
 
 
 @attrs.define(eq=False)
@@ -93,13 +95,18 @@ class Layer:
         self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
         self.scores = tuple(score for score in profile.scores if belongs(score))
 
-    def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Places, Ints]:
-        """The place of the first filter that rejects each row (PASSED: none does), and its code."""
+    def judge(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, settled_by: str = ""
+    ) -> tuple[Places, Ints]:
+        """The place of the first filter that rejects each row (PASSED: none does), and its code.
+
+        `settled_by` is a plugin that is taken to let every row pass.
+        """
         failed = np.full(len(rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(rows), dtype=np.int64)
         skipped = state.skip_filter
         for filter_ in self.filters:
-            if filter_.name in skipped:
+            if filter_.name in skipped or filter_.name == settled_by:
                 continue
             said = filter_columns(filter_, state, pod, table, rows)
             if said is None:
@@ -117,6 +124,9 @@ class Layer:
         raw = {}
         for score in self.scores:
             if score.name in state.skip_score:
+                continue
+            if score.even is not None and not score.normalizes and (even := score.even(pod, table)) is not None:
+                base += even * score.weight
                 continue
             values = score_columns(score, state, pod, table, rows)
             if score.normalizes:
@@ -139,21 +149,20 @@ class Remembered:
         self.skip_score: frozenset[str] | None = None  # None until it was first scored
         self.node_position = table.node_changes.position
         self.pod_position = table.pod_changes.position
-        self.known = np.zeros(size, dtype=np.bool_)  # verdicts hold
-        self.failed = np.zeros(size, dtype=np.int16)
+        self.failed = np.full(size, UNKNOWN, dtype=np.int16)  # UNKNOWN where no verdict holds
         self.codes = np.zeros(size, dtype=np.int64)
         self.scored = np.zeros(size, dtype=np.bool_)  # scores hold
         self.base = np.zeros(size, dtype=np.int64)
         self.raw: dict[str, Ints] = {}
         # The layer of the Node objects by itself.
-        self.node_known = np.zeros(size, dtype=np.bool_)
-        self.node_failed = np.zeros(size, dtype=np.int16)
+        self.node_failed = np.full(size, UNKNOWN, dtype=np.int16)
         self.node_codes = np.zeros(size, dtype=np.int64)
         self.node_scored = np.zeros(size, dtype=np.bool_)
         self.node_base = np.zeros(size, dtype=np.int64)
         # Rows struck out since: evaluated in one go with the next row that has to be.
         self.unjudged: set[int] = set()
         self.unscored: set[int] = set()
+        self.vain: Any = None  # the last search, if it found nothing (feasible.Vain)
 
     def strike_out(self, table: NodeTable) -> None:
         """What changed since the last time is no longer known."""
@@ -162,22 +171,22 @@ class Remembered:
             rows = changes.since(self.node_position)
             self.node_position = changes.position
             chosen = slice(None) if rows is None else rows
-            for column in (self.known, self.scored, self.node_known, self.node_scored):
-                column[chosen] = False
+            self.failed[chosen] = self.node_failed[chosen] = UNKNOWN
+            self.scored[chosen] = self.node_scored[chosen] = False
         changes = table.pod_changes
         if self.pod_position != changes.position:
             rows = changes.since(self.pod_position)
             self.pod_position = changes.position
             if rows is None:
-                self.known[:] = False
+                self.failed[:] = UNKNOWN
                 self.scored[:] = False
             else:
                 if len(rows) < 8:
                     for row in rows:
-                        self.known[row] = False
+                        self.failed[row] = UNKNOWN
                         self.scored[row] = False
                 else:
-                    self.known[rows] = False
+                    self.failed[rows] = UNKNOWN
                     self.scored[rows] = False
                 if len(rows) < _MOST_AT_ONCE:
                     self.unjudged.update(rows)
@@ -198,13 +207,16 @@ class Memory:
     of_nodes: Layer = attrs.field(init=False)
     of_pods: Layer = attrs.field(init=False)
     _with_epochs: tuple[Any, ...] = attrs.field(init=False)
+    _of_kin: bool = attrs.field(init=False)  # whether shapes of one kinship may share what is remembered
     _shapes: OrderedDict[int, Remembered] = attrs.field(factory=OrderedDict, init=False)
     _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.of_nodes = Layer(self.profile, False)
         self.of_pods = Layer(self.profile, True)
-        local: list[Any] = [p.plugin for p in self.profile.filters if p.sort is Sort.LOCAL]
+        filters = [p for p in self.profile.filters if p.sort is Sort.LOCAL]
+        self._of_kin = all(p.trusted for p in filters)
+        local: list[Any] = [p.plugin for p in filters]
         local += [p.plugin for p in self.profile.scores if p.sort is Sort.LOCAL]
         self._with_epochs = tuple({id(plugin): plugin for plugin in local if hasattr(plugin, "epoch")}.values())
 
@@ -213,7 +225,9 @@ class Memory:
 
         To be called once an attempt, after PreFilter.
         """
-        number = pod.shape.number
+        shape = pod.shape
+        # What settles where a pod may run is all that tells it from its kin.
+        number = shape.kinship if state.settled_by and self._of_kin else shape.number
         found = self._shapes.get(number)
         if found is None and number not in self._seen:
             self._seen[number] = None
@@ -239,39 +253,44 @@ class Memory:
 
     def judge(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> tuple[Places, Ints]:
         """As `Layer.judge` of both layers together, but rows already known are looked up."""
-        known = found.known[rows]
-        if count_nonzero(known) != len(rows):
-            fresh = _with_others(rows[~known], found.known, found.unjudged, self.cluster.table)
-            self._judge_fresh(found, state, pod, fresh)
-        return found.failed[rows], found.codes[rows]
+        failed = found.failed[rows]
+        if count_nonzero(failed == PASSED) == len(rows):
+            return failed, np.zeros(len(rows), dtype=np.int64)
+        unknown = failed == UNKNOWN
+        if count_nonzero(unknown):
+            fresh = self._with_others(rows[unknown], found.unjudged)
+            self._judge_fresh(found, state, pod, fresh[found.failed[fresh] == UNKNOWN])
+            failed = found.failed[rows]
+        return failed, found.codes[rows]
 
     def _judge_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
-        table = self.cluster.table
-        node_known = found.node_known[fresh]
-        if count_nonzero(node_known) != len(fresh):
-            stale = fresh[~node_known]
-            found.node_failed[stale], found.node_codes[stale] = self.of_nodes.judge(state, pod, table, stale)
-            found.node_known[stale] = True
-        failed, codes = self.of_pods.judge(state, pod, table, fresh)
+        table, settled_by = self.cluster.table, state.settled_by
         node_failed = found.node_failed[fresh]
+        unknown = node_failed == UNKNOWN
+        if count_nonzero(unknown):
+            stale = fresh[unknown]
+            node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(state, pod, table, stale, settled_by)
+            found.node_failed[stale] = node_failed[unknown]
+        failed, codes = self.of_pods.judge(state, pod, table, fresh, settled_by)
         earlier = node_failed < failed
         if count_nonzero(earlier):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
-        found.failed[fresh] = failed
         found.codes[fresh] = codes
-        found.known[fresh] = True
+        found.failed[fresh] = failed
 
-    def score(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
-        """As `Layer.score` of both layers together, but rows already known are looked up."""
+    def score(self, found: Remembered, state: CycleState, pod: Pod, rows: Rows) -> Ints:
+        """The weighted sum as of `Layer.score` of both layers together, but rows already known are looked up.
+
+        The raw scores of these rows are in `found.raw` then.
+        """
         if found.skip_score is None or found.skip_score != state.skip_score:
             found.forget_scores(frozenset(state.skip_score))
         scored = found.scored[rows]
         if count_nonzero(scored) != len(rows):
-            fresh = _with_others(rows[~scored], found.scored, found.unscored, self.cluster.table)
-            self._score_fresh(found, state, pod, fresh)
-        raw = {name: column[rows] for name, column in found.raw.items() if name not in state.skip_score}
-        return found.base[rows], raw
+            fresh = self._with_others(rows[~scored], found.unscored)
+            self._score_fresh(found, state, pod, fresh[~found.scored[fresh]])
+        return found.base[rows]
 
     def _score_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
         table = self.cluster.table
@@ -295,19 +314,21 @@ class Memory:
                 column = found.raw[name] = np.zeros(found.size, dtype=np.int64)
             column[rows] = values
 
+    def _with_others(self, fresh: Rows, struck_out: set[int]) -> Rows:
+        """The rows that have to be evaluated now, and others that soon will: a few hundred cost hardly more than one.
 
-def _with_others(fresh: Rows, holds: Bools, struck_out: set[int], table: NodeTable) -> Rows:
-    """The rows that have to be evaluated now, and others that soon will: a few hundred rows cost hardly more than one.
-
-    Those struck out lately, and where hardly any is asked about (pods that can go to one node only), its neighbours.
-    """
-    if len(fresh) >= _MOST_AT_ONCE:
-        return fresh
-    more = np.fromiter(struck_out, dtype=np.int64, count=len(struck_out))
-    struck_out.clear()
-    if len(fresh) < 4 and len(more) < 4:
-        first = int(fresh[0])
-        neighbours = np.arange(first, min(first + _MOST_AT_ONCE // 2, table.capacity))
-        more = np.concatenate((more, neighbours[table.alive[neighbours]]))
-    more = more[~holds[more]]
-    return np.union1d(fresh, more) if len(more) else fresh
+        Those struck out lately, and where hardly any is asked about (pods that can go to one node only) its neighbours.
+        Some of them may be known; none is there twice.
+        """
+        if len(fresh) >= _MOST_AT_ONCE:
+            return fresh
+        table = self.cluster.table
+        wanted = np.zeros(table.capacity, dtype=np.bool_)
+        wanted[list(struck_out)] = True
+        if len(fresh) < 4 and len(struck_out) < 4:
+            first = int(fresh[0])
+            neighbours = slice(first, first + _MOST_AT_ONCE // 2)
+            wanted[neighbours] = table.alive[neighbours]
+        wanted[fresh] = True
+        struck_out.clear()
+        return wanted.nonzero()[0]

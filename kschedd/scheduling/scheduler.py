@@ -11,6 +11,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycl
 """
 
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -65,6 +66,7 @@ class Placed:
     feasible: Rows
     visited: int
     totals: Ints | None  # None where there was but one feasible node
+    score: int | None  # the highest of them
     ties: int
     verdicts: Verdicts
 
@@ -171,6 +173,8 @@ class Scheduler:
                 continue
             if isinstance(said, Narrowing):
                 narrowed_by.add(plugin.name)
+                if said.settles:
+                    state.settled_by = plugin.name
                 narrowed = said if narrowed is None else Narrowing(narrowed.node_names & said.node_names)
                 if not narrowed.node_names:
                     return narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by
@@ -188,13 +192,13 @@ class Scheduler:
 
     def _concerned(self, shape: PodShape) -> tuple[list[Any], frozenset[str]]:
         """The plugins whose PreFilter is asked about pods of this shape, and the names of those that never are."""
-        known = self._concerned_by.get(shape.number)
+        known = self._concerned_by.get(shape.kinship)
         if known is None:
             idle = [plugin for plugin, is_idle in self._idle if is_idle(shape)]
             asked = [plugin for plugin in self._pre_filters if plugin not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
-            known = self._concerned_by[shape.number] = asked, frozenset(p.name for p in idle)
+            known = self._concerned_by[shape.kinship] = asked, frozenset(p.name for p in idle)
         return known
 
     def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
@@ -220,7 +224,9 @@ class Scheduler:
         wished = pod.nominated_node_name
         if wished and wished in table.row_of and not every_node:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            nominee = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), remembered)
+            # What is remembered of kin holds only where they are narrowed to.
+            known = remembered if narrowing is None or wished in narrowing.node_names else None
+            nominee = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), known)
             if len(nominee.rows):
                 return nominee
         order = table.order
@@ -231,7 +237,7 @@ class Scheduler:
         start = self.start.index % len(order) if len(order) else 0
         found = yield from self.filters.search(state, pod, order, start, wanted, counting.everywhere, remembered)
         if narrowing is not None:
-            found.verdicts.absent = unresolvable(_narrowed(narrowed_by))
+            found.verdicts.absent = _narrowed(tuple(sorted(narrowed_by)))
         processed = found.visited
         if nominee is not None and nominee.error is None and table.row_of[wished] not in found.verdicts.rows:
             # What was said of the nominated node stands, were it not among those that PreFilter left.
@@ -254,7 +260,7 @@ class Scheduler:
         rows = found.rows
         names = self.cluster.table.names
         if len(rows) == 1:
-            return Placed(pod, names[int(rows[0])], state, rows, found.visited, None, 1, found.verdicts)
+            return Placed(pod, names[int(rows[0])], state, rows, found.visited, None, None, 1, found.verdicts)
         failure = self.ranking.pre_score(state, pod, rows)
         if failure is not None:
             diagnosis.add_verdicts()
@@ -264,9 +270,10 @@ class Scheduler:
         except PluginFault as fault:
             diagnosis.add_verdicts()
             return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
-        best = rows[totals == totals.max()]
+        score = np.maximum.reduce(totals)
+        best = rows[totals == score]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
-        return Placed(pod, names[chosen], state, rows, found.visited, totals, len(best), found.verdicts)
+        return Placed(pod, names[chosen], state, rows, found.visited, totals, int(score), len(best), found.verdicts)
 
     # -- postfilter -------------------------------------------------------------------------------------------
 
@@ -359,5 +366,6 @@ def _unsatisfied(plugins: set[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
 
 
-def _narrowed(plugins: set[str]) -> str:
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
+@lru_cache(64)
+def _narrowed(plugins: tuple[str, ...]) -> Status:
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")

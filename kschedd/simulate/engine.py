@@ -228,8 +228,7 @@ class Engine:
             return
         feasible, visited, ties, score = 0, 0, 0, None
         if isinstance(result, Placed):
-            feasible, visited, ties = len(result.feasible), result.visited, result.ties
-            score = None if result.totals is None else int(result.totals.max())
+            feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
         elif result.diagnosis.verdicts is not None:
             visited = len(result.diagnosis.verdicts.rows)
         rejected = outcome if isinstance(outcome, Rejected) else None

@@ -133,7 +133,7 @@ class PodIntake:
             self._remember(key, found)
         clean = found.spec.raw
         whole = {**clean, "affinity": {**clean["affinity"], "nodeAffinity": node_affinity}}
-        return Admitted(intern_spec(whole), found.labels, found.meta, found.status)
+        return Admitted(intern_spec(whole, found.spec), found.labels, found.meta, found.status)
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
         clean, faults = accept_meta(meta, BY_NAME["Pod"])

@@ -67,8 +67,17 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-def pod(name: str, shape: int, on: str = "") -> Pod:
+def pod(name: str, shape: int, on: str = "", named: str = "", nominated: str = "") -> Pod:
+    """Of this shape: on a node, or naming its node by affinity as DaemonSets' pods do, or nominated to one."""
     spec = dict(SHAPES[shape])
+    if named:
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [named]}]}
+        preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}]
+        affinity = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+            "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+        }
+        spec["affinity"] = {**spec.get("affinity", {}), "nodeAffinity": affinity}
     container: dict[str, Any] = {"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     if spec.pop("ports", False):
         container["ports"] = [{"containerPort": 1, "hostPort": 80, "protocol": "TCP"}]
@@ -76,9 +85,11 @@ def pod(name: str, shape: int, on: str = "") -> Pod:
     if on:
         spec["nodeName"] = on
     meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "x" if shape % 2 else "y"}}
-    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec})
+    status = {"nominatedNodeName": nominated} if nominated else {}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec, "status": status})
 
 
+_NAMES = st.integers(0, 5).map("n{}".format)
 steps = st.one_of(
     st.tuples(
         st.just("node"),
@@ -91,7 +102,8 @@ steps = st.one_of(
     st.tuples(st.just("no node"), st.integers(0, 5)),
     st.tuples(st.just("pod"), st.integers(0, len(SHAPES) - 1), st.integers(0, 5)),
     st.tuples(st.just("no pod"), st.integers(0, 30)),
-    st.tuples(st.just("attempt"), st.integers(0, len(SHAPES) - 1)),
+    st.tuples(st.just("attempt"), st.integers(0, len(SHAPES) - 1), st.just(""), st.just("")),
+    st.tuples(st.just("attempt"), st.integers(0, 3), _NAMES, st.one_of(st.just(""), _NAMES)),
 )
 
 
@@ -115,7 +127,7 @@ def test_what_is_remembered_is_what_the_plugins_say(script: list[Any]) -> None:
     cluster = Cluster()
     remembering, plain = scheduler(cluster, True), scheduler(cluster, False)
     placed: list[Pod] = []
-    for number, step in enumerate([("node", 0, 4, "a", [], False), *script, ("attempt", 0)]):
+    for number, step in enumerate([("node", 0, 4, "a", [], False), *script, ("attempt", 0, "", "")]):
         match step:
             case ("node", place, cpu, zone, taints, cordoned):
                 cluster.put_node(node(place, cpu, zone, taints, cordoned))
@@ -126,8 +138,8 @@ def test_what_is_remembered_is_what_the_plugins_say(script: list[Any]) -> None:
                 cluster.put_pod(placed[-1])
             case ("no pod", place) if placed:
                 cluster.remove_pod(placed.pop(place % len(placed)))
-            case ("attempt", shape):
-                incoming = pod(f"p{number}", shape)
+            case ("attempt", shape, named, nominated):
+                incoming = pod(f"p{number}", shape, "", named, nominated)
                 for _ in range(3):
                     expected = drive(plain.attempt(incoming, {}))
                     assert outcome(drive(remembering.attempt(incoming, {}))) == outcome(expected)
@@ -151,3 +163,26 @@ def test_a_stream_of_one_shape_is_placed_as_without_memory(shape: int) -> None:
         return chosen
 
     assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_pods_that_name_their_nodes_are_placed_as_without_memory(shape: int) -> None:
+    def run(remember: bool) -> list[str]:
+        cluster = Cluster()
+        for number in range(40):
+            cluster.put_node(node(number, 4, ZONES[number % 2], [TAINT] if number % 7 == 0 else [], number % 11 == 0))
+        machine = scheduler(cluster, remember)
+        chosen = []
+        for number in range(120):
+            # Every third was once nominated to a node it does not name.
+            nominated = f"n{(number + 1) % 40}" if number % 3 == 0 else ""
+            daemon = pod(f"p{number}", shape, "", f"n{number % 45}", nominated)
+            result = drive(machine.attempt(daemon, {}))
+            chosen.append(result.node_name if isinstance(result, Placed) else result.message)
+            if isinstance(result, Placed):
+                cluster.assume(result.pod, result.node_name)
+        return chosen
+
+    found = run(True)
+    assert found == run(False)
+    assert any(name == "n1" for name in found)
