@@ -3,7 +3,8 @@
 A plugin comes in one of two styles, or both at once for different points:
 
 * **One node at a time**, in plain Python: `filter(state, pod, node)` returns a Status or None, and
-  `score(state, pod, node)` returns an int from 0 to 100. `node` is a `NodeInfo`, a view of one row.
+  `score(state, pod, node)` returns an int from 0 to 100, or a Status that says what went wrong. `node` is a
+  `NodeInfo`, a view of one row.
 * **All nodes at once**, as columns: `filter_rows(state, pod, table, rows)` returns an int64 array of codes, one a row
   of `rows`, in which 0 passes and any other number is the plugin's own; `code_status(state, pod, code)` puts a code
   into words and is called only when somebody reads them. `score_rows(state, pod, table, rows)` returns int64 scores.

@@ -37,10 +37,14 @@ class NodeResourcesBalancedAllocation:
         return cls(tuple(resource.name for resource in args.resources))
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
-        best_effort = not any(pod.pod_spec.requests.get(name) for name in self.resources)
-        return SKIP if best_effort else None
+        return SKIP if self._best_effort(pod) else None
+
+    def _best_effort(self, pod: Pod) -> bool:
+        return not any(pod.pod_spec.requests.get(name) for name in self.resources)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        if self._best_effort(pod):  # where the profile leaves PreScore out
+            return np.zeros(len(rows), dtype=np.int64)
         columns = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False).columns
         if len(columns) == 2 and all(np.count_nonzero(capacity) == len(rows) for _, _, capacity in columns):
             (_, used, capacity), (_, used_too, capacity_too) = columns

@@ -19,6 +19,7 @@ from kschedd.config.model import Config, Profile
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import takes_part
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.unprepared import prepared
 
 
 class Sort(Enum):
@@ -81,23 +82,24 @@ class RunningProfile:
 def start_profile(config: Config, profile: Profile, registry: Registry, handle: Handle) -> RunningProfile:
     """Make every plugin of the profile. Raises PluginLoadError where one from elsewhere cannot be made."""
     plugins = {name: registry.make(name, profile.args(name), handle) for name in profile.names()}
+    points = {point: frozenset(ref.name for ref in profile.at(point)) for point in ("pre_filter", "pre_score")}
+    at_filter = [(ref.name, prepared(ref.name, plugins[ref.name], "filter", points)) for ref in profile.at("filter")]
+    at_score = [(ref, prepared(ref.name, plugins[ref.name], "score", points)) for ref in profile.at("score")]
     filters = tuple(
-        FilterPlugin(
-            place, plugins[ref.name], ref.name, _sort(plugins[ref.name], "filter_rows"), ref.name not in registry.added
-        )
-        for place, ref in enumerate(profile.at("filter"))
+        FilterPlugin(place, plugin, name, _sort(plugin, "filter_rows"), name not in registry.added)
+        for place, (name, plugin) in enumerate(at_filter)
     )
     scores = tuple(
         ScorePlugin(
-            plugins[ref.name],
+            plugin,
             ref.name,
             ref.weight,
-            _sort(plugins[ref.name], "score_rows"),
-            hasattr(plugins[ref.name], "normalize"),
+            _sort(plugin, "score_rows"),
+            hasattr(plugin, "normalize"),
             ref.name not in registry.added,
-            None if ref.name in registry.added else getattr(plugins[ref.name], "even_score", None),
+            None if ref.name in registry.added else getattr(plugin, "even_score", None),
         )
-        for ref in profile.at("score")
+        for ref, plugin in at_score
     )
     local = [p.plugin for p in filters if p.sort is Sort.LOCAL] + [p.plugin for p in scores if p.sort is Sort.LOCAL]
     return RunningProfile(

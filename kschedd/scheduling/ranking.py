@@ -172,6 +172,8 @@ def _score_shard(
                 said = score.plugin.score(state, pod, NodeInfo(table, row))
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 return [_score_failure(score, f"{type(fault).__name__}: {fault}")]
+            if isinstance(said, Status):
+                return [_score_failure(score, said.message)]
             if isinstance(said, bool) or not isinstance(said, int | np.integer):
                 return [_score_failure(score, f"score returned {said!r}; an int from 0 to 100 is expected")]
             answers.append(int(said))

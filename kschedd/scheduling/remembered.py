@@ -25,6 +25,7 @@ from numpy import count_nonzero  # of a boolean column, several times faster tha
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
@@ -61,12 +62,15 @@ def filter_columns(filter_: FilterPlugin, state: CycleState, pod: Pod, table: No
 
 def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
     """A column plugin's raw scores of the rows. Raises PluginFault."""
-    if score.trusted:
-        said: Ints = score.plugin.score_rows(state, pod, table, rows)
-        return said
     try:
-        return np.asarray(score.plugin.score_rows(state, pod, table, rows), dtype=np.int64).reshape(len(rows))
+        said: Ints = score.plugin.score_rows(state, pod, table, rows)
+        return said if score.trusted else np.asarray(said, dtype=np.int64).reshape(len(rows))
+    except KscheddError as wrong:  # the pod's own fault, such as terms that cannot be read
+        text = f'running Score plugins: plugin "{score.name}" failed with: {wrong}'
+        raise PluginFault(score.name, text) from wrong
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        if score.trusted:
+            raise
         text = f'running Score plugins: plugin "{score.name}" failed with: {type(fault).__name__}: {fault}'
         raise PluginFault(score.name, text) from fault
 
