@@ -125,13 +125,16 @@ def _describe_placed(outcome: Got, scheduler: Scheduler, placed: Placed, nominat
     names = scheduler.cluster.table.names
     verdicts = placed.verdicts
     wished = pod.nominated_node_name
+    rejected_by = verdicts
     if wished and [names[row] for row in rows.tolist()] == [wished]:
         outcome["nominated_shortcut"] = True
         verdicts = _all_verdicts(scheduler, pod, nominated)
+    elif not scheduler.profile.scores:  # the search ended at the first node that fits
+        verdicts = rejected_by = _all_verdicts(scheduler, pod, nominated)
     _describe_narrowing(outcome, scheduler, pod)
     outcome["filter"] = _filter(verdicts, outcome.get("prefilter_nodes"))
     outcome["feasible"] = sorted(names[row] for row in rows.tolist())
-    outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, placed.verdicts)
+    outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, rejected_by)
     if len(rows) == 1:
         outcome["best"] = [placed.node_name]
         return

@@ -1,0 +1,60 @@
+"""Cases in which an attempt does not ask about every node: the outcome tells of all of them, as the records do."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.conformance.cases import got
+from kschedd.conformance.records import read_records
+from tests.conformance.golden_records import ONE_NODE_FITS, case, node, pod, write_records
+
+CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+NO_SCORES = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
+NO_AFFINITY_FILTER = {"plugins": {"filter": {"disabled": [{"name": "NodeAffinity"}]}}}
+LEFT_OUT = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+
+
+def outcome(folder: Path, profile: dict[str, Any], nodes: list[Any], wishing: Any) -> dict[str, Any]:
+    config = {**CONFIG, "profiles": [profile]}
+    raw = case(want=ONE_NODE_FITS, config=config, objects=nodes, pod=wishing)
+    (record,) = read_records(write_records(folder / "small.jsonl", raw))
+    return got(record)
+
+
+def only(name: str) -> dict[str, Any]:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def reasons(said: dict[str, Any]) -> dict[str, list[str] | None]:
+    return {name: None if status is None else status["reasons"] for name, status in said["filter"].items()}
+
+
+@pytest.fixture
+def cordoned() -> Any:
+    return {**node("c"), "spec": {"unschedulable": True}}
+
+
+def test_without_score_plugins_the_nodes_behind_the_first_that_fits_are_told_too(tmp_path: Path, cordoned: Any) -> None:
+    said = outcome(tmp_path, NO_SCORES, [node("a"), node("b", cpu="0"), cordoned], pod("p"))
+    assert reasons(said) == {"a": None, "b": ["Insufficient cpu"], "c": ["node(s) were unschedulable"]}
+    assert (said["feasible"], said["best"]) == (["a"], ["a"])
+    assert said["unschedulable_plugins"] == ["NodeResourcesFit", "NodeUnschedulable"]
+
+
+def test_a_nominated_node_may_fit_although_prefilter_left_it_out(tmp_path: Path, cordoned: Any) -> None:
+    wishing = {**pod("p", affinity=only("c")), "status": {"nominatedNodeName": "a"}}
+    said = outcome(tmp_path, NO_AFFINITY_FILTER, [node("a"), node("b"), cordoned], wishing)
+    assert reasons(said) == {"a": [LEFT_OUT], "b": [LEFT_OUT], "c": ["node(s) were unschedulable"]}
+    assert said["nominated_shortcut"]
+    assert (said["feasible"], said["best"]) == (["a"], ["a"])
+
+
+def test_what_is_said_of_a_nominated_node_that_was_left_out_is_in_the_message_only(tmp_path: Path) -> None:
+    wishing = {**pod("p", affinity=only("b")), "status": {"nominatedNodeName": "a"}}
+    said = outcome(tmp_path, {}, [node("a"), node("b", cpu="0")], wishing)
+    assert reasons(said) == {"a": [LEFT_OUT], "b": ["Insufficient cpu"]}
+    expected = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
+    assert said["message"].startswith(expected)
