@@ -218,7 +218,9 @@ def test_a_pods_image_gets_its_default_tag_and_a_nodes_name_is_taken_as_it_is() 
     cluster = cluster_of(node("n", status={"images": [untagged, tagged, digest]}))
     for image, score in (("a", 0), ("b", 95), ("c@sha256:1", 95), ("registry:5000/b", 0)):
         incoming = pod(containers=[{"name": "c", "image": image}])
-        assert ImageLocality().score_rows(CycleState(), incoming, cluster.table, cluster.table.order).tolist() == [score]
+        assert ImageLocality().score_rows(CycleState(), incoming, cluster.table, cluster.table.order).tolist() == [
+            score
+        ]
 
 
 def test_gates_keep_a_pod_out_and_are_named() -> None:
