@@ -25,13 +25,14 @@ from kschedd.scheduling.eviction import evict
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
+from kschedd.values import value
 
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches in one request
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Carry:
     """The next step of a binding. `settled` brings word that what the plan waits for has come true, or cannot."""
 

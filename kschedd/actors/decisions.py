@@ -12,13 +12,14 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Question, batch_from
+from kschedd.values import value
 
 KEPT = 20_000
 _MOST = 64
 _RATE_S = 5  # whole seconds over which the rate is taken
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Decision:
     """One attempt, or one binding that failed after its attempt had not."""
 

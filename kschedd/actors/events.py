@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Doorbell, Question, batch_from
+from kschedd.values import value
 
 KEPT = 10_000  # events, the ones not repeated for longest go first
 _MOST = 64
@@ -25,7 +26,7 @@ WARNING = "Warning"
 SOURCE = "default-scheduler"
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Happening:
     at_s: float
     type: str

@@ -38,9 +38,10 @@ from kschedd.simulate.attempts import queue_settings
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Write
+from kschedd.values import value
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Underway:
     """A pod that has its node and is on its way to be bound."""
 

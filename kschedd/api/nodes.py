@@ -8,11 +8,10 @@ Units: allocatable CPU in millicores, every other resource in whole units.
 from collections.abc import Mapping
 from typing import Any, Self
 
-import attrs
-
 from kschedd.api.objects import Object, _version
 from kschedd.api.resources import Resources, amounts
 from kschedd.api.terms import Taint, parse_taint
+from kschedd.values import value
 
 Raw = Mapping[str, Any]
 
@@ -21,7 +20,7 @@ REGION_LABEL = "topology.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Node(Object):
     allocatable: Resources
     taints: tuple[Taint, ...]

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import attrs
 
+from kschedd.values import value
+
 Raw = Mapping[str, Any]
 _NOTHING: Mapping[str, Any] = {}
 
@@ -22,7 +24,7 @@ class OwnerReference:
     controller: bool
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Object:
     """Any object of any kind. Identity is equality: two versions of one object are two objects."""
 

@@ -38,6 +38,7 @@ from kschedd.api.terms import (
     parse_spread_constraint,
     parse_toleration,
 )
+from kschedd.values import value
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
@@ -303,7 +304,7 @@ def intern_shape(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Po
     return shape
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Pod(Object):
     shape: PodShape
     node_name: str  # "" while it has none

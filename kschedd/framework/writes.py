@@ -6,11 +6,10 @@ Whoever owns the connection to the API server carries a plan out; a plugin only 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import attrs
-
 from kschedd.framework.status import Status
 from kschedd.store.writes import Bind, Create, Delete, Update, Write
 from kschedd.store.writes import Patch as MergePatch
+from kschedd.values import value
 
 if TYPE_CHECKING:
     from kschedd.cache.cluster import Cluster
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 
-@attrs.frozen
+@value
 class Plan:
     """First the writes in order, each answered, then `settled` must come true.
 

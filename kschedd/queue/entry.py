@@ -13,6 +13,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
+from kschedd.values import value
 
 NO_PLUGINS: frozenset[str] = frozenset()
 SECOND = 1_000_000_000
@@ -55,7 +56,7 @@ class QueuedPod:
         return self.gating_plugin != ""
 
 
-@attrs.frozen
+@value
 class Move:
     """One change of place, for the history of a pod.
 

@@ -27,6 +27,7 @@ from kschedd.scheduling.nominated import Counted, Crowds
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
 from kschedd.scheduling.remembered import Layer, Memory, Remembered, filter_columns
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
+from kschedd.values import value
 
 Shards = list[
     Callable[[], Any]
@@ -37,7 +38,7 @@ _FEWEST = 100  # nodes to find, at least
 _SHARD = 64  # rows that one piece of plain Python work looks at
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Found:
     """Feasible rows in visiting order, and the verdicts on all that were visited."""
 

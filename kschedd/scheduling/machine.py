@@ -38,11 +38,12 @@ from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, Failed, Plac
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
+from kschedd.values import value
 
 PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Reserved:
     """The pod is assumed on `placed.node_name`; `waiting` is set if Permit plugins keep it."""
 
@@ -79,7 +80,7 @@ class Unqueue:
     """From here on a failure is no longer the queue's in-flight matter: `done` is due. Answered with None."""
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Carry:
     """Carry out a plan; answered with None, or the Status of what failed."""
 

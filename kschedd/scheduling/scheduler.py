@@ -32,6 +32,7 @@ from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.remembered import Memory, PluginFault, Remembered
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
+from kschedd.values import value
 
 Choose = Callable[[Rows, Sequence[str]], int]
 """Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
@@ -56,7 +57,7 @@ class AtRandom:
         return int(rows[self.random.randrange(len(rows))])
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class Placed:
     """The pod goes to `node_name`; nothing has been assumed yet."""
 

@@ -12,10 +12,9 @@ import weakref
 from collections.abc import Iterable
 from typing import Final, Literal
 
-import attrs
-
 from kschedd.api.objects import Object
 from kschedd.store.errors import Gone
+from kschedd.values import value
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -23,7 +22,7 @@ DELETED: Final = "DELETED"
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class WatchEvent:
     """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion."""
 

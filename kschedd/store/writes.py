@@ -11,6 +11,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.store.deletion import Propagation
 from kschedd.store.store import Store
 from kschedd.store.updates import Subresource
+from kschedd.values import value
 
 
 @attrs.frozen(eq=False)
@@ -26,7 +27,7 @@ class Update:
     subresource: Subresource = ""
 
 
-@attrs.frozen
+@value
 class Bind:
     """Give the pod its node; only if `uid` ("": any) is still the pod's."""
 
