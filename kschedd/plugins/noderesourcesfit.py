@@ -58,6 +58,7 @@ class NodeResourcesFit:
     strategy: ScoringStrategy
     _score: Scorer
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.asks`
+    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # the same for the hints
 
     @classmethod
     def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
@@ -134,18 +135,30 @@ class NodeResourcesFit:
         if not new.node_name:
             return QUEUE_SKIP
         before, after = old.requests, new.requests
-        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in looked_at(pod.pod_spec.requests))
+        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
         return QUEUE if any(shrunk) else QUEUE_SKIP
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
-        asked = looked_at(pod.pod_spec.requests)
+        asked = self._compared(pod)
         has = new.allocatable
-        if has.get("pods", 0) < 1 or any(amount > has.get(name, 0) for name, amount in asked):
+        if has.get("pods", 0) < 1:
             return QUEUE_SKIP
+        for name, amount in asked:
+            if amount > has.get(name, 0):
+                return QUEUE_SKIP
         if old is None or has.get("pods", 0) > old.allocatable.get("pods", 0):
             return QUEUE
         grew = (has.get(name, 0) > old.allocatable.get(name, 0) for name, _ in asked)
         return QUEUE if any(grew) else QUEUE_SKIP
+
+    def _compared(self, pod: Pod) -> list[tuple[str, int]]:
+        asks = pod.pod_spec.asks
+        compared = self._looked_at.get(asks)
+        if compared is None:
+            if len(self._looked_at) >= _MOST_SHAPES:
+                self._looked_at.clear()
+            compared = self._looked_at[asks] = looked_at(asks.requests)
+        return compared
 
 
 def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:

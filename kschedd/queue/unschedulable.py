@@ -161,9 +161,12 @@ class UnschedulablePods:
                     moved.extend((entry, AFTER_BACKOFF) for entry in pods.values() if entry is not own)
             elif all(asked.by_shape or asked.hint is None for asked in relevant):
                 for pods in shapes.values():
-                    some = next((entry for entry in pods.values() if entry is not own), None)
-                    if some is None:
-                        continue
+                    some = next(iter(pods.values()))
+                    if some is own:
+                        others = [entry for entry in pods.values() if entry is not own]
+                        if not others:
+                            continue
+                        some = others[0]
                     decision = self.hints.combine(some, relevant, old, new, None)
                     if decision.strategy is not Strategy.SKIP:
                         moved.extend((entry, decision) for entry in pods.values() if entry is not own)
