@@ -191,6 +191,9 @@ class Lockstep:
             made["pending_plugins"] = sorted(rejected.pending_plugins)
         if rejected.nominated_node is not None:
             made["nominated_node"] = rejected.nominated_node
+        details = result.post_filter.details if isinstance(result, Failed) and result.post_filter else None
+        if details is not None and len(details.ties) > 1:
+            made["nominated_ties"] = list(details.ties)
         if deleted:
             made["deleted"] = deleted
 

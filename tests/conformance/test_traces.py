@@ -156,6 +156,14 @@ def test_a_nomination_that_ends_during_the_attempt_does_not_hinder_preemption() 
     assert ran["nominated"] == {"a": ["default/second"]}
 
 
+def test_several_equal_candidates_of_preemption_are_told() -> None:
+    victims = [running(pod(f"on-{name}"), name) for name in "ab"]
+    started = [{**v, "status": {**v["status"], "startTime": "2024-12-31T00:00:00Z"}} for v in victims]
+    *_, ran = steps(create(pod("p", priority=10)), RUN, objects=[node("a", cpu="1"), node("b", cpu="1"), *started])
+    (attempt, *_) = ran["attempts"]
+    assert (attempt["nominated_node"], attempt["nominated_ties"]) == ("a", ["a", "b"])
+
+
 def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:
     ops = [create(pod("p")), RUN]
     run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
