@@ -5,7 +5,9 @@ Exit status: 0, 1 when what was asked for failed, 2 when the command makes no se
 """
 
 import argparse
+import errno
 import importlib
+import io
 import os
 import sys
 import time
@@ -15,6 +17,9 @@ from typing import Any, Final, Never
 from kschedd.errors import KscheddError
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+#: what a write to a full disk ends with
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 #: commands with a module of their own, which offers `add_parser(subparsers)`
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
@@ -29,6 +34,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    _settle_encoding()
     try:
         return _run(words)
     except KscheddError as error:
@@ -37,9 +43,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        _drop_output()
         return FAILED
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _drop_output()
+        _complain(f"error: standard output cannot be written: {error.strerror}")
+        return FAILED
+
+
+def _settle_encoding() -> None:
+    """Names and notes may be in any script: a terminal shows escapes for what it has no letters for; files and pipes
+    get UTF-8, as manifests are in, whatever the locale."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still buffered must not fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str) -> None:

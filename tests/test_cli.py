@@ -60,6 +60,22 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_told_in_a_line() -> None:
+    code = "from kschedd.cli import main; raise SystemExit(main(['--help']))"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def test_a_locale_without_the_letters_is_no_obstacle() -> None:
+    code = "import kschedd.cli as cli; cli._run = lambda words: print(*words); cli.main(['gr\\u00fcn'])"
+    environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert done.stdout == "grün\n".encode()
+
+
 def test_the_socket_may_stand_anywhere() -> None:
     assert cli._socket(["get", "--socket", "a", "pods"]) == ("a", ["get", "pods"])
     assert cli._socket(["--socket=a", "get"]) == ("a", ["get"])
