@@ -337,6 +337,8 @@ def claimed(state_dir: Path | None) -> Iterator[Path | None]:
         yield None
         return
     where = state_dir.absolute()
+    if where.exists() and not where.is_dir():
+        raise StateDirError(str(where), "there is a file there that is no directory; give another path")
     try:
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(where / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -113,7 +113,7 @@ class Registry:
         for entry in entry_points(group="kschedd.plugins"):
             try:
                 cls = entry.load()
-            except Exception as failure:
+            except (Exception, SystemExit) as failure:
                 raise PluginLoadError(f"entry point {entry.name}", f"cannot be imported: {failure!r}") from failure
             self.add(cls, f"entry point {entry.name}")
 
@@ -127,7 +127,7 @@ def _import_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         raise PluginLoadError(str(path), f"cannot be imported: {failure!r}") from failure
     return module
 
