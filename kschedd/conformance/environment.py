@@ -46,8 +46,13 @@ class Environment:
     bound: list[list[str]] = attrs.field(factory=list)  # [pod, node], of this step
     deleted: list[str] = attrs.field(factory=list)  # by the scheduler, in this step
     conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # that changed in this step
+    _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # as they were before this step
     _bindings: int = 0
     _version: int = 0
+
+    def begin_step(self) -> None:
+        """What is told of a step is told from here on."""
+        self.bound, self.deleted, self.conditions, self._shown = [], [], {}, {}
 
     # -- what the scheduler asks ------------------------------------------------------------------------------
 
@@ -150,9 +155,13 @@ class Environment:
         new = parse(with_fields(raw, "metadata", resourceVersion=str(self._version)))
         old = self.objects.get((new.kind, new.key))
         self.objects[new.kind, new.key] = new
-        condition = scheduled_condition(new)
-        if condition is not None and condition != scheduled_condition(old):
-            self.conditions[new.key] = condition
+        before, condition = scheduled_condition(old), scheduled_condition(new)
+        if condition is not None and condition != before:
+            # What a step shows is the difference that it made: one that is undone within it is none.
+            if condition == self._shown.setdefault(new.key, before):
+                self.conditions.pop(new.key, None)
+            else:
+                self.conditions[new.key] = condition
         self.events.append(WatchEvent(ADDED if old is None else MODIFIED, old, new, self._version))
 
     def _remove(self, old: Object) -> None:

@@ -84,7 +84,7 @@ class Lockstep:
         """Apply one operation; `want` are the attempts recorded for it. Returns what the record calls a step."""
         world = self.environment
         self._want, self._made = list(want), []
-        world.bound, world.deleted, world.conditions = [], [], {}
+        world.begin_step()
         world.now_ms += 1
         match op["op"]:
             case "run":

@@ -164,6 +164,32 @@ def test_several_equal_candidates_of_preemption_are_told() -> None:
     assert (attempt["nominated_node"], attempt["nominated_ties"]) == ("a", ["a", "b"])
 
 
+def test_a_condition_that_changes_back_within_a_step_has_not_changed() -> None:
+    world = Environment(False)
+    world.load([pod("p")])
+
+    def say(message: str) -> None:
+        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        world.apply(
+            {
+                "op": "patch",
+                "kind": "Pod",
+                "namespace": "default",
+                "name": "p",
+                "patch": {"status": {"conditions": [said]}},
+            }
+        )
+
+    say("no room")
+    assert world.conditions["default/p"]["message"] == "no room"
+    world.begin_step()
+    say("no ports")
+    say("no room")
+    assert world.conditions == {}
+    say("no ports")
+    assert world.conditions["default/p"]["message"] == "no ports"
+
+
 def test_the_recorded_choice_is_taken_if_it_is_among_our_best() -> None:
     ops = [create(pod("p")), RUN]
     run = Lockstep(record(trace(ops, [], objects=[node("a"), node("b"), node("c", cpu="100m")])))
