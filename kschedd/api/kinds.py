@@ -168,6 +168,23 @@ def _generic(name: str, api_version: str, *, namespaced: bool) -> Kind:
     return Kind(name, plural + dot + rest, singular, (), (api_version,), namespaced, known=False)
 
 
+def remark(kind: Kind) -> str:
+    """The warning that goes with objects of a kind that is not known, or not acted on yet; "" for all others."""
+    if not kind.known:
+        return unknown_kind(kind)
+    return f"{kind.name}: {_IDLE[kind.name]}" if kind.name in _IDLE else ""
+
+
 def unknown_kind(kind: Kind) -> str:
     """The warning that goes with objects of a kind that is not known."""
     return f"unknown kind {kind.name} ({kind.api_version}): kept and listed, but nothing acts on it"
+
+
+#: kinds that a user expects something of that does not happen yet
+_IDLE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"),
+        "kept and listed, but its pods are not made yet",
+    ),
+    "ResourceQuota": "kept and listed, but not enforced yet",
+}

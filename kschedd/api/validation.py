@@ -19,7 +19,7 @@ from kschedd.api.defaults import (
     merge_label_keys,
 )
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
-from kschedd.api.kinds import Kind, kind_of, unknown_kind
+from kschedd.api.kinds import Kind, kind_of, remark
 from kschedd.api.quantity import nanos
 from kschedd.api.shapes import (
     check_meta_shape,
@@ -95,7 +95,7 @@ def accept(raw: Raw) -> Accepted:
     """The object with its defaults, and everything that is wrong with it."""
     kind = kind_of(raw)
     slim = slimmed(raw)
-    warnings = () if kind.known else (unknown_kind(kind),)
+    warnings = (said,) if (said := remark(kind)) else ()
     if faults := check_shape(slim):
         return Accepted(raw, tuple(faults), warnings)
     done = default_shaped(slim)

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.fields import FieldError
-from kschedd.api.kinds import kind_of, unknown_kind
+from kschedd.api.kinds import kind_of, remark
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.quantity import shown
 from kschedd.store.errors import ApiError, Invalid
@@ -129,9 +129,8 @@ def apply_all(wanted: Iterable[Wanted], store: Store) -> Outcome:
             outcome.errors.append(_told(error, one, refusal.rpc_code))
             continue
         outcome.results.append({"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action})
-        kind = kind_of(obj.raw)
-        if not kind.known and unknown_kind(kind) not in outcome.warnings:
-            outcome.warnings.append(unknown_kind(kind))
+        if (said := remark(kind_of(obj.raw))) and said not in outcome.warnings:
+            outcome.warnings.append(said)
     return outcome
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from kschedd.api.kinds import kind_of, unknown_kind
+from kschedd.api.kinds import kind_of, remark
 from kschedd.api.manifests import Manifest, Reading, read_bytes, read_paths
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.store import Store
@@ -40,11 +40,11 @@ def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
 def apply_all(store: Store, reading: Reading, *, make_namespaces: bool = True) -> Applied:
     """Apply everything that can be; `make_namespaces` makes those that are used and nowhere stated."""
     applied = Applied(errors=[str(error) for error in reading.errors])
-    unknown: Counter[str] = Counter()
+    idle: Counter[str] = Counter()
     for manifest in _in_order(reading.manifests):
         kind = kind_of(manifest.raw)
-        if not kind.known:
-            unknown[unknown_kind(kind)] += 1
+        if said := remark(kind):
+            idle[said] += 1
         if make_namespaces:
             _make_namespace(store, manifest, kind.namespaced, applied)
         try:
@@ -56,7 +56,7 @@ def apply_all(store: Store, reading: Reading, *, make_namespaces: bool = True) -
             applied.errors.append(f"{manifest.source}:{manifest.line}: {refusal}")
         else:
             applied.done.append((made.kind, made.key, action))
-    applied.warnings += [text if count == 1 else f"{text} ({count} objects)" for text, count in unknown.items()]
+    applied.warnings += [text if count == 1 else f"{text} ({count} objects)" for text, count in idle.items()]
     return applied
 
 

@@ -76,6 +76,12 @@ def test_unknown_kinds_are_kept_with_a_warning() -> None:
     assert done.warnings == ("unknown kind Widget (example.com/v1): kept and listed, but nothing acts on it",)
 
 
+def test_kinds_that_nothing_acts_on_yet_come_with_a_warning() -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
+    assert accept(quota).warnings == ("ResourceQuota: kept and listed, but not enforced yet",)
+    assert accept(named("Node")).warnings == ()
+
+
 def test_versions_we_do_not_read() -> None:
     (fault,) = said(named("PriorityClass", "scheduling.k8s.io/v1alpha1", value=1))
     assert (
