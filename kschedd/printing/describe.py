@@ -4,7 +4,7 @@ Talks to nobody: what belongs to the object (events, claims, the queue's view, p
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -171,7 +171,13 @@ def _item(item: Any, indent: str) -> str:
     return indent + _INDENT + "- " + body.removeprefix(indent + 2 * _INDENT)
 
 
+#: what a selector is made of, where anything else below it would be a label
+_OF_SELECTORS: Final = frozenset({"matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms"})
+
+
 def _is_data(label: str, key: str) -> bool:
+    if key in _OF_SELECTORS:
+        return False
     return (
         not key[:1].islower()
         or any(char in key for char in "./-_")
@@ -179,6 +185,7 @@ def _is_data(label: str, key: str) -> bool:
         in (
             "Match Labels",
             "Labels",
+            "Annotations",
             "Node Selector",
             "Selector",
             "Requests",

@@ -48,6 +48,11 @@ def test_any_object_as_a_tree() -> None:
     )
 
 
+def test_labels_in_a_selector_keep_their_names_and_its_own_fields_get_words() -> None:
+    assert tree("Selector", {"matchLabels": {"app": "web"}}) == "Selector:\n  Match Labels:\n    app: web\n"
+    assert tree("Selector", {"app": "web"}) == "Selector:\n  app: web\n"
+
+
 def test_an_explanation_of_many_nodes_is_summed_up_by_reason() -> None:
     verdicts = [
         {"node": f"n{n}", "plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]}
