@@ -229,7 +229,7 @@ class QueueActor:
             if not entries:
                 return
         self._wanted = None
-        nominated = {node: tuple(pods.values()) for node, pods in self.queue.nominator.nodes.items()}
+        nominated = self.queue.nominator.by_node()
         try:
             # There is room: one answer for each request, and one request at a time.
             self._popped.send_nowait(Popped(entries, nominated))

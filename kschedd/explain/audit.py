@@ -212,7 +212,7 @@ class Auditor:
         scheduler = self._scheduler(pod.scheduler_name)
         assert scheduler is not None, "only pods of a profile are tried"
         self.tried += 1
-        nominated = {node: tuple(pods.values()) for node, pods in self.queue.nominator.nodes.items()}
+        nominated = self.queue.nominator.by_node()
         result = drive(scheduler.attempt(pod, nominated))
         return result.node_name if isinstance(result, Placed) else ""
 

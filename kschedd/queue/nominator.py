@@ -23,6 +23,7 @@ class Nominator:
     version: int = 0  # grows with every change
     _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
     _node_of: dict[str, str] = attrs.field(factory=dict, init=False)  # uid -> node
+    _pods: dict[str, tuple[Pod, ...]] = attrs.field(factory=dict, init=False)  # node -> pods, as they are given out
 
     def __bool__(self) -> bool:
         return bool(self._node_of)
@@ -40,6 +41,7 @@ class Nominator:
         self.version += 1
         self._node_of[pod.uid] = node
         self._by_node.setdefault(node, {})[pod.uid] = pod
+        self._pods[node] = tuple(self._by_node[node].values())
 
     def update(self, old: Pod, new: Pod) -> None:
         """Take the new version of a pod. Where neither version names a node, ours goes on: the API just lags."""
@@ -58,8 +60,10 @@ class Nominator:
         self.version += 1
         there = self._by_node[node]
         del there[pod.uid]
-        if not there:
-            del self._by_node[node]
+        if there:
+            self._pods[node] = tuple(there.values())
+        else:
+            del self._by_node[node], self._pods[node]
 
     def left_queue(self, uid: str) -> None:
         """The pod is in no queue any more, yet not gone, nor given a node: one that is being deleted was passed over.
@@ -71,6 +75,7 @@ class Nominator:
             pod = self._by_node[node][uid]
             named = {"name": pod.name, "namespace": pod.namespace, "uid": uid}
             self._by_node[node][uid] = Pod.from_raw({"kind": "Pod", "metadata": named, "spec": {}})
+            self._pods[node] = tuple(self._by_node[node].values())
             self.version += 1
 
     def node_of(self, uid: str) -> str:
@@ -79,7 +84,11 @@ class Nominator:
 
     def on_node(self, node_name: str) -> tuple[Pod, ...]:
         """The pods nominated to the node, in the order of their nomination."""
-        return tuple(self._by_node.get(node_name, {}).values())
+        return self._pods.get(node_name, ())
+
+    def by_node(self) -> dict[str, tuple[Pod, ...]]:
+        """All nominated pods as they are now, node by node: the caller's own copy."""
+        return self._pods.copy()
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:

@@ -60,9 +60,12 @@ class Counting:
         row_of, uid, priority = self.table.row_of, self.pod.uid, self.pod.priority
         counted: dict[int, tuple[Pod, ...]] = {}
         for node_name, pods in nominated.items():
-            others = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
-            if others and node_name in row_of:
-                counted[row_of[node_name]] = others
+            # Most often all count, and then the tuple itself is kept: it tells that nothing changed.
+            if not all([other.priority >= priority and other.uid != uid for other in pods]):
+                pods = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
+            row = row_of.get(node_name)
+            if pods and row is not None:
+                counted[row] = tuple(pods)
         return counted
 
 

@@ -27,7 +27,6 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error
 from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.queue.nominator import Nominator
 from kschedd.queue.scheduling_queue import QueueSettings, Recorder, SchedulingQueue
 from kschedd.queue.watching import Feed
 from kschedd.scheduling.eviction import evict
@@ -145,7 +144,7 @@ class Attempts:
         if self.machine.skips(pod) or not self.machine.responsible(pod.scheduler_name):
             self.queue.done(pod.uid, self._now_ns)
             return None
-        result: Placed | Failed = drive(self.machine.begin(pod, nominated_pods(self.queue.nominator)))
+        result: Placed | Failed = drive(self.machine.begin(pod, self.queue.nominator.by_node()))
         return result
 
     def carry(self, entry: QueuedPod, result: Placed | Failed) -> Reserved | Rejected:
@@ -273,10 +272,3 @@ class Attempts:
 
     def _activate(self, pods: Sequence[Pod]) -> None:
         self._to_activate.extend(pods)
-
-
-def nominated_pods(nominator: Nominator) -> dict[str, Sequence[Pod]]:
-    """Nominated pods by node, as the cycle takes them."""
-    if not nominator:
-        return {}
-    return {node: tuple(pods.values()) for node, pods in nominator.nodes.items()}

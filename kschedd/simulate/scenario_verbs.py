@@ -39,7 +39,6 @@ from kschedd.errors import KscheddError
 from kschedd.explain.explain import explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
-from kschedd.simulate.attempts import nominated_pods
 from kschedd.simulate.engine import Decision, Engine
 from kschedd.simulate.inputs import apply_all
 from kschedd.simulate.scenario_tables import cells, headings
@@ -336,7 +335,7 @@ class World:
             pod = self._one(Words(("pod", *words.plain), words.namespace))
         if not isinstance(pod, Pod):
             raise CommandError(f"{pod.kind} {pod.name} is no pod")
-        yield in_words(explain(engine.machine, pod, nominated_pods(engine.queue.nominator)))
+        yield in_words(explain(engine.machine, pod, engine.queue.nominator.by_node()))
 
     def queue(self, words: Words, given: str) -> Iterator[str]:
         engine = self.engine

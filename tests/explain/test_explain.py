@@ -12,7 +12,6 @@ from kschedd.explain.explain import NoProfile, explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status
-from kschedd.simulate.attempts import nominated_pods
 from kschedd.simulate.engine import Decision, Engine
 
 ZONE = "topology.kubernetes.io/zone"
@@ -52,7 +51,7 @@ def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
 def explained(engine: Engine, name: str, **options: Any) -> dict[str, Any]:
     found = engine.store.get("Pod", "default", name)
     assert isinstance(found, Pod)
-    return explain(engine.machine, found, nominated_pods(engine.queue.nominator), **options)
+    return explain(engine.machine, found, engine.queue.nominator.by_node(), **options)
 
 
 def by_node(found: dict[str, Any]) -> dict[str, Any]:
