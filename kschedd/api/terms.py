@@ -41,7 +41,7 @@ class Toleration:
             return False
         if self.key and self.key != taint.key:
             return False
-        return self.operator == "Exists" or self.value == taint.value
+        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
 
 
 @attrs.frozen(cache_hash=True)
