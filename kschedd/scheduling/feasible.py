@@ -26,6 +26,7 @@ from kschedd.framework.status import Code, Status, error
 from kschedd.scheduling.nominated import Counted, Crowds
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
 from kschedd.scheduling.remembered import Layer, Memory, Remembered, filter_columns
+from kschedd.scheduling.sifting import Sifted
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
 from kschedd.values import value
 
@@ -116,52 +117,45 @@ class Filters:
         vain: Vain | None = None if kept is None else kept.vain
         if vain is not None and not counted and vain.holds(order, start, self.cluster.table):
             return vain.found
-        batches: list[tuple[Rows, Places, Ints]] = []
+        batches: list[Sifted] = []
         spoken: dict[int, Status] = {}
-        feasible: list[Rows] = []
         lacking, visited = wanted, 0
         size = total if vain is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
-            failed, codes = self._judge_local(state, pod, rows, remembered)
-            said: dict[int, Status] = {}
-            if not by_itself:
-                said = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
-            if counted:
-                self.crowds.judge(state, pod, rows, failed, codes, said, counted, remembered)
-            passed = failed == PASSED
-            if np.count_nonzero(passed) == len(rows):
-                fitting = rows = rows[:lacking]
-                failed, codes = failed[:lacking], codes[:lacking]
+            sifted: Sifted
+            if remembered is None and not counted:
+                sifted = yield from self._sift(state, pod, rows, spoken)
             else:
-                places = passed.nonzero()[0]
-                if len(places) >= lacking:
-                    seen = int(places[lacking - 1]) + 1
-                    rows, failed, codes, places = rows[:seen], failed[:seen], codes[:seen], places[:lacking]
-                fitting = rows[places]
-            lacking -= len(fitting)
-            visited += len(rows)
-            feasible.append(fitting)
-            batches.append((rows, failed, codes))
-            if said:
-                spoken.update(said)
-            size = max(size, 2 * len(rows))
+                sifted = yield from self._look_up(state, pod, rows, counted, remembered, by_itself, spoken)
+            sifted.cut(lacking)
+            batches.append(sifted)
+            lacking -= len(sifted.passing)
+            visited += len(sifted.rows)
+            size = max(size, 2 * len(sifted.rows))
         if wanted > 1 and lacking <= 0:
             self._per_feasible += 0.25 * (visited / wanted - self._per_feasible)
-        if len(batches) == 1:
-            rows, failed, codes = batches[0]
-            found = feasible[0]
-        elif batches:
-            rows, failed, codes = (np.concatenate(part) for part in zip(*batches, strict=True))
-            found = np.concatenate(feasible)
-        else:
-            rows = codes = found = order[:0]
-            failed = order[:0].astype(np.int16)
+        rows, found = order[:0], order[:0]
+        if batches:
+            rows, found = batches[0].rows, batches[0].passing
+        if len(batches) > 1:
+            rows = np.concatenate([batch.rows for batch in batches])
+            found = np.concatenate([batch.passing for batch in batches])
         if spoken:
             there = set(rows.tolist())
             spoken = {row: status for row, status in spoken.items() if row in there}
-        verdicts = Verdicts(self.cluster.table, self.profile.filters, state, pod, rows, failed, codes, spoken)
+        verdicts = Verdicts(
+            self.cluster.table,
+            self.profile.filters,
+            state,
+            pod,
+            rows,
+            None,
+            None,
+            spoken,
+            work_out=lambda: _together(batches),
+        )
         broken = next((s for s in spoken.values() if not s.rejected), None)
         result = Found(found, visited, verdicts, broken)
         if kept is not None:
@@ -169,13 +163,69 @@ class Filters:
             kept.vain = Vain.of(result, order, None if counted else start, self.cluster.table) if nothing else None
         return result
 
-    def _judge_local(
-        self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
-    ) -> tuple[Places, Ints]:
+    def _look_up(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        counted: Counted,
+        remembered: Remembered | None,
+        by_itself: bool,
+        spoken: dict[int, Status],
+    ) -> Generator[Shards, list[Any], Sifted]:
+        """The rows by what is remembered of them and what the other filters say, with their nominated pods."""
         if remembered is None:
-            return self.local.judge(state, pod, self.cluster.table, rows)
-        assert self.memory is not None
-        return self.memory.judge(remembered, state, pod, rows)
+            failed, codes = self.local.judge(state, pod, self.cluster.table, rows)
+        else:
+            assert self.memory is not None
+            failed, codes = self.memory.judge(remembered, state, pod, rows)
+        said: dict[int, Status] = {}
+        if not by_itself:
+            said = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
+        if counted:
+            self.crowds.judge(state, pod, rows, failed, codes, said, counted, remembered)
+        spoken.update(said)
+        return Sifted.told(rows, failed, codes)
+
+    def _sift(
+        self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]
+    ) -> Generator[Shards, list[Any], Sifted]:
+        """The rows as one filter after the other lets them pass."""
+        sifted = Sifted(rows)
+        table = self.cluster.table
+        for filter_ in self.profile.filters:
+            if filter_.name in state.skip_filter:
+                continue
+            passing = sifted.passing
+            if not len(passing):
+                break
+            if filter_.sort is not Sort.PLAIN:
+                codes = filter_columns(filter_, state, pod, table, passing)
+            else:
+                codes = yield from self._ask_plain(filter_, state, pod, table, passing, spoken)
+            if codes is not None:
+                sifted.reject(filter_.place, codes)
+        return sifted
+
+    def _ask_plain(
+        self,
+        filter_: FilterPlugin,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        spoken: dict[int, Status],
+    ) -> Generator[Shards, list[Any], Ints]:
+        """A plain filter's codes on the rows, SPOKEN where it rejects one; its words go to `spoken`."""
+        asked = rows.tolist()
+        shards: Shards = [
+            _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
+            for first in range(0, len(asked), _SHARD)
+        ]
+        statuses = [status for answers in (yield shards) for status in answers]
+        rejected = {row: status for row, status in zip(asked, statuses, strict=True) if status is not None}
+        spoken.update(rejected)
+        return np.array([SPOKEN if status is not None else 0 for status in statuses], dtype=np.int64)
 
     def _judge_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
@@ -185,28 +235,16 @@ class Filters:
         for filter_ in self.others:
             if filter_.name in state.skip_filter:
                 continue
-            open_ = failed > filter_.place
-            if filter_.sort is Sort.COLUMNS:
-                everywhere = open_.all()
-                said = filter_columns(filter_, state, pod, table, rows if everywhere else rows[open_])
-                if said is None:
-                    continue
-                places = np.flatnonzero(open_)[said != 0] if not everywhere else np.flatnonzero(said)
-                failed[places] = filter_.place
-                codes[places] = said[said != 0]
-                continue
-            places = np.flatnonzero(open_)
-            asked = rows[places].tolist()
-            shards: Shards = [
-                _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
-                for first in range(0, len(asked), _SHARD)
-            ]
-            statuses = [status for answers in (yield shards) for status in answers]
-            for place, row, status in zip(places.tolist(), asked, statuses, strict=True):
-                if status is not None:
-                    failed[place] = filter_.place
-                    codes[place] = SPOKEN
-                    spoken[row] = status
+            places = (failed > filter_.place).nonzero()[0]
+            open_ = rows if len(places) == len(rows) else rows[places]
+            if filter_.sort is not Sort.PLAIN:
+                said = filter_columns(filter_, state, pod, table, open_)
+            else:
+                said = yield from self._ask_plain(filter_, state, pod, table, open_, spoken)
+            if said is not None:
+                rejected = said.nonzero()[0]
+                failed[places[rejected]] = filter_.place
+                codes[places[rejected]] = said[rejected]
         return spoken
 
     # -- what if ----------------------------------------------------------------------------------------------
@@ -253,6 +291,16 @@ class Filters:
         """Keep the plugins' state in step with a pod put on (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
         for plugin in followers:
             getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+
+
+def _together(batches: list[Sifted]) -> tuple[Places, Ints]:
+    """The columns of all batches, one after the other."""
+    if len(batches) == 1:
+        return batches[0].columns()
+    columns = [batch.columns() for batch in batches]
+    if not columns:
+        return np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.int64)
+    return np.concatenate([failed for failed, _ in columns]), np.concatenate([codes for _, codes in columns])
 
 
 def _never(pod: Pod) -> bool:

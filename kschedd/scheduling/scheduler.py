@@ -109,7 +109,8 @@ class Scheduler:
     candidates: Candidates = attrs.field(init=False)
     _pre_filters: list[Any] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[Any], frozenset[str]]] = attrs.field(factory=dict, init=False)
-    _idle: list[tuple[Any, Callable[[PodShape], bool]]] = attrs.field(init=False)
+    _idle: list[tuple[str, Callable[[PodShape], bool]]] = attrs.field(init=False)
+    _of_kin: bool = attrs.field(init=False)  # whether shapes of one kinship get the same answers from them
     _post_filters: list[Any] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -118,7 +119,8 @@ class Scheduler:
         self.ranking = Ranking(self.profile, self.cluster, self.memory)
         self.candidates = Candidates(self.filters)
         self._pre_filters = self.profile.at("pre_filter")
-        self._idle = [(plugin, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
+        self._idle = [(plugin.name, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
+        self._of_kin = all(name in self.profile.trusted for name, _ in self._idle)
         self._post_filters = self.profile.at("post_filter")
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
@@ -193,13 +195,14 @@ class Scheduler:
 
     def _concerned(self, shape: PodShape) -> tuple[list[Any], frozenset[str]]:
         """The plugins whose PreFilter is asked about pods of this shape, and the names of those that never are."""
-        known = self._concerned_by.get(shape.kinship)
+        number = shape.kinship if self._of_kin else shape.number
+        known = self._concerned_by.get(number)
         if known is None:
-            idle = [plugin for plugin, is_idle in self._idle if is_idle(shape)]
-            asked = [plugin for plugin in self._pre_filters if plugin not in idle]
+            idle = frozenset([name for name, is_idle in self._idle if is_idle(shape)])
+            asked = [plugin for plugin in self._pre_filters if plugin.name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
-            known = self._concerned_by[shape.kinship] = asked, frozenset(p.name for p in idle)
+            known = self._concerned_by[number] = asked, idle
         return known
 
     def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:

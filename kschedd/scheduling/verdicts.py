@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus,
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 import numpy as np
@@ -30,23 +30,41 @@ ABSENT = unresolvable()  # what a node that nobody asked about counts as
 
 @attrs.define(eq=False)
 class Verdicts:
-    """`absent` is the status of the nodes that are not among `rows`."""
+    """`absent` is the status of the nodes that are not among `rows`.
+
+    `failed` and `codes` may be None and `work_out` give them when somebody looks.
+    """
 
     table: NodeTable
     filters: tuple[FilterPlugin, ...]
     state: CycleState
     pod: Pod
     rows: Rows
-    failed: Places
-    codes: Ints
+    _failed: Places | None
+    _codes: Ints | None
     spoken: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     absent: Status = ABSENT
+    _work_out: Callable[[], tuple[Places, Ints]] | None = None
     # Worked out when asked for; verdicts made from others work it out anew.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
     _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
     _of_codes: list[tuple[Status, int, int]] | None = attrs.field(default=None, init=False)
     _rows_with: dict[Code, Rows] = attrs.field(factory=dict, init=False)
     _reasons: Counter[str] | None = attrs.field(default=None, init=False)
+
+    @property
+    def failed(self) -> Places:
+        return self._columns()[0]
+
+    @property
+    def codes(self) -> Ints:
+        return self._columns()[1]
+
+    def _columns(self) -> tuple[Places, Ints]:
+        if self._failed is None or self._codes is None:
+            assert self._work_out is not None, "verdicts are given, or can be worked out"
+            self._failed, self._codes = self._work_out()
+        return self._failed, self._codes
 
     def status(self, place: int) -> Status | None:
         """The status at a place of `rows`; None if the node passed."""

@@ -1,0 +1,72 @@
+"""Rows as one filter after the other lets them pass; who rejected which, and why, is worked out when somebody looks.
+
+A filter is asked only about the rows that no earlier one has rejected, so later filters see fewer of them, and what it
+said is kept as it was said. Most pods find a node, and then nobody ever asks.
+
+Shapes: places are positions among `rows`, ascending.
+"""
+
+from typing import Self
+
+import attrs
+import numpy as np
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+
+from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.verdicts import PASSED, Places
+
+
+@attrs.define(eq=False)
+class Sifted:
+    """`places` are those that have passed so far; None: all of them."""
+
+    rows: Rows
+    places: Ints | None = None
+    _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (who, about which places, codes)
+    _told: tuple[Places, Ints] | None = None
+
+    @classmethod
+    def told(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
+        """Where the verdicts are there already."""
+        passed = failed == PASSED
+        places = None if count_nonzero(passed) == len(rows) else passed.nonzero()[0]
+        return cls(rows, places, told=(failed, codes))
+
+    @property
+    def passing(self) -> Rows:
+        """The rows that have passed so far."""
+        return self.rows if self.places is None else self.rows[self.places]
+
+    def reject(self, who: int, said: Ints) -> None:
+        """Take a filter's codes on the passing rows; 0 lets a row pass."""
+        passed = said == 0
+        count = count_nonzero(passed)
+        if count == len(said):
+            return
+        self._said.append((who, self.places, said))
+        places = passed.nonzero()[0]
+        self.places = places if self.places is None else self.places[places]
+
+    def cut(self, most: int) -> None:
+        """End with the row that is the last of `most` to pass, if there are so many."""
+        places = self.places
+        if places is None:
+            self.rows = self.rows[:most]
+        elif len(places) >= most:
+            self.rows, self.places = self.rows[: int(places[most - 1]) + 1], places[:most]
+
+    def columns(self) -> tuple[Places, Ints]:
+        """For each row the place of the filter that rejected it (PASSED: none did), and that one's code."""
+        size = len(self.rows)
+        if self._told is None:
+            longest = max((int(p[-1]) + 1 if p is not None else len(s) for _, p, s in self._said), default=size)
+            failed = np.full(max(longest, size), PASSED, dtype=np.int16)
+            codes = np.zeros(len(failed), dtype=np.int64)
+            for who, places, said in self._said:
+                rejected = said.nonzero()[0]
+                where = rejected if places is None else places[rejected]
+                failed[where] = who
+                codes[where] = said[rejected]
+            self._told = failed, codes
+        failed, codes = self._told
+        return failed[:size], codes[:size]
