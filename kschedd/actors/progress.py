@@ -21,7 +21,7 @@ from kschedd.actors.strangers import PluginHangs, blamed
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.status import Status, error
+from kschedd.framework.status import Status, error, fault_text
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.machine import (
     AwaitPermit,
@@ -135,7 +135,7 @@ class Progress:
         try:
             status = settled(self.machine.cluster)
         except Exception as fault:  # a plugin's fault ends here: the binding fails
-            status = error(f"{type(fault).__name__}: {fault}")
+            status = error(fault_text(fault))
         if status is not None:
             del self.settling[uid]
             self.out.settled.append((settling, status))
@@ -175,7 +175,7 @@ class Progress:
         if not whom:
             raise fault
         plugin, _, method = whom.partition(".")
-        why = str(fault) if isinstance(fault, PluginHangs) else f"{type(fault).__name__}: {fault}"
+        why = str(fault) if isinstance(fault, PluginHangs) else fault_text(fault)
         status = error(f'running plugin "{plugin}", {method}: {why}').by(plugin)
         return Failed(entry.pod, status, Diagnosis(self.machine.cluster.table.node_count), CycleState())
 

@@ -22,6 +22,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell, Question, batch_from
 from kschedd.api.pods import Pod
+from kschedd.framework.status import fault_text
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
@@ -248,4 +249,4 @@ def _all_but(uid: str) -> Callable[[Pod], bool]:
 
 
 def _log_fault(plugin: str, pod: str, fault: Exception) -> None:
-    log.warning("plugin_fault", plugin=plugin, pod=pod, fault=f"{type(fault).__name__}: {fault}")
+    log.warning("plugin_fault", plugin=plugin, pod=pod, fault=fault_text(fault))

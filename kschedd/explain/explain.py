@@ -45,7 +45,7 @@ from kschedd.explain.looking import Looking
 from kschedd.explain.remedies import would_fit_if
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Narrowing
-from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominated import Counting, Nominated
@@ -174,7 +174,7 @@ class _Explaining:
             try:
                 status: Status | None = plugin.pre_enqueue(self._pod)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                status = error(f"{type(fault).__name__}: {fault}")
+                status = error(fault_text(fault))
             if status is not None and status.code != Code.SUCCESS:
                 return status.by(plugin.name)
         return None

@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.status import Status, error
+from kschedd.framework.status import Status, error, fault_text
 from kschedd.scheduling.feasible import Filters, filter_status
 from kschedd.scheduling.nominated import Counted
 from kschedd.scheduling.profile import FilterPlugin, Sort
@@ -67,7 +67,7 @@ def _ask(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, r
                 words[code] = filter_.plugin.code_status(state, pod, code).by(filter_.name)
         return [words[code] for code in codes.tolist()]
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        return [error(f"{type(fault).__name__}: {fault}").by(filter_.name)] * len(rows)
+        return [error(fault_text(fault)).by(filter_.name)] * len(rows)
 
 
 def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: tuple[Pod, ...]) -> list[Status]:
@@ -80,7 +80,7 @@ def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: 
             copy.add_pod(0, other)
             filters.tell("add_pod", followers, own, pod, other, copy, 0)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        return [error(f"{type(fault).__name__}: {fault}")]
+        return [error(fault_text(fault))]
     only = np.zeros(1, dtype=np.int64)
     asked = [f for f in filters.profile.filters if f.name not in own.skip_filter]
     return [status for f in asked if (status := _ask(f, own, pod, copy, only)[0]) is not None]

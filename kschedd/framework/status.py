@@ -3,7 +3,9 @@
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Code, Status).
 """
 
+import traceback
 from enum import IntEnum
+from pathlib import PurePath
 
 import attrs
 
@@ -69,3 +71,10 @@ def unresolvable(*reasons: str) -> Status:
 
 def error(*reasons: str) -> Status:
     return Status(Code.ERROR, reasons)
+
+
+def fault_text(fault: BaseException) -> str:
+    """An exception of a plugin in one line, with the place that raised it: `ValueError: no idea (my_plugin.py:12)`."""
+    text = f"{type(fault).__name__}: {fault}"
+    frames = traceback.extract_tb(fault.__traceback__)
+    return f"{text} ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text

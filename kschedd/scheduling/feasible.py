@@ -22,7 +22,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.status import Code, Status, error
+from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.nominated import Counted, Crowds
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
 from kschedd.scheduling.remembered import Layer, Memory, Remembered, filter_columns
@@ -324,7 +324,7 @@ def filter_status(filter_: FilterPlugin, state: CycleState, pod: Pod, node: Node
     try:
         said = filter_.plugin.filter(state, pod, node)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        said = error(f"{type(fault).__name__}: {fault}")
+        said = error(fault_text(fault))
     if said is None or (isinstance(said, Status) and said.code == Code.SUCCESS):
         return None
     if not isinstance(said, Status):

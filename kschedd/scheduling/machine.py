@@ -27,7 +27,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hint_map
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
-from kschedd.framework.status import Code, Status, error
+from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import MergePatch, Plan, Write
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
 from kschedd.queue.gating import PreEnqueue
@@ -316,7 +316,7 @@ def _contained(plugin: Any, method: Any, state: CycleState, pod: Pod, node_name:
     try:
         return method(state, pod, node_name)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        return error(f"{type(fault).__name__}: {fault}").by(plugin.name)
+        return error(fault_text(fault)).by(plugin.name)
 
 
 def _permit(plugin: Any, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:

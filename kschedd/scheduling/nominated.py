@@ -22,7 +22,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.status import Code, Status
+from kschedd.framework.status import Code, Status, fault_text
 from kschedd.scheduling.remembered import Remembered
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places
 
@@ -136,7 +136,7 @@ class Crowds:
                     if followers:
                         filters.tell("add_pod", followers, states[number], pod, other, copy, number)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                broken[number] = Status(Code.ERROR, (f"{type(fault).__name__}: {fault}",))
+                broken[number] = Status(Code.ERROR, (fault_text(fault),))
         rows = np.arange(len(stale), dtype=np.int64)
         failed, codes, spoken = filters.judge_rows(
             filters.local, state, pod, copy, rows, states.__getitem__ if followers else None

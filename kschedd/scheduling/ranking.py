@@ -17,7 +17,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.status import Code, Status, error
+from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.feasible import Shards
 from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.remembered import Layer, Memory, PluginFault, Remembered, check_range, score_columns
@@ -73,7 +73,7 @@ class Ranking:
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                status = error(f"{type(fault).__name__}: {fault}")
+                status = error(fault_text(fault))
             if status is None:
                 continue
             if status.code == Code.SKIP:
@@ -120,7 +120,7 @@ class Ranking:
             try:
                 normal = np.asarray(score.plugin.normalize(state, pod, raw), dtype=np.int64).reshape(len(rows))
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                what = f"{type(fault).__name__}: {fault}"
+                what = fault_text(fault)
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
                 raise PluginFault(score.name, text) from fault
         if not score.trusted:
@@ -171,7 +171,7 @@ def _score_shard(
             try:
                 said = score.plugin.score(state, pod, NodeInfo(table, row))
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                return [_score_failure(score, f"{type(fault).__name__}: {fault}")]
+                return [_score_failure(score, fault_text(fault))]
             if isinstance(said, Status):
                 return [_score_failure(score, said.message)]
             if isinstance(said, bool) or not isinstance(said, int | np.integer):

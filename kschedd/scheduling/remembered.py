@@ -28,6 +28,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import fault_text
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.verdicts import PASSED, Places
 
@@ -56,7 +57,7 @@ def filter_columns(filter_: FilterPlugin, state: CycleState, pod: Pod, table: No
         answer = filter_.plugin.filter_rows(state, pod, table, rows)
         return None if answer is None else np.asarray(answer, dtype=np.int64).reshape(len(rows))
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        text = f'running "{filter_.name}" filter plugin: {type(fault).__name__}: {fault}'
+        text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
         raise PluginFault(filter_.name, text) from fault
 
 
@@ -71,7 +72,7 @@ def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTa
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         if score.trusted:
             raise
-        text = f'running Score plugins: plugin "{score.name}" failed with: {type(fault).__name__}: {fault}'
+        text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
         raise PluginFault(score.name, text) from fault
 
 

@@ -24,7 +24,7 @@ from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Narrowing, PostFilterResult
 from kschedd.framework.postfilter import DryRun
-from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.feasible import Filters, Found, Shards, nodes_to_find
 from kschedd.scheduling.nominated import Counting, Nominated
@@ -171,7 +171,7 @@ class Scheduler:
             try:
                 said = plugin.pre_filter(state, pod, self.cluster)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                said = error(f"{type(fault).__name__}: {fault}")
+                said = error(fault_text(fault))
             if said is None:
                 continue
             if isinstance(said, Narrowing):
@@ -313,7 +313,7 @@ class Scheduler:
             try:
                 said = plugin.post_filter(state, pod, self.cluster, view)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                said = PostFilterResult(error(f"{type(fault).__name__}: {fault}"))
+                said = PostFilterResult(error(fault_text(fault)))
             code = said.status.code
             writes += said.writes
             said = attrs.evolve(said, writes=tuple(writes))

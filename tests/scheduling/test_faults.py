@@ -156,6 +156,12 @@ def test_permit_waits_until_it_is_allowed_or_its_time_is_over() -> None:
     assert outcomes[1].rejection.message == "rejected due to timeout after waiting 5s at plugin Faulty"
 
 
+def test_the_error_says_which_line_of_the_plugin_raised() -> None:
+    result = drive(machine(RaisesInFilter).begin(pod(), {}))
+    line = RaisesInFilter.filter.__code__.co_firstlineno + 1
+    assert result.message.endswith(f"ValueError: no idea (test_faults.py:{line})")
+
+
 def test_a_plugin_without_any_extension_point_is_refused() -> None:
     with pytest.raises(PluginLoadError, match="none of the methods"):
         Registry().add(Faulty, "a test")
