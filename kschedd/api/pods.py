@@ -78,6 +78,11 @@ class PodSpec:
             return None
         return intern_spec({**raw, "affinity": {**raw["affinity"], "nodeAffinity": {}}})
 
+    def grow_on(self, trunk: "PodSpec") -> None:
+        """Take over what the trunk has worked out already and node affinity has no say in."""
+        self.trunk = trunk
+        self.__dict__.update({name: value for name, value in trunk.__dict__.items() if name in _OF_TRUNK})
+
     @_of_trunk
     def asks(self) -> "Asks":
         """What it asks of a node: one object for all specs that ask for the same."""
@@ -183,6 +188,9 @@ class PodSpec:
     @_of_trunk
     def resource_claims(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("resourceClaims") or ())
+
+
+_OF_TRUNK = frozenset(name for name, field in vars(PodSpec).items() if isinstance(field, _of_trunk))
 
 
 @attrs.frozen(eq=False)
@@ -291,7 +299,7 @@ def intern_spec(raw: Raw, trunk: PodSpec | None = None) -> PodSpec:
     if spec is None:
         spec = _specs[key] = PodSpec(raw)
         if trunk is not None:
-            spec.trunk = trunk
+            spec.grow_on(trunk)
     return spec
 
 

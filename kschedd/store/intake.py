@@ -7,7 +7,7 @@ each time.
 
 Two parts of a spec are judged by themselves and change nothing else of it, neither in defaulting nor in validation nor
 in admission: the node a pod has already, and its node affinity. They are what tells a DaemonSet's pods, or a loaded
-cluster's, from each other; so a spec not seen before is first looked up without them.
+cluster's, from each other; so a spec is looked up without them.
 
 Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
@@ -33,6 +33,7 @@ from kschedd.store.errors import ApiError, Invalid
 
 _NOTHING: Mapping[str, Any] = {}
 _REMEMBERED: Final = 1 << 13
+_BRANCHES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 _SHARED: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _LONG: Final = 1 << 16  # annotations of this size are looked at each time
@@ -54,6 +55,7 @@ class Admitted:
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     status: Mapping[str, Any]  # the status such a pod is born with
+    branches: dict[bytes, "Admitted"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _shapes: dict[str, PodShape] = attrs.field(factory=dict, init=False)  # by namespace
 
     def shape_in(self, namespace: str) -> PodShape:
@@ -95,45 +97,37 @@ class PodIntake:
         annotations = meta.get("annotations")
         if annotations is not None and not _plain(annotations):
             return self._admit(spec, meta, name)
+        trunk, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
-        bare = _without_node(spec)
-        key = packed("Pod", name, (bare, meta.get("labels"), own))
-        found = self._remembered.get(key)
-        if found is None:
-            try:
-                found = self._admit_parts(bare, meta, own, name) or self._admit(bare, meta, name)
-            except ApiError:
-                if bare is not spec:
-                    self._admit(spec, meta, name)  # for all that is wrong with it
-                raise
-            self._remember(key, found)
-        return found
-
-    def _remember(self, key: bytes, admitted: Admitted) -> None:
-        if len(self._remembered) >= _REMEMBERED:
-            self._remembered.clear()
-        self._remembered[key] = admitted
-
-    def _admit_parts(self, spec: Any, meta: dict[str, Any], own: Any, name: str) -> Admitted | None:
-        """The same from what a spec without the node affinity gets; None where there is none, or something is wrong."""
-        affinity = spec.get("affinity") if type(spec) is dict else None
-        if type(affinity) is not dict or not affinity.get("nodeAffinity"):
-            return None
-        node_affinity, faults = accept_node_affinity(affinity["nodeAffinity"], "spec.affinity.nodeAffinity")
-        if faults:
-            return None
-        trunk = {**spec, "affinity": {**affinity, "nodeAffinity": {}}}
         key = packed("Pod", name, (trunk, meta.get("labels"), own))
-        found = self._remembered.get(key)
-        if found is None:
-            try:
+        try:
+            found = self._remembered.get(key)
+            if found is None:
                 found = self._admit(trunk, meta, name)
-            except ApiError:
-                return None
-            self._remember(key, found)
-        clean = found.spec.raw
-        whole = {**clean, "affinity": {**clean["affinity"], "nodeAffinity": node_affinity}}
-        return Admitted(intern_spec(whole, found.spec), found.labels, found.meta, found.status)
+                if len(self._remembered) >= _REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = found
+            return found if node_affinity is None else self._with_node_affinity(found, node_affinity, name)
+        except ApiError:
+            if trunk is not spec:
+                self._admit(spec, meta, name)  # for all that is wrong with it
+            raise
+
+    @staticmethod
+    def _with_node_affinity(trunk: Admitted, node_affinity: Raw, name: str) -> Admitted:
+        key = packed("Pod", name, node_affinity)
+        found = trunk.branches.get(key)
+        if found is None:
+            clean, faults = accept_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+            if faults:
+                raise Invalid("Pod", name, tuple(faults))
+            spec = trunk.spec.raw
+            whole = {**spec, "affinity": {**spec["affinity"], "nodeAffinity": clean}}
+            found = Admitted(intern_spec(whole, trunk.spec), trunk.labels, trunk.meta, trunk.status)
+            if len(trunk.branches) >= _BRANCHES:
+                trunk.branches.clear()
+            trunk.branches[key] = found
+        return found
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
         clean, faults = accept_meta(meta, BY_NAME["Pod"])
@@ -177,12 +171,18 @@ class PodIntake:
         return {**raw, "metadata": meta, "spec": self._admission.update_pod(name, spec, self._classes)}
 
 
-def _without_node(spec: Any) -> Any:
-    """The spec without the node the pod has already, if all is well with that."""
-    node_name = spec.get("nodeName") if type(spec) is dict else None
-    if node_name is None or type(node_name) is not str or dns_subdomain(node_name) or spec.get("schedulingGates"):
-        return spec
-    return {field: value for field, value in spec.items() if field != "nodeName"}
+def _parted(spec: Any) -> tuple[Any, Raw | None]:
+    """The spec without what is judged by itself, and the node affinity (None: there is none)."""
+    if type(spec) is not dict:
+        return spec, None
+    node_name = spec.get("nodeName")
+    if type(node_name) is str and not dns_subdomain(node_name) and not spec.get("schedulingGates"):
+        spec = {field: value for field, value in spec.items() if field != "nodeName"}
+    affinity = spec.get("affinity")
+    node_affinity = affinity.get("nodeAffinity") if type(affinity) is dict else None
+    if not node_affinity:
+        return spec, None
+    return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
 
 
 def _plain(annotations: Any) -> bool:
