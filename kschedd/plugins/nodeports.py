@@ -70,7 +70,7 @@ class NodePorts:
         ]
 
     def _after_pod_deleted(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        if not old.node_name:
+        if not old.node_name and not old.nominated_node_name:
             return QUEUE_SKIP
         freed = set(old.pod_spec.host_ports)
         return QUEUE if conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP

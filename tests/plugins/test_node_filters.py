@@ -94,6 +94,30 @@ def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
     assert NodePorts().pre_filter(CycleState(), init, cluster) is SKIP
 
 
+@pytest.mark.parametrize(
+    ("node_name", "nominated", "port", "hint"),
+    [
+        ("n", "", 80, QUEUE),
+        ("", "n", 80, QUEUE),  # the port was kept free for it
+        ("", "", 80, QUEUE_SKIP),
+        ("n", "", 81, QUEUE_SKIP),
+        ("", "n", 81, QUEUE_SKIP),
+    ],
+)
+def test_a_pod_that_goes_frees_the_ports_of_the_node_it_was_on_or_meant_for(
+    node_name: str, nominated: str, port: int, hint: Any
+) -> None:
+    def listening(port: int, **spec: Any) -> Pod:
+        ports = [{"hostPort": port, "containerPort": port, "protocol": "TCP"}]
+        return pod(containers=[{"name": "c", "image": "i", "ports": ports}], **spec)
+
+    status = {"nominatedNodeName": nominated}
+    gone = Pod.from_raw({**listening(port, nodeName=node_name).raw, "status": status})
+    (after_pod, _) = NodePorts.from_args(None, Handle(Cluster())).events_to_register()
+    assert after_pod.hint is not None
+    assert after_pod.hint(listening(80), gone, None) is hint
+
+
 taints = st.builds(
     Taint,
     st.sampled_from("ab"),
