@@ -157,6 +157,9 @@ class PodCounts:
         self._matching_at.setdefault(anchor_of(kind.terms[0]), {})[kind] = counter
         for group in self._groups_of(kind):
             group.join(counter)
+            if not counter.by_row:
+                counter.by_row = group.by_row.copy()
+                continue
             for row, amount in group.by_row.items():
                 counter.by_row[row] = counter.by_row.get(row, 0) + amount
         if len(self._matching) > _MATCHING_LIMIT:

@@ -14,13 +14,13 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedd.api.nodes import Node
+from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.terms import Taint
 
@@ -31,6 +31,10 @@ Bools = npt.NDArray[np.bool_]
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _LOG_LIMIT = 1 << 16
+_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+)  # labels whose columns are kept from the start: sooner or later they are asked for
 
 
 @attrs.define(eq=False)
@@ -110,7 +114,7 @@ class NodeTable:
         self.taints: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
-        self._labels: dict[str, LabelColumn] = {}
+        self._labels = {key: LabelColumn(key, np.full(capacity, -1, dtype=np.int32), {}, []) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
         self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
@@ -145,14 +149,11 @@ class NodeTable:
         """The column of a label key, made when first asked for and kept up to date from then on."""
         column = self._labels.get(key)
         if column is None:
-            column = LabelColumn(key, np.full(self.capacity, -1, dtype=np.int32), {}, [])
-            for row in self.row_of.values():
-                node = self.nodes[row]
-                assert node is not None
-                value = node.labels.get(key)
-                if value is not None:
-                    column.ids[row] = column.number(value)
-            self._labels[key] = column
+            values = [None if node is None else node.labels.get(key) for node in self.nodes]
+            different = list(dict.fromkeys([value for value in values if value is not None]))
+            numbers: dict[str | None, int] = {value: number for number, value in enumerate(different)}
+            ids = np.array([numbers.get(value, -1) for value in values], dtype=np.int32)
+            column = self._labels[key] = LabelColumn(key, ids, cast(dict[str, int], numbers), different)
         return column
 
     def resource(self, name: str) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
 
 _DOMAINS_LIMIT = 64
+_DENSE = 16  # one row in so many
 
 
 @attrs.frozen(eq=False)
@@ -102,7 +103,7 @@ class Counter:
         column = self._column
         if column is None or len(column) < self.table.capacity:
             column = self._column = np.zeros(self.table.capacity, dtype=np.int64)
-            rows, amounts = self._arrays()
+            rows, amounts = self._listed()
             column[rows] = amounts
         return column
 
@@ -134,6 +135,15 @@ class Counter:
         return counts
 
     def _arrays(self) -> tuple[Ints, Ints]:
+        """The rows that have any, and their amounts."""
+        if len(self.by_row) * _DENSE < self.table.capacity:
+            return self._listed()
+        # Then a column takes no more room than what is kept anyway, and reading it is several times faster.
+        column = self.rows()
+        there = column.nonzero()[0]
+        return there, column[there]
+
+    def _listed(self) -> tuple[Ints, Ints]:
         size = len(self.by_row)
         rows = np.fromiter(self.by_row.keys(), dtype=np.int64, count=size)
         return rows, np.fromiter(self.by_row.values(), dtype=np.int64, count=size)

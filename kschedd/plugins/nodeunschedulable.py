@@ -42,10 +42,9 @@ class NodeUnschedulable:
         return cls()
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        cordoned = table.unschedulable[rows]
-        if not np.count_nonzero(cordoned) or _tolerates(pod):
+        if not np.count_nonzero(table.unschedulable) or _tolerates(pod):
             return None
-        return cordoned.astype(np.int64)
+        return table.unschedulable[rows].astype(np.int64)
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         return unresolvable("node(s) were unschedulable")
