@@ -32,9 +32,6 @@ CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _LOG_LIMIT = 1 << 16
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
-    HOSTNAME_LABEL,
-    ZONE_LABEL,
-)  # labels whose columns are kept from the start: sooner or later they are asked for
 
 
 @attrs.define(eq=False)
