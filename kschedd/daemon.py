@@ -247,6 +247,7 @@ async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = t
     Raises KscheddError for what is wrong with options, configuration, plugins, state or socket.
     """
     configure_log(options.log_level)
+    collect_seldom()
     config, registry = read_options(options)
     with claimed(options.state_dir) as state:
         try:
@@ -355,15 +356,19 @@ def claimed(state_dir: Path | None) -> Iterator[Path | None]:
         os.close(lock)
 
 
-def settle_memory() -> None:
-    """What is there now will mostly stay: leave it out of garbage collection, and collect the rest less often.
+def collect_seldom() -> None:
+    """Look for garbage in cycles less often: objects here form none but in rare cases, so there is little to find.
 
-    Objects here hold no cycles but in rare cases, so there is little to find; looking through them all costs 100 ms
-    and more in a large cluster.
+    Looking through all of them costs 100 ms and more in a large cluster, and half as much again as loading one.
     """
+    gc.set_threshold(50_000, 20, 100)
+
+
+def settle_memory() -> None:
+    """What is there now will mostly stay: leave it out of garbage collection altogether."""
+    collect_seldom()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def version() -> str:
