@@ -1,0 +1,64 @@
+"""A plugin that says every node scores the same is right: asked node by node, it says so too."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+from kschedd.framework.cycle_state import CycleState
+from kschedd.plugins.imagelocality import ImageLocality
+from kschedd.plugins.tainttoleration import TaintToleration
+
+_TAINTS = [{"key": key, "effect": effect} for key in "ab" for effect in ("PreferNoSchedule", "NoSchedule")]
+_IMAGES = ["one:1", "two:1", "three:1"]
+
+_nodes = st.lists(
+    st.tuples(st.lists(st.sampled_from(_TAINTS), max_size=2), st.lists(st.sampled_from(_IMAGES), max_size=2)),
+    min_size=1,
+    max_size=5,
+)
+_tolerations = st.lists(st.sampled_from([{"key": "a", "operator": "Exists"}, {"operator": "Exists"}]), max_size=1)
+
+
+def _table(nodes: list[tuple[list[Any], list[str]]]) -> NodeTable:
+    table = NodeTable()
+    for number, (taints, images) in enumerate(nodes):
+        status = {"images": [{"names": [name], "sizeBytes": 900 << 20} for name in images]}
+        meta = {"name": f"n{number}", "labels": {}}
+        table.put_node(Node.from_raw({"kind": "Node", "metadata": meta, "spec": {"taints": taints}, "status": status}))
+    return table
+
+
+def _pod(tolerations: list[Any], image: str) -> Pod:
+    spec = {"containers": [{"name": "c", "image": image}], "tolerations": tolerations}
+    return Pod.from_raw({"kind": "Pod", "metadata": {"name": "p", "namespace": "d", "uid": "p"}, "spec": spec})
+
+
+@given(_nodes, _tolerations)
+def test_no_soft_taint_that_a_pod_minds_is_an_even_score(nodes: list[Any], tolerations: list[Any]) -> None:
+    plugin, table, pod = TaintToleration(), _table(nodes), _pod(tolerations, "one:1")
+    even = plugin.even_score(pod, table)
+    scores = plugin.normalize(CycleState(), pod, plugin.score_rows(CycleState(), pod, table, table.order)).tolist()
+    if even is not None:
+        assert scores == [even] * len(nodes)
+    else:
+        assert any(plugin.score_rows(CycleState(), pod, table, table.order))
+
+
+@given(_nodes, st.sampled_from(_IMAGES))
+def test_an_image_that_no_node_has_is_an_even_score(nodes: list[Any], image: str) -> None:
+    plugin, table, pod = ImageLocality(), _table(nodes), _pod([], image)
+    even = plugin.even_score(pod, table)
+    if even is not None:
+        assert plugin.score_rows(CycleState(), pod, table, table.order).tolist() == [even] * len(nodes)
+    else:
+        assert any(image in images for _, images in nodes)
+
+
+@pytest.mark.parametrize("taints", [[], [_TAINTS[1]]], ids=["no-taints", "hard-taints-only"])
+def test_hard_taints_do_not_count_against_a_node(taints: list[Any]) -> None:
+    assert TaintToleration().even_score(_pod([], "one:1"), _table([(taints, [])])) == 100
