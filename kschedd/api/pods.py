@@ -69,19 +69,8 @@ class PodSpec:
     """What pods with equal specs share. `raw` has no nodeName; everything else is worked out when first asked for."""
 
     raw: Raw
-
-    @lazily
-    def trunk(self) -> "PodSpec | None":
-        """The spec with its node affinity left empty, which a DaemonSet's pods have in common; None if it has none."""
-        raw = self.raw
-        if not (raw.get("affinity") or _NOTHING).get("nodeAffinity"):
-            return None
-        return intern_spec({**raw, "affinity": {**raw["affinity"], "nodeAffinity": {}}})
-
-    def grow_on(self, trunk: "PodSpec") -> None:
-        """Take over what the trunk has worked out already and node affinity has no say in."""
-        self.trunk = trunk
-        self.__dict__.update({name: value for name, value in trunk.__dict__.items() if name in _OF_TRUNK})
+    key: bytes  # the packed trunk, or raw where there is none
+    trunk: "PodSpec | None" = None  # the spec with its node affinity left empty; None if it has none
 
     @_of_trunk
     def asks(self) -> "Asks":
@@ -285,21 +274,35 @@ class PodShape:
         return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)
 
 
-_specs: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
+_specs: WeakValueDictionary[tuple[bytes, bytes], PodSpec] = WeakValueDictionary()
 _shapes: WeakValueDictionary[tuple[int, str, bytes], PodShape] = WeakValueDictionary()
 _pack = msgpack.Packer(autoreset=True).pack
 
 
-def intern_spec(raw: Raw, trunk: PodSpec | None = None) -> PodSpec:
-    """The one PodSpec of all specs equal to `raw`, wherever their pods run; `trunk` if it is known."""
+def intern_spec(raw: Raw) -> PodSpec:
+    """The one PodSpec of all specs equal to `raw`, wherever their pods run."""
     if "nodeName" in raw:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
-    key = _pack(raw)
+    affinity = raw.get("affinity") or _NOTHING
+    if node_affinity := affinity.get("nodeAffinity"):
+        trunk = intern_spec({**raw, "affinity": {**affinity, "nodeAffinity": {}}})
+        return intern_branch(trunk, node_affinity)
+    key: bytes = _pack(raw)
+    spec = _specs.get((key, b""))
+    if spec is None:
+        spec = _specs[key, b""] = PodSpec(raw, key)
+    return spec
+
+
+def intern_branch(trunk: PodSpec, node_affinity: Raw) -> PodSpec:
+    """The one PodSpec that has this node affinity where `trunk` has an empty one; a DaemonSet's pods share a trunk."""
+    key = trunk.key, _pack(node_affinity)
     spec = _specs.get(key)
     if spec is None:
-        spec = _specs[key] = PodSpec(raw)
-        if trunk is not None:
-            spec.grow_on(trunk)
+        raw = {**trunk.raw, "affinity": {**trunk.raw["affinity"], "nodeAffinity": node_affinity}}
+        spec = _specs[key] = PodSpec(raw, trunk.key, trunk)
+        # What the trunk has worked out already, and node affinity has no say in.
+        spec.__dict__.update({name: value for name, value in trunk.__dict__.items() if name in _OF_TRUNK})
     return spec
 
 

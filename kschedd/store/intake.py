@@ -22,7 +22,7 @@ import msgpack
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, _version
-from kschedd.api.pods import Pod, PodShape, PodSpec, intern_shape, intern_spec
+from kschedd.api.pods import Pod, PodShape, PodSpec, intern_branch, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.shapes import check_shape
 from kschedd.api.validation import accept, accept_meta, accept_node_affinity, accept_pod_spec, accept_pod_status
@@ -121,9 +121,7 @@ class PodIntake:
             clean, faults = accept_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
             if faults:
                 raise Invalid("Pod", name, tuple(faults))
-            spec = trunk.spec.raw
-            whole = {**spec, "affinity": {**spec["affinity"], "nodeAffinity": clean}}
-            found = Admitted(intern_spec(whole, trunk.spec), trunk.labels, trunk.meta, trunk.status)
+            found = Admitted(intern_branch(trunk.spec, clean), trunk.labels, trunk.meta, trunk.status)
             if len(trunk.branches) >= _BRANCHES:
                 trunk.branches.clear()
             trunk.branches[key] = found
