@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.devices import linear_regex
+from kschedd.devices import cel_regex
 from kschedd.devices.cel_syntax import Uint
 from kschedd.devices.cel_values import (
     OPTIONAL,
@@ -215,8 +215,8 @@ def _size(value: Any) -> int:
 
 def _matches(text: str, pattern: str) -> bool:
     try:
-        return linear_regex.search(pattern, text)
-    except linear_regex.PatternError as fault:
+        return cel_regex.search(pattern, text)
+    except cel_regex.PatternError as fault:
         raise CelFailure(str(fault)) from fault
 
 

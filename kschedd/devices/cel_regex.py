@@ -1,0 +1,64 @@
+"""Regular expressions of CEL's `matches`: RE2, whose matching takes time linear in the text whatever the pattern.
+
+A pattern comes from whoever writes a claim, so a backtracking engine (Python's `re`) is out of the question. RE2 also
+bounds the memory a compiled pattern may take. Its syntax is that of Go's `regexp`, which the real API server and
+scheduler use; the wording of a refusal is Go's.
+
+Errors: PatternError.  Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+import attrs
+import re2
+
+from kschedd.errors import KscheddError
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+
+_GO_WORDS: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+    "pattern too large - compile failed": "expression too large",
+}
+"""What RE2 says that Go says otherwise."""
+
+
+@attrs.define(eq=False)
+class PatternError(KscheddError):
+    pattern: str
+    why: str  # Go's words, with the offending part
+
+    def __str__(self) -> str:
+        return f"error parsing regexp: {self.why}"
+
+
+def search(pattern: str, text: str) -> bool:
+    """Whether the pattern matches anywhere in the text. Raises PatternError."""
+    return _compiled(pattern).search(_utf8(text)) is not None
+
+
+@lru_cache(256)
+def _compiled(pattern: str) -> Any:
+    try:
+        return re2.compile(_utf8(pattern), _OPTIONS)
+    except re2.error as refusal:
+        said = refusal.args[0].decode("utf-8", "replace")
+        what, separator, part = said.partition(": ")
+        raise PatternError(pattern, f"{_GO_WORDS.get(what, what)}: `{part if separator else pattern}`") from refusal
+
+
+def _utf8(text: str) -> bytes:
+    # JSON can spell half of a surrogate pair; Go reads that as U+FFFD.
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
