@@ -1,69 +1,100 @@
-"""Shapes: of which type each field is that anything here reads, as an API server's decoding would insist.
+"""Shapes: whether each field of an object is of the type its kind has there, as an API server's decoding would insist.
 
 What passes `check_shape` may be walked without looking at types again: mappings are dicts with text keys, lists
-are lists, quantities can be read.  Fields that are not in the tables are of no interest and pass as they are.
-A null stands for an absent field: `without_nulls` takes them away, as a typed decoder does.
+are lists, quantities and times can be read.  Fields that the schema does not have pass as they are (`decoding` is about
+those).  A null stands for an absent field: `without_nulls` takes them away, as a typed decoder does.
 """
 
+import base64
+import re
 from typing import Any, Final
 
 import msgpack
 
 from kschedd.api.fields import FieldError, child, invalid
-from kschedd.api.kinds import kind_of
+from kschedd.api.kinds import BY_NAME, kind_of
 from kschedd.api.quantity import ALLOWED, QuantityError, nanos, shown
-from kschedd.api.shape_tables import (
+from kschedd.api.schema import (
+    ANY,
     BOOL,
+    BYTES,
     INT32,
     INT_OR_STR,
-    KIND_SHAPES,
-    META,
-    NODE_AFFINITY,
-    POD_SPEC,
-    POD_STATUS,
+    MICRO_TIME,
+    NUMBER,
     QUANTITY,
     STR,
-    Shape,
+    TIME,
+    Fields,
+    ListOf,
+    MapOf,
+    Schema,
+    schema_of,
+    type_named,
 )
 
 _INT32_MAX: Final = 2**31 - 1
 _NIL: Final = b"\xc0"  # how msgpack writes None
 _pack = msgpack.Packer(autoreset=True).pack
 
-_TOP: Final = {"apiVersion": STR, "kind": STR, "metadata": META}
-_WHOLE: Final = {kind: {**_TOP, **fields} for kind, fields in KIND_SHAPES.items()}
+_DATE: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_ZONE: Final = r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
+_TIME: Final = re.compile(rf"{_DATE}([.,]\d+)?{_ZONE}", re.ASCII)
+_MICRO_TIME: Final = re.compile(rf"{_DATE}[.,]\d{{6}}{_ZONE}", re.ASCII)
+
+_LINE_ENDS: Final = str.maketrans("", "", "\r\n")
+
+_TOP: Final = Fields("any kind")
+_TOP.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
+
+
+def schema_for(raw: dict[str, Any]) -> Fields | None:
+    """The fields of an object's kind; None for kinds that are not built in."""
+    name = raw.get("kind")
+    if "apiVersion" not in raw:
+        known = BY_NAME.get(name) if isinstance(name, str) else None
+        return None if known is None else schema_of(known.api_version, known.name)
+    # A kind of another group may bear the same name, with fields of its own.
+    kind = kind_of(raw)
+    if not kind.known:
+        return None
+    return schema_of(str(raw["apiVersion"]), kind.name) or schema_of(kind.api_version, kind.name)
 
 
 def check_shape(raw: dict[str, Any]) -> list[FieldError]:
     """What in an object is of a type its kind does not have there."""
     faults: list[FieldError] = []
-    # A kind of another group may bear the same name, with fields of its own.
-    kind = kind_of(raw)
-    _check(raw, _WHOLE.get(kind.name, _TOP) if kind.known else _TOP, "", faults)
+    _check(raw, schema_for(raw) or _TOP, "", faults)
     return faults
 
 
 def check_pod_spec_shape(spec: object, path: str = "spec") -> list[FieldError]:
     """The same for a pod's spec alone."""
-    return _check_part(spec, POD_SPEC, path)
+    return _check_part(spec, type_named("PodSpec"), path)
 
 
 def check_node_affinity_shape(affinity: object, path: str) -> list[FieldError]:
     """The same for a pod's node affinity alone."""
-    return _check_part(affinity, NODE_AFFINITY, path)
+    return _check_part(affinity, type_named("NodeAffinity"), path)
 
 
 def check_pod_status_shape(status: object, path: str = "status") -> list[FieldError]:
     """The same for a pod's status alone."""
-    return _check_part(status, POD_STATUS, path)
+    return _check_part(status, type_named("PodStatus"), path)
+
+
+def check_status_shape(kind: str, status: object) -> list[FieldError]:
+    """The same for the status alone of a built-in kind."""
+    fields = (schema_for({"kind": kind}) or _TOP).get("status")
+    return [] if fields is None else _check_part(status, fields, "status")
 
 
 def check_meta_shape(meta: object, path: str = "metadata") -> list[FieldError]:
     """The same for metadata alone."""
-    return _check_part(meta, META, path)
+    return _check_part(meta, type_named("meta.ObjectMeta"), path)
 
 
-def _check_part(part: object, fields: dict[str, Shape], path: str) -> list[FieldError]:
+def _check_part(part: object, fields: Fields, path: str) -> list[FieldError]:
     faults: list[FieldError] = []
     if isinstance(part, dict):
         _check(part, fields, path, faults)
@@ -83,68 +114,54 @@ def _text(where: Where) -> str:
     return f"{_text(parent)}[{step}]" if isinstance(step, int) else child(_text(parent), step)
 
 
-def _check(value: dict[str, Any], fields: dict[str, Shape], where: Where, faults: list[FieldError]) -> None:
+def _check(value: dict[str, Any], fields: Fields, where: Where, faults: list[FieldError]) -> None:
     for key, item in value.items():
-        shape = fields.get(key)
-        if shape is None or item is None:
+        schema = fields.get(key)
+        if schema is None or item is None:
             continue
-        sort = type(shape)
-        if shape is STR:
+        if schema is STR:
             if type(item) is not str:
-                faults.append(_mistyped(item, shape, (where, key)))
-        elif sort is str:
-            if not _is_leaf(item, shape):
-                faults.append(_mistyped(item, shape, (where, key)))
-        elif sort is dict:
-            if type(item) is dict:
-                _check(item, shape, (where, key), faults)
-            else:
-                faults.append(invalid(_text((where, key)), item, "must be a mapping"))
-        elif sort is list:
-            _check_list(item, shape[0], (where, key), faults)
+                faults.append(_mistyped(item, schema, (where, key)))
         else:
-            _check_map(item, shape[1], (where, key), faults)
+            _check_value(item, schema, (where, key), faults)
 
 
-def _check_list(value: Any, shape: Shape, where: Where, faults: list[FieldError]) -> None:
-    if type(value) is not list:
-        faults.append(invalid(_text(where), value, "must be a list"))
-        return
-    if type(shape) is dict:
+def _check_value(value: Any, schema: Schema, where: Where, faults: list[FieldError]) -> None:
+    sort = type(schema)
+    if sort is str:
+        if not _is_leaf(value, schema):
+            faults.append(_mistyped(value, schema, where))
+    elif sort is Fields:
+        if type(value) is dict:
+            _check(value, schema, where, faults)
+        else:
+            faults.append(invalid(_text(where), value, "must be a mapping"))
+    elif sort is ListOf:
+        if type(value) is not list:
+            faults.append(invalid(_text(where), value, "must be a list"))
+            return
         for index, item in enumerate(value):
-            if type(item) is dict:
-                _check(item, shape, (where, index), faults)
-            else:
-                faults.append(invalid(_text((where, index)), item, "must be a mapping"))
-        return
-    for index, item in enumerate(value):
-        if not _is_leaf(item, shape):
-            faults.append(_mistyped(item, shape, (where, index)))
+            _check_value(item, schema.item, (where, index), faults)
+    else:
+        _check_map(value, schema, where, faults)
 
 
-def _check_map(value: Any, shape: Shape, where: Where, faults: list[FieldError]) -> None:
+def _check_map(value: Any, schema: MapOf, where: Where, faults: list[FieldError]) -> None:
     if type(value) is not dict:
         faults.append(invalid(_text(where), value, "must be a mapping"))
         return
     for key, item in value.items():
         if type(key) is not str:
             faults.append(invalid(_text(where), key, "a key must be a string"))
-        elif item is None:
-            continue
-        elif type(shape) is dict:
-            if type(item) is dict:
-                _check(item, shape, (where, key), faults)
-            else:
-                faults.append(invalid(_text((where, key)), item, "must be a mapping"))
-        elif not _is_leaf(item, shape):
-            faults.append(_mistyped(item, shape, (where, key)))
+        elif item is not None:
+            _check_value(item, schema.item, (where, key), faults)
 
 
-def _is_leaf(value: Any, shape: str) -> bool:
+def _is_leaf(value: Any, schema: str) -> bool:
     sort = type(value)
-    if shape is STR:
+    if schema is STR:
         return sort is str
-    if shape is QUANTITY:
+    if schema is QUANTITY:
         if sort is not str and sort is not int and sort is not float:
             return False
         try:
@@ -152,24 +169,42 @@ def _is_leaf(value: Any, shape: str) -> bool:
         except QuantityError:
             return False
         return True
-    if shape is BOOL:
+    if schema is BOOL:
         return sort is bool
-    if shape is INT_OR_STR:
+    if schema is INT_OR_STR:
         return sort is str or (sort is int and -_INT32_MAX - 1 <= value <= _INT32_MAX)
+    if schema is TIME:
+        return sort is str and _TIME.fullmatch(value) is not None
+    if schema is MICRO_TIME:
+        return sort is str and _MICRO_TIME.fullmatch(value) is not None
+    if schema is BYTES:
+        return sort is str and _is_base64(value)
+    if schema is NUMBER:
+        return sort is int or sort is float
+    if schema is ANY:
+        return True
     if sort is not int:
         return False
-    limit = _INT32_MAX if shape is INT32 else 2**63 - 1
+    limit = _INT32_MAX if schema is INT32 else 2**63 - 1
     return bool(-limit - 1 <= value <= limit)
 
 
-def _mistyped(value: Any, shape: str, where: Where) -> FieldError:
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text.translate(_LINE_ENDS), validate=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
     path = _text(where)
-    if shape is QUANTITY:
+    if schema is QUANTITY:
         return FieldError(path, value, f"Invalid value: {shown(value)}: {ALLOWED}")
-    if shape is STR and type(value) in (bool, int, float):
+    if schema is STR and type(value) in (bool, int, float):
         meant = str(value).lower() if type(value) is bool else str(value)
         return invalid(path, value, f'must be a string: write it in quotes, "{meant[:40]}"')
-    return invalid(path, value, f"must be {shape}")
+    return invalid(path, value, f"must be {schema}")
 
 
 def slimmed(raw: dict[str, Any]) -> dict[str, Any]:

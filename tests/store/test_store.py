@@ -121,7 +121,12 @@ def test_a_kind_of_another_group_is_not_ours_of_the_same_name(store: Store) -> N
         pytest.param(pod(cpu="1.5.0"), Invalid, 'Invalid value: "1.5.0"', id="bad-quantity"),
         pytest.param({**pod(), "spec": {"containers": []}}, Invalid, "spec.containers: Required value", id="empty-pod"),
         pytest.param({**pod(), "spec": 5}, Invalid, "spec", id="spec-is-no-mapping"),
-        pytest.param(config_map("x", big=2**70), Invalid, "beyond 64 bits", id="number-too-large-to-store"),
+        pytest.param(
+            {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": {"big": 2**70}},
+            Invalid,
+            "beyond 64 bits",
+            id="number-too-large-to-store",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_the_api_servers_words(store: Store, raw: dict, error: type, words: str) -> None:

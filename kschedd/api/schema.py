@@ -1,0 +1,126 @@
+"""The schema: of which type each field of each built-in kind is, and how a strategic merge patch treats it.
+
+`schema.json` beside this module holds it, one type a line: its fields, each with its type and, if it has one, its patch
+strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a list of x,
+`{x}` a map from text to x. `merge=name` after it means that a list is merged item by item, items told apart by their
+`name`; `merge` alone, that a list of plain values is merged as a set; `retainKeys` and `replace` are upstream's, too.
+Types may hold themselves (JSONSchemaProps does), so the tables must not be walked without an object in hand.
+
+Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+STR: Final = "a string"
+INT: Final = "an integer"
+INT32: Final = "a 32-bit integer"
+BOOL: Final = "true or false"
+QUANTITY: Final = "a quantity"
+INT_OR_STR: Final = "an integer or a string"
+TIME: Final = "an RFC 3339 time, such as 2006-01-02T15:04:05Z"
+MICRO_TIME: Final = "an RFC 3339 time with six digits of a second's fraction, such as 2006-01-02T15:04:05.000000Z"
+BYTES: Final = "base64"
+NUMBER: Final = "a number"
+ANY: Final = "anything"
+
+Schema = Any
+"""A leaf (one of the words above), Fields, ListOf or MapOf."""
+
+_LEAVES: Final[Mapping[str, str]] = {
+    "string": STR,
+    "bytes": BYTES,
+    "int64": INT,
+    "int32": INT32,
+    "bool": BOOL,
+    "quantity": QUANTITY,
+    "int-or-string": INT_OR_STR,
+    "time": TIME,
+    "micro-time": MICRO_TIME,
+    "number": NUMBER,
+    "any": ANY,
+}
+
+
+@attrs.frozen
+class PatchStrategy:
+    """How a strategic merge patch treats a field: `merge_key` of a list of maps, "" of a list of plain values."""
+
+    merge: bool = False
+    merge_key: str = ""
+    retain_keys: bool = False
+    replace: bool = False
+
+
+NO_STRATEGY: Final = PatchStrategy()
+
+
+class Fields(dict[str, Schema]):
+    """The fields of one type; `strategies` of those that have a patch strategy."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.strategies: dict[str, PatchStrategy] = {}
+
+
+@attrs.frozen(eq=False)
+class ListOf:
+    item: Schema
+
+
+@attrs.frozen(eq=False)
+class MapOf:
+    item: Schema
+
+
+@cache
+def _file() -> Mapping[str, Mapping[str, Any]]:
+    found: Mapping[str, Mapping[str, Any]] = json.loads(
+        Path(__file__).with_name("schema.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+_types: Final[dict[str, Fields]] = {}
+
+
+def type_named(name: str) -> Fields:
+    """The type of that name: `PodSpec`, `meta.ObjectMeta`, `apps.v1.Deployment`."""
+    known = _types.get(name)
+    if known is None:
+        known = _types[name] = Fields(name)
+        for field, text in _file()["types"][name].items():
+            described, _, strategy = text.partition(" ")
+            known[field] = _schema(described)
+            if strategy:
+                known.strategies[field] = _strategy(strategy)
+    return known
+
+
+@cache
+def schema_of(api_version: str, kind: str) -> Fields | None:
+    """The fields of a built-in kind in one of its versions; None if there is no such kind."""
+    name = _file()["kinds"].get(f"{api_version} {kind}")
+    return None if name is None else type_named(name)
+
+
+def _schema(text: str) -> Schema:
+    if text[0] == "@":
+        return type_named(text[1:])
+    if text[0] == "[":
+        return ListOf(_schema(text[1:-1]))
+    if text[0] == "{":
+        return MapOf(_schema(text[1:-1]))
+    return _LEAVES[text]
+
+
+def _strategy(text: str) -> PatchStrategy:
+    words, _, merge_key = text.partition("=")
+    named = words.split(",")
+    return PatchStrategy("merge" in named, merge_key, "retainKeys" in named, "replace" in named)
