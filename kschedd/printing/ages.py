@@ -4,8 +4,9 @@ Source: Kubernetes v1.34, apimachinery/pkg/util/duration (HumanDuration).
 Units: seconds; `now` is seconds since the epoch.
 """
 
-from datetime import UTC, datetime
 from typing import Any
+
+from kschedd.api.times import seconds, stamp
 
 UNKNOWN = "<unknown>"
 
@@ -49,10 +50,9 @@ def seconds_of(time: Any) -> float | None:
     if not isinstance(time, str) or not time:
         return None
     try:
-        read = datetime.fromisoformat(time)
+        return seconds(time)
     except ValueError:
         return None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def age(time: Any, now: float) -> str:
@@ -64,4 +64,4 @@ def age(time: Any, now: float) -> str:
 def clock(time: Any) -> str:
     """A point in time in full, local time being nobody's business: `2025-01-31 12:00:05Z`."""
     at = seconds_of(time)
-    return UNKNOWN if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return UNKNOWN if at is None else stamp(at).replace("T", " ")

@@ -16,14 +16,13 @@ Units: start times are microseconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 
 import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.api.times import micros
 from kschedd.cache.table import Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate
@@ -39,21 +38,13 @@ NOT_STARTED: Final = (1 << 63) - 1
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-@lru_cache(1 << 16)
-def _microseconds(text: str) -> int:
-    try:
-        return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
-    except (ValueError, TypeError):
-        return NOT_STARTED
-
 
 def started(pod: Pod) -> int:
-    """When the pod started; NOT_STARTED if it has not."""
-    return _microseconds(pod.start_time) if pod.start_time else NOT_STARTED
+    """When the pod started; NOT_STARTED if it has not, or nobody can tell."""
+    try:
+        return micros(pod.start_time) if pod.start_time else NOT_STARTED
+    except ValueError:
+        return NOT_STARTED
 
 
 def importance(pod: Pod) -> tuple[int, int]:

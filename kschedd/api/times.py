@@ -1,0 +1,72 @@
+"""Times and durations of API objects: RFC 3339 in, exact microseconds since the epoch out, and back.
+
+What `micros` reads is what an API server's decoder lets in (Go's time.RFC3339: any offset, any number of digits of a
+second's fraction, the years 0 to 9999), so a time that was checked on its way in can be read, added to and printed
+for ever after: nothing here overflows. `stamp` prints what lies beyond those years as the first or last second of them.
+Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
+"""
+
+import re
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Final
+
+SECOND: Final = 1_000_000
+_RFC3339: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+)
+_CYCLE_YEARS: Final = 400  # after as many years the calendar is the same again
+_CYCLE_DAYS: Final = 146_097
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_FIRST: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
+_LAST: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+
+
+@lru_cache(1 << 12)
+def micros(text: str) -> int:
+    """Microseconds since the epoch; digits beyond them are cut off. Raises ValueError for what is no RFC 3339 time."""
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    fraction, sign, ahead_h, ahead_m = found.groups()[6:]
+    ahead_s = 0 if sign is None else (int(ahead_h) * 3600 + int(ahead_m) * 60) * (1 if sign == "+" else -1)
+    if hour > 23 or minute > 59 or second > 59 or (sign is not None and (int(ahead_h) > 24 or int(ahead_m) > 60)):
+        raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
+    # The year 0 is one that datetime does not have.
+    days = date(year + _CYCLE_YEARS, month, day).toordinal() if year < 1 else date(year, month, day).toordinal()
+    days -= _EPOCH + (_CYCLE_DAYS if year < 1 else 0)
+    whole = days * 86_400 + hour * 3600 + minute * 60 + second - ahead_s
+    return whole * SECOND + int((fraction or "")[:6].ljust(6, "0"))
+
+
+def seconds(text: str) -> float:
+    """The inverse of `stamp`, for any RFC 3339 text (metav1.MicroTime included); raises ValueError."""
+    return micros(text) / SECOND
+
+
+@lru_cache(256)
+def _stamp(second: int) -> str:
+    days, rest = divmod(second, 86_400)
+    ordinal = days + _EPOCH
+    if ordinal < 1:
+        return f"0000{date.fromordinal(ordinal + _CYCLE_DAYS).isoformat()[4:]}T{_clock(rest)}Z"
+    return f"{datetime.fromordinal(ordinal):%Y-%m-%d}T{_clock(rest)}Z".rjust(20, "0")
+
+
+def _clock(rest: int) -> str:
+    return f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def stamp(now: float) -> str:
+    """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is cut off."""
+    return _stamp(int(min(max(now, _FIRST), _LAST)))
+
+
+def duration_s(whole_seconds: int) -> float:
+    """That many seconds as Go's time.Duration holds them: 64 bits of nanoseconds, which wrap around (after 292 years).
+
+    So an absurd grace period of 2^63-1 s is one of -1 s, for a kube-apiserver as well; and what was added can be taken
+    away again.
+    """
+    return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
