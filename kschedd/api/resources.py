@@ -161,5 +161,5 @@ def _reported(status: Raw | None) -> tuple[dict[str, Raw], bool]:
     reported = {}
     for statuses in (status.get("initContainerStatuses"), status.get("containerStatuses")):
         for entry in statuses or ():
-            reported[entry["name"]] = entry
+            reported[entry.get("name") or ""] = entry
     return reported, _infeasible(status)

@@ -32,15 +32,13 @@ from kschedd.api.schema import (
     schema_of,
     type_named,
 )
+from kschedd.api.times import micros
 
 _INT32_MAX: Final = 2**31 - 1
 _NIL: Final = b"\xc0"  # how msgpack writes None
 _pack = msgpack.Packer(autoreset=True).pack
 
-_DATE: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d"
-_ZONE: Final = r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
-_TIME: Final = re.compile(rf"{_DATE}([.,]\d+)?{_ZONE}", re.ASCII)
-_MICRO_TIME: Final = re.compile(rf"{_DATE}[.,]\d{{6}}{_ZONE}", re.ASCII)
+_MICROS: Final = re.compile(r"[.,]\d{6}(?!\d)", re.ASCII)
 
 _LINE_ENDS: Final = str.maketrans("", "", "\r\n")
 
@@ -173,10 +171,8 @@ def _is_leaf(value: Any, schema: str) -> bool:
         return sort is bool
     if schema is INT_OR_STR:
         return sort is str or (sort is int and -_INT32_MAX - 1 <= value <= _INT32_MAX)
-    if schema is TIME:
-        return sort is str and _TIME.fullmatch(value) is not None
-    if schema is MICRO_TIME:
-        return sort is str and _MICRO_TIME.fullmatch(value) is not None
+    if schema is TIME or schema is MICRO_TIME:
+        return sort is str and _is_time(value, schema)
     if schema is BYTES:
         return sort is str and _is_base64(value)
     if schema is NUMBER:
@@ -187,6 +183,14 @@ def _is_leaf(value: Any, schema: str) -> bool:
         return False
     limit = _INT32_MAX if schema is INT32 else 2**63 - 1
     return bool(-limit - 1 <= value <= limit)
+
+
+def _is_time(text: str, schema: str) -> bool:
+    try:
+        micros(text)
+    except ValueError:
+        return False
+    return schema is TIME or _MICROS.match(text, 19) is not None
 
 
 def _is_base64(text: str) -> bool:

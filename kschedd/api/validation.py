@@ -38,7 +38,7 @@ from kschedd.api.validation_devices import (
     validate_device_class,
     validate_slice,
 )
-from kschedd.api.validation_meta import validate_labels, validate_meta
+from kschedd.api.validation_meta import validate_custom_kind, validate_labels, validate_meta
 from kschedd.api.validation_names import dns_label
 from kschedd.api.validation_pod import validate_pod_spec, validate_pod_status
 from kschedd.api.validation_resources import validate_amount, validate_resource_list
@@ -73,6 +73,7 @@ __all__ = [
     "validate",
     "validate_meta",
     "validate_pod_spec",
+    "validate_status",
 ]
 
 Raw = dict[str, Any]
@@ -149,11 +150,23 @@ def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
     return done, validate_meta(done, kind)
 
 
+def validate_status(kind: str, status: Raw) -> Faults:
+    """What is wrong with a status of the right shape, of a kind of ours."""
+    faults: Faults = []
+    if kind == "Pod":
+        faults = validate_pod_status(status)
+    elif kind == "Node":
+        _node_status(status, faults)
+    return faults
+
+
 def _validate_shaped(raw: Raw, kind: Kind) -> Faults:
     faults: Faults = []
     api_version = raw.get("apiVersion")
     if kind.known and api_version not in kind.api_versions:
         faults.append(unsupported("apiVersion", api_version, kind.api_versions))
+    if not kind.known:
+        faults += validate_custom_kind(raw.get("kind"), api_version)
     faults += validate_meta(raw.get("metadata") or {}, kind)
     if kind.known and (check := _BY_KIND.get(kind.name)):
         check(raw, faults)
@@ -173,7 +186,10 @@ def _pod(pod: Raw, faults: Faults) -> None:
 def _node(node: Raw, faults: Faults) -> None:
     if taints := (node.get("spec") or {}).get("taints"):
         validate_taints(taints, "spec.taints", faults)
-    status = node.get("status") or {}
+    _node_status(node.get("status") or {}, faults)
+
+
+def _node_status(status: Raw, faults: Faults) -> None:
     for field in ("capacity", "allocatable"):
         if resources := status.get(field):
             validate_resource_list(resources, f"status.{field}", faults)

@@ -8,11 +8,20 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required
 from kschedd.api.kinds import Kind
-from kschedd.api.validation_names import Faults, dns1035_label, dns_label, dns_subdomain, label_value, qualified_name
+from kschedd.api.validation_names import (
+    Faults,
+    dns1035_label,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    path_segment,
+    qualified_name,
+)
 
 _MOST_ANNOTATED: Final = 256 * 1024
 _LABEL_NAMED: Final = frozenset(("Namespace",))
 _DNS1035_NAMED: Final = frozenset(("Service",))
+_PATH_NAMED: Final = frozenset(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"))
 
 
 def name_faults(kind: str, name: str) -> Faults:
@@ -21,21 +30,38 @@ def name_faults(kind: str, name: str) -> Faults:
         return dns_label(name)
     if kind in _DNS1035_NAMED:
         return dns1035_label(name)
+    if kind in _PATH_NAMED:
+        return path_segment(name)
     return dns_subdomain(name)
+
+
+def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
+    """What is wrong with the kind and apiVersion of an object whose kind is none of ours.
+
+    Nothing but what a CustomResourceDefinition could define: it has a group, and names of the form that those have.
+    Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
+    """
+    group, slash, version = str(api_version or "").partition("/")
+    if not slash or not isinstance(kind, str):
+        why = f'no matches for kind "{str(kind)[:100]}" in version "{str(api_version or "")[:100]}"'
+        return [FieldError("", kind, why)]
+    faults = [invalid("kind", kind, why) for why in dns1035_label(kind.lower())]
+    faults += [invalid("apiVersion", api_version, f"group: {why}") for why in dns_subdomain(group)]
+    faults += [invalid("apiVersion", api_version, f"version: {why}") for why in dns1035_label(version)]
+    return faults
 
 
 def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> list[FieldError]:
     """Faults of an object's metadata."""
     faults: list[FieldError] = []
     name = meta.get("name")
-    if kind.known:
-        if generate := meta.get("generateName"):
-            # A random suffix follows, so the last character may be a dash or a dot.
-            stem = generate[:-1] + "a" if generate[-1] in "-." else generate
-            faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
-        if name:
-            for why in name_faults(kind.name, name):
-                faults.append(invalid(f"{path}.name", name, why))
+    if generate := meta.get("generateName"):
+        # A random suffix follows, so the last character may be a dash or a dot.
+        stem = generate[:-1] + "a" if generate[-1] in "-." else generate
+        faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
+    if name:
+        for why in name_faults(kind.name, name):
+            faults.append(invalid(f"{path}.name", name, why))
     if not name and not meta.get("generateName"):
         faults.append(required(f"{path}.name", "name or generateName is required"))
     namespace = meta.get("namespace")

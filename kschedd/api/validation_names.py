@@ -92,6 +92,14 @@ def dns1035_label(value: str) -> Faults:
 
 
 @lru_cache(_CACHED)
+def path_segment(value: str) -> Faults:
+    """What Roles and their like are called: whatever can stand between two slashes."""
+    if value in (".", ".."):
+        return (f"may not be '{value}'",)
+    return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in value)
+
+
+@lru_cache(_CACHED)
 def qualified_name(value: str) -> Faults:
     """A label key, taint key, extended resource: an optional DNS prefix, a slash, a name."""
     rule = (

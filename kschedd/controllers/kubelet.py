@@ -20,7 +20,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
-from kschedd.store.times import seconds, stamp
+from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Write, patch_of, status_of
 
 RUN_SECONDS: Final = "kschedd.io/run-seconds"
@@ -216,7 +216,7 @@ class Kubelets:
         grace = pod.metadata.get("deletionGracePeriodSeconds") or 0
         end = seconds(pod.deletion_timestamp)
         quicker = annotated_seconds(pod, TERMINATION_SECONDS)
-        return end if quicker is None else min(end, end - grace + quicker)
+        return end if quicker is None else min(end, end - duration_s(grace) + quicker)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """The object changed or went in the meantime: an event says so, and the pod is looked at again then."""

@@ -22,6 +22,7 @@ from kschedd.errors import KscheddError
 CODES: dict[str, str] = {
     "already_exists": "an object of that name is there already",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
+    "bad_request": "the request contradicts itself: the object in it is not the one it was made for",
     "cancelled": "the client took back what it had asked for",
     "conflict": "the object changed in between, or its state does not allow this; read it again and retry",
     "done": "a stream came to its natural end",

@@ -244,9 +244,9 @@ class Admission:
             spec = plugin(name, spec, classes)
         return spec
 
-    def check(self, raw: Raw, name: str, classes: Classes) -> None:
+    def check(self, kind: str, raw: Raw, name: str, classes: Classes) -> None:
         """What admission demands of other kinds than pods: there is one default PriorityClass at most."""
-        if raw.get("kind") == "PriorityClass" and raw.get("globalDefault") and self.enabled["Priority"]:
+        if kind == "PriorityClass" and raw.get("globalDefault") and self.enabled["Priority"]:
             present = default_priority_class(classes)
             if present is not None and present.name != name:
                 why = f"PriorityClass {present.name} is already marked as default. Only one default can exist"

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.store.times import seconds, stamp
+from kschedd.store.times import duration_s, seconds, stamp
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND: Final = "foregroundDeletion"
@@ -45,23 +45,23 @@ def marked(obj: Object, asked: int | None, propagation: Propagation, now: float)
             grace = before
         if grace < before:
             # The end moves forward, counted from when the deletion began.
-            began = seconds(meta["deletionTimestamp"]) - before
-            meta["deletionTimestamp"] = stamp(max(now, began) + grace if grace == 0 else began + grace)
+            began = seconds(meta["deletionTimestamp"]) - duration_s(before)
+            meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace
     else:
-        meta["deletionTimestamp"] = stamp(now + grace)
+        meta["deletionTimestamp"] = stamp(now + duration_s(grace))
         meta["deletionGracePeriodSeconds"] = grace
     changed: dict[str, Any] = {**raw, "metadata": meta}
     if obj.kind == "Namespace":
         changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}
-    return None if finished(changed) else changed
+    return None if finished(obj.kind, changed) else changed
 
 
-def finished(raw: Raw) -> bool:
+def finished(kind: str, raw: Raw) -> bool:
     """Whether nothing keeps this object any more, once its deletion was asked for."""
     meta = raw.get("metadata") or {}
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
-    if raw.get("kind") == "Namespace" and (raw.get("spec") or {}).get("finalizers"):
+    if kind == "Namespace" and (raw.get("spec") or {}).get("finalizers"):
         return False
     return not meta.get("deletionGracePeriodSeconds")

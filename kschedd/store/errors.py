@@ -88,6 +88,20 @@ class Invalid(ApiError):
 
 
 @attrs.define(eq=False)
+class BadRequest(ApiError):
+    """A request that contradicts itself: what it says of the object is not the object it was made for."""
+
+    kind: str
+    name: str
+    why: str
+
+    rpc_code: ClassVar[str] = "bad_request"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
 class Forbidden(ApiError):
     """Admission refused it."""
 

@@ -24,10 +24,16 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, _version
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_branch, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.shapes import check_shape
-from kschedd.api.validation import accept, accept_meta, accept_node_affinity, accept_pod_spec, accept_pod_status
+from kschedd.api.shapes import check_status_shape, without_nulls
+from kschedd.api.validation import (
+    accept,
+    accept_meta,
+    accept_node_affinity,
+    accept_pod_spec,
+    accept_pod_status,
+    validate_status,
+)
 from kschedd.api.validation_names import dns_subdomain
-from kschedd.api.validation_pod import validate_pod_status
 from kschedd.store.admission import Admission, Classes
 from kschedd.store.errors import ApiError, Invalid
 
@@ -198,17 +204,17 @@ def accepted(kind: str, name: str, raw: Raw) -> dict[str, Any]:
     return done.raw
 
 
-def check_status(kind: str, name: str, raw: Raw) -> None:
-    """Raise Invalid for a status that is not one, looking at nothing else of the object."""
-    status = raw.get("status")
-    if status is None:
-        return
-    faults = check_shape({"kind": kind, "status": status})
-    if not faults and kind == "Pod":
-        faults = validate_pod_status(status)
-    if faults:
-        raise Invalid(kind, name, tuple(faults))
+def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """The object with its status as it would be stored; nothing else of it is looked at. Raises Invalid."""
+    if raw.get("status") is None:
+        return {field: value for field, value in raw.items() if field != "status"}
+    status = without_nulls(raw["status"])
+    if kind in BY_NAME:
+        faults = check_status_shape(kind, status) or validate_status(kind, status)
+        if faults:
+            raise Invalid(kind, name, tuple(faults))
     packed(kind, name, status)
+    return {**raw, "status": status}
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:

@@ -32,8 +32,9 @@ from kschedd.store.applied import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.deletion import Propagation, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
-from kschedd.store.intake import PodIntake, accepted, check_status, new_pod, packed, pod_again
+from kschedd.store.intake import PodIntake, accepted, checked_status, new_pod, packed, pod_again
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.times import stamp
 
@@ -187,6 +188,7 @@ class Store:
         """
         kind, meta = self._identified(raw)
         old = self.get(kind, meta.get("namespace") or "", meta["name"])
+        check_version(old, raw)
         updates.check_preconditions(old, meta)
         return self._replace(old, raw, subresource, with_status, dry_run)
 
@@ -209,12 +211,12 @@ class Store:
         old = self.get(kind, namespace, name)
         if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or _NOTHING, Mapping):
             raise Invalid(kind, name, (invalid("", patch, "a merge patch is a mapping, and so is its metadata"),))
-        updates.check_preconditions(old, patch.get("metadata") or _NOTHING)
-        if subresource == "status":
-            wanted: Raw = {"status": patches.merge_patch(old.status, patch.get("status") or _NOTHING)}
-        else:
-            wanted = patches.merge_patch(old.raw, patch)
-        return self._replace(old, wanted, subresource, with_status, dry_run)
+        meta = patch.get("metadata") or _NOTHING
+        updates.check_resource_version(old, meta)
+        patched = {**patches.merge_patch(old.raw, patch), "metadata": patches.merge_patch(old.metadata, meta)}
+        if "metadata" in patch and patch["metadata"] is None:
+            patched["metadata"] = None
+        return self._replace(old, same_object(old, patched), subresource, with_status, dry_run)
 
     def patch_status(self, kind: str, namespace: str, name: str, patch: Raw) -> Object:
         """Merge `patch` into an object's status: `{"phase": "Running"}`."""
@@ -229,6 +231,7 @@ class Store:
         old = self.find(kind, meta.get("namespace") or "", meta["name"])
         if old is None:
             return self.create(first_applied(raw), dry_run=dry_run, restore=restore), "created"
+        check_version(old, raw)
         with_status = restore or kind == "Node"
         changed = self._replace(old, applied(old, raw), "", with_status, dry_run)
         return changed, "unchanged" if changed is old else "configured"
@@ -250,6 +253,9 @@ class Store:
         Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions.
         """
         old = self.get(kind, namespace, name)
+        if grace_period_s is not None and not -(2**63) <= grace_period_s < 2**63:
+            wrong = invalid("gracePeriodSeconds", grace_period_s, "must be a 64-bit integer")
+            raise Invalid("DeleteOptions", "", (wrong,))
         if uid and uid != old.uid:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
             raise Conflict(kind, name, why)
@@ -377,7 +383,7 @@ class Store:
     def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
         whole = accepted(kind, name, {**raw, "metadata": meta})
         self._check_devices(kind, name, whole)
-        self._admission.check(whole, name, self)
+        self._admission.check(kind, whole, name, self)
         stored = dict(whole)
         meta = dict(stored["metadata"])
         self._born(kind, meta, restore)
@@ -407,7 +413,7 @@ class Store:
     ) -> Object:
         wanted = updates.requested(old, raw, subresource, with_status=with_status)
         if subresource == "status":
-            check_status(old.kind, old.name, wanted)
+            wanted = checked_status(old.kind, old.name, wanted)
         else:
             wanted = self._checked(old, wanted, subresource)
             packed(old.kind, old.name, wanted)
@@ -420,12 +426,14 @@ class Store:
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
             checked = self._intake.admit_update(wanted, old.name)
+            if checked.get("status") is not old.raw.get("status"):
+                checked = checked_status(old.kind, old.name, checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
         else:
             checked = accepted(old.kind, old.name, wanted)
             self._check_devices(old.kind, old.name, checked)
-            self._admission.check(checked, old.name, self)
+            self._admission.check(old.kind, checked, old.name, self)
         updates.check_immutable(old, checked, subresource)
         if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
             meta = checked["metadata"]
@@ -434,7 +442,7 @@ class Store:
 
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
         """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
-        if finished(wanted):
+        if finished(old.kind, wanted):
             return self._remove(old)
         return self._write(old, wanted)
 

@@ -61,13 +61,18 @@ _RESIZE_MUTABLE: Final = "only cpu and memory resources are mutable"
 
 def check_preconditions(old: Object, meta: Raw) -> None:
     """Raise Conflict if the caller speaks of another version, or another object of the same name."""
-    version = meta.get("resourceVersion")
-    if version and str(version) != str(old.resource_version):
-        raise Conflict(old.kind, old.name)
+    check_resource_version(old, meta)
     uid = meta.get("uid")
     if uid and uid != old.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
         raise Conflict(old.kind, old.name, why)
+
+
+def check_resource_version(old: Object, meta: Raw) -> None:
+    """Raise Conflict if the caller speaks of another version."""
+    version = meta.get("resourceVersion")
+    if version and str(version) != str(old.resource_version):
+        raise Conflict(old.kind, old.name)
 
 
 def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: bool) -> dict[str, Any]:

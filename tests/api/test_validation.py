@@ -69,7 +69,7 @@ def test_cluster_scoped_kinds_have_no_namespace() -> None:
 
 
 def test_unknown_kinds_are_kept_with_a_warning() -> None:
-    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "W"}, "spec": {"x": None}}
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"x": None}}
     done = accept(widget)
     assert done.raw == widget
     assert not done.faults

@@ -1,0 +1,81 @@
+"""Identity: which object a write is about does not change by the write itself.
+
+An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may leave most of them out,
+but may not state others. What comes back has them all as they were, except that a kind read in several versions is
+kept in the one that was written last.
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
+(EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, invalid
+from kschedd.api.kinds import BY_NAME
+from kschedd.api.objects import Object, Raw
+from kschedd.store.errors import BadRequest, Invalid
+
+_LONGEST_SHOWN: Final = 1000
+
+
+def same_object(old: Object, patched: Raw) -> dict[str, Any]:
+    """The object that a patch comes to, with the identity it had. Raises BadRequest and Invalid if it has another."""
+    api_version = _api_version(old, patched)
+    meta = patched.get("metadata")
+    if meta is not None and not isinstance(meta, Mapping):
+        raise Invalid(old.kind, old.name, (invalid("metadata", meta, "must be a mapping"),))
+    if meta is None or api_version is None or not meta.get("name"):
+        # Without a version the API server reads it in its own, which has no metadata under that name.
+        why = f"the name of the object ({old.name} based on URL) was undeterminable: name must be provided"
+        raise BadRequest(old.kind, old.name, why)
+    if meta["name"] != old.name:
+        why = f"the name of the object ({_shown(meta['name'])}) does not match the name on the URL ({old.name})"
+        raise BadRequest(old.kind, old.name, why)
+    if old.namespace and (meta.get("namespace") or old.namespace) != old.namespace:
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise BadRequest(old.kind, old.name, why)
+    uid = meta.get("uid")
+    if uid and uid != old.uid:
+        raise Invalid(old.kind, old.name, (invalid("metadata.uid", uid, "field is immutable"),))
+    return {**patched, "kind": old.raw["kind"], "apiVersion": api_version}
+
+
+def _api_version(old: Object, patched: Raw) -> str | None:
+    """The version that the patched object states; None if it was taken away. Another kind is refused."""
+    kind, api_version = patched.get("kind") or old.raw["kind"], patched.get("apiVersion")
+    if kind == old.raw["kind"] and (not api_version or reads(old, api_version)):
+        return api_version or None
+    known = BY_NAME.get(old.kind)
+    if known is None and kind == old.raw["kind"]:
+        raise BadRequest(old.kind, old.name, _other_version(old, api_version))
+    why = f'no kind "{_shown(kind)}" is registered for version "{_shown(api_version)}"'
+    document = json.dumps(patched, default=str)[:_LONGEST_SHOWN]
+    raise Invalid("", "", (FieldError("patch", None, f"Invalid value: {json.dumps(document)}: {why}"),))
+
+
+def check_version(old: Object, raw: Raw) -> None:
+    """Raise BadRequest if an update is written in a version in which this kind is not read."""
+    api_version = raw.get("apiVersion")
+    if not api_version or reads(old, api_version):
+        return
+    if old.kind not in BY_NAME:
+        raise BadRequest(old.kind, old.name, _other_version(old, api_version))
+    shown, kind = _shown(api_version), old.raw["kind"]
+    why = f'no kind "{kind}" is registered for version "{shown}"'
+    raise BadRequest(old.kind, old.name, f'{kind} in version "{shown}" cannot be handled as a {kind}: {why}')
+
+
+def reads(old: Object, api_version: object) -> bool:
+    """Whether this object may be written in that version."""
+    known = BY_NAME.get(old.kind)
+    return api_version == old.raw.get("apiVersion") or (known is not None and api_version in known.api_versions)
+
+
+def _other_version(old: Object, api_version: object) -> str:
+    expected = old.raw.get("apiVersion")
+    return f"the API version in the data ({_shown(api_version)}) does not match the expected API version ({expected})"
+
+
+def _shown(value: object) -> str:
+    return str(value)[:100]
