@@ -27,7 +27,7 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.binding import Answered, BindingActor, Errands
+from kschedd.actors.binding import Answered, BindingActor, BindingBatch
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.controllers import ControllerActor
@@ -39,8 +39,7 @@ from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
 from kschedd.actors.journal import Commit, JournalActor
 from kschedd.actors.mailbox import Asking, Doorbell, Question
 from kschedd.actors.permit import Expired
-from kschedd.actors.progress import Progress
-from kschedd.actors.queue import Popped, QueueActor, Report
+from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
@@ -52,13 +51,13 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import Daemon
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Choose
 from kschedd.store.admission import Admission
@@ -92,7 +91,7 @@ async def cluster_actors(
     config = config or default_config()
     clock = clock or Clock.started()
     registry = LeashedRegistry({} if registry is None else registry.added, plugin_limit_s)
-    progress = Progress(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
+    driver = SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None if journal is None else Journal(journal)
     store = _open_store(kept, clock, seed, drop_damaged, admission)
 
@@ -102,17 +101,17 @@ async def cluster_actors(
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)
     # To the scheduling actor. Its bell has one token; those it sends to itself must never have to wait for it:
     bell = Doorbell()
-    # one answer for the one request for pods there may be;
-    to_popped, popped_in = trio.open_memory_channel[Popped](1)
-    # an answer for each batch of errands there can be (8 wait, one is carried out, one is being sent), and to spare;
+    # one answer for the one request for pods there may be, and pods that come before those that were handed out;
+    to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
+    # an answer for each batch of requests there can be (8 wait, one is carried out, one is being sent), and to spare;
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
     # permit waiters, and those who ask, may wait.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
-    to_progress, progress_in = trio.open_memory_channel[Question[Progress, Any]](16)
-    # To the queue: a few slices of reports, and questions.
-    to_queue, queue_in = trio.open_memory_channel[Report | Question[QueueActor, Any]](8)
+    to_driver, driver_in = trio.open_memory_channel[Question[SchedulingDriver, Any]](16)
+    # To the queue: a few slices of updates, and questions.
+    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | Question[QueueActor, Any]](8)
     # To the binding actor: a few slices of decisions; when the store is slower than that, decisions wait.
-    to_binding, binding_in = trio.open_memory_channel[Errands](8)
+    to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
     # To the filter workers: they take a shard each, none waits here.
     to_workers, workers_in = trio.open_memory_channel[Job](0)
     # To the records: they only note things down.
@@ -122,23 +121,15 @@ async def cluster_actors(
     store_client = StoreClient.of(to_store)
     store_actor = StoreActor(store, store_in, None if kept is None else to_journal)
     scheduling_actor = SchedulingActor(
-        progress,
+        driver,
         store_client.clone(),
         bell,
-        Inboxes(popped_in, answered_in, expired_in, to_expired, progress_in),
+        Inboxes(popped_in, answered_in, expired_in, to_expired, driver_in),
         Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), FilterWorkers(to_workers)),
         clock,
     )
-    run_by = progress.queue_configuration()
-    queue_actor = QueueActor(
-        SchedulingQueue(run_by.settings, sort_key=run_by.sort_key, pre_enqueue=run_by.pre_enqueue, hints=run_by.hints),
-        queue_in,
-        to_popped,
-        bell,
-        clock,
-        run_by.scheduler_names,
-        run_by.strangers,
-    )
+    queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock)
+    driver.machine.handle.evicting = queue_actor.operations.evicting  # asked by a plugin that the queue calls
     binding_actor = BindingActor(
         binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )
@@ -149,7 +140,7 @@ async def cluster_actors(
 
     live = LiveCluster(
         store_client,
-        Asking("scheduler", to_progress, bell),
+        Asking("scheduler", to_driver, bell),
         Asking("queue", to_queue.clone()),
         Asking("events", to_events),
         Asking("decisions", to_decisions),

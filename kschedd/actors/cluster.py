@@ -12,9 +12,9 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import Asking
-from kschedd.actors.progress import Progress
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.store import StoreClient
+from kschedd.scheduling.driver import SchedulingDriver
 
 
 @attrs.frozen(eq=False)
@@ -22,7 +22,7 @@ class LiveCluster:
     """The ways in. `journal` is the journal's file, if there is one."""
 
     store: StoreClient
-    scheduler: Asking[Progress]
+    scheduler: Asking[SchedulingDriver]
     queue: Asking[QueueActor]
     events: Asking[EventRecord]
     decisions: Asking[DecisionRecord]

@@ -1,6 +1,6 @@
 """DecisionsActor: the record of the latest attempts, and how many there are a second.
 
-Receives: batches of `Decision` from the scheduling actor; `Question` over the record.
+Receives: batches of `AttemptRecord` from the scheduling actor; `Question` over the record.
 Owns: the DecisionRecord.  Ends: when its last sender closes.
 """
 
@@ -12,41 +12,23 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Question, batch_from
-from kschedd.values import value
+from kschedd.scheduling.records import AttemptRecord
 
 KEPT = 20_000
 _MOST = 64
 _RATE_S = 5  # whole seconds over which the rate is taken
 
 
-@value(eq=False)
-class Decision:
-    """One attempt, or one binding that failed after its attempt had not."""
-
-    at_s: float
-    pod: str  # "namespace/name"
-    uid: str
-    attempt: int
-    node: str  # "" if it got none
-    feasible: int
-    visited: int
-    ties: int
-    score: int | None  # None where there was nothing to compare
-    took_s: float
-    message: str = ""
-    nominated_node: str = ""
-
-
 class DecisionRecord:
     """The latest decisions, oldest first, and their number in each of the last seconds."""
 
     def __init__(self, kept: int = KEPT) -> None:
-        self.latest: deque[Decision] = deque(maxlen=kept)
+        self.latest: deque[AttemptRecord] = deque(maxlen=kept)
         self.scheduled = 0
         self.failed = 0
         self._seconds: deque[tuple[int, int]] = deque()  # (second, decisions in it)
 
-    def add(self, decision: Decision) -> None:
+    def add(self, decision: AttemptRecord) -> None:
         self.latest.append(decision)
         if decision.node:
             self.scheduled += 1
@@ -67,9 +49,9 @@ class DecisionRecord:
             return 0.0
         return sum(count for _, count in recent) / max(now_s - recent[0][0], 1.0)
 
-    def of(self, pod: str | None = None, limit: int | None = None) -> list[Decision]:
+    def of(self, pod: str | None = None, limit: int | None = None) -> list[AttemptRecord]:
         """The decisions about this pod (None: any), the latest last."""
-        found: list[Decision] = []
+        found: list[AttemptRecord] = []
         for decision in reversed(self.latest):
             if limit is not None and len(found) >= limit:
                 break
@@ -78,7 +60,7 @@ class DecisionRecord:
         return found[::-1]
 
 
-Message = Sequence[Decision] | Question[DecisionRecord, Any]
+Message = Sequence[AttemptRecord] | Question[DecisionRecord, Any]
 
 
 @attrs.define(eq=False)

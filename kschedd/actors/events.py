@@ -1,6 +1,6 @@
 """EventsActor: what a user would see with `kubectl get events`, in memory: the latest, equal ones counted together.
 
-Receives: batches of `Happening` from the scheduling actor; `Question` over the record.  Sends: rings to those who
+Receives: batches of `SchedulerEvent` from the scheduling actor; `Question` over the record.  Sends: rings to those who
 follow it.
 Owns: the EventRecord.  Ends: when its last sender closes.
 
@@ -16,51 +16,30 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Doorbell, Question, batch_from
-from kschedd.values import value
+from kschedd.scheduling.records import SchedulerEvent
 
 KEPT = 10_000  # events, the ones not repeated for longest go first
 _MOST = 64
 
-NORMAL = "Normal"
-WARNING = "Warning"
 SOURCE = "default-scheduler"
-
-
-@value(eq=False)
-class Happening:
-    at_s: float
-    type: str
-    reason: str
-    namespace: str
-    name: str  # of the pod
-    about: str  # a message, or what its words are made of, see _WORDS
-
-
-_WORDS = {
-    "Scheduled": "Successfully assigned {namespace}/{name} to {about}",
-}
 
 
 @attrs.define(eq=False)
 class Told:
     """One event as listed: how often, first and last when. `number` grows with every change of any event."""
 
-    first: Happening
+    first: SchedulerEvent
     last_s: float
     count: int
     number: int
 
     @property
     def message(self) -> str:
-        first = self.first
-        words = _WORDS.get(first.reason)
-        if words is None:
-            return first.about
-        return words.format(namespace=first.namespace, name=first.name, about=first.about)
+        return self.first.message
 
 
 class EventRecord:
-    """The latest events, each kind of happening to one object once, with a count."""
+    """The latest events, equal ones once, with a count."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -68,16 +47,16 @@ class EventRecord:
         self.number = 0
         self.bells: set[Doorbell] = set()
 
-    def add(self, happening: Happening) -> None:
-        key = (happening.reason, happening.namespace, happening.name, happening.about, happening.type)
+    def add(self, event: SchedulerEvent) -> None:
+        key = (event.reason, event.namespace, event.name, event.about, event.type)
         self.number += 1
         told = self._told.get(key)
         if told is None:
-            self._told[key] = Told(happening, happening.at_s, 1, self.number)
+            self._told[key] = Told(event, event.at_s, 1, self.number)
             if len(self._told) > self._kept:
                 self._told.popitem(last=False)
         else:
-            told.last_s, told.number = happening.at_s, self.number
+            told.last_s, told.number = event.at_s, self.number
             told.count += 1
             self._told.move_to_end(key)
 
@@ -102,7 +81,7 @@ class EventRecord:
         return found[::-1]
 
 
-Message = Sequence[Happening] | Question[EventRecord, Any]
+Message = Sequence[SchedulerEvent] | Question[EventRecord, Any]
 
 
 @attrs.define(eq=False)
@@ -126,8 +105,8 @@ class EventsActor:
                 message.work_out(self._record)
                 message.reply.announce()
             else:
-                for happening in message:
-                    self._record.add(happening)
+                for event in message:
+                    self._record.add(event)
         if self._record.number != before:
             self._record.bells = {bell for bell in self._record.bells if not bell.closed}
             for bell in self._record.bells:

@@ -1,18 +1,18 @@
 """QueueActor: owns the scheduling queue. Hands out pods, takes them back, and moves those that an event may help.
 
-Receives: `Report` from the scheduling actor (events it has taken in, pods that are done or come back, and whether it
-wants pods), and `Question` over this actor.  Sends: `Popped`, one for each report that asked for it; it waits with
-the answer until there is a pod to hand out.
+Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and whether it wants
+pods), and `Question` over this actor.  Sends: `Popped`: one for each update that asked for pods, as soon as there is
+one to hand out; and, unasked, pods that come before some that were handed out and may not have been tried yet.
 Owns: the SchedulingQueue, and the record of its latest moves.  Ends: when its last sender closes.
 Fails: a plugin's fault in PreEnqueue or in a hint is contained in the queue and logged.
 
-It hears of an event only after the scheduling actor's caches have, so a pod it wakes is tried against them. Several
-pods are handed out at once while many are active, for a hop costs more than a pop; but one by one as long as pods
-are nominated to nodes, since an attempt must see the nominations that the one before it made.
+A thin shell: what the operations are and do is in `kschedd.queue.operations`, and the scheduling driver decides which
+are wanted. It hears of an event only after the scheduler's caches have, so a pod it wakes is tried against them.
+Several pods are handed out at once while many are active, for a hop costs more than a pop.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -24,125 +24,57 @@ from kschedd.actors.mailbox import Doorbell, Question, batch_from
 from kschedd.api.pods import Pod
 from kschedd.framework.status import fault_text
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
-from kschedd.queue.gating import PreEnqueue
-from kschedd.queue.hints import Registrations
-from kschedd.queue.scheduling_queue import (
-    LEFTOVER_FLUSH,
-    QueueSettings,
-    SchedulingQueue,
-)
-from kschedd.queue.watching import Feed
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.queue.operations import QueueOperation, QueueOperations, Reconfigured
+from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 
 log = structlog.get_logger("kschedd.queue")
 
-MOST_POPPED = 32
 MOVES_KEPT = 100_000
+ANSWERS = 4  # that may wait for the scheduling actor: the size of that channel
 _MOST = 64  # messages in a batch
 
 
 @attrs.frozen(eq=False)
-class TookIn:
-    """Events that the caches have seen, and what only their owner can say of the pods in them (by uid)."""
+class QueueUpdate:
+    """`released`: uids no longer in flight, which go first; then the operations in order. `max_pods`: how many pods at
+    most to hand out; None asks for none."""
 
-    events: Sequence[WatchEvent]
-    assumed: frozenset[str]
-    rejected: frozenset[str]  # waited in Permit, and were rejected because of the event
-
-
-@attrs.frozen(eq=False)
-class CameBack:
-    """An attempt or a binding failed. `pod` is the pod as it is now."""
-
-    entry: QueuedPod
-    pod: Pod
-    unschedulable_plugins: frozenset[str]
-    pending_plugins: frozenset[str]
-    nominated_node: str | None
-
-
-@attrs.frozen(eq=False)
-class GaveWay:
-    """A pod that was to have a node will not; `for_itself` says whether that may help the pod itself."""
-
-    pod: Pod
-    for_itself: bool
-
-
-@attrs.frozen(eq=False)
-class NotNominated:
-    """The pod got a node: its nomination is over."""
-
-    pod: Pod
-
-
-@attrs.frozen(eq=False)
-class Activate:
-    """A plugin wants these pods tried now."""
-
-    pods: Sequence[Pod]
-
-
-@attrs.frozen(eq=False)
-class Reconfigured:
-    """From now on the queue is run by this; `strangers`: with plugins from elsewhere, who might take their time."""
-
-    strangers: bool
-    scheduler_names: frozenset[str]
-    settings: QueueSettings
-    sort_key: Any
-    pre_enqueue: PreEnqueue
-    hints: Registrations
-
-
-Item = TookIn | CameBack | GaveWay | NotNominated | Activate | Reconfigured
-
-
-@attrs.frozen(eq=False)
-class Report:
-    """What happened, in order. `done`: uids no longer in flight, which goes first. `wants`: how many pods at most to
-    hand out; 0 asks only for the nominations as they are now; None asks for nothing."""
-
-    done: Sequence[str]
-    items: Sequence[Item]
-    wants: int | None
+    released: Sequence[str]
+    operations: Sequence[QueueOperation]
+    max_pods: int | None
 
 
 @attrs.frozen(eq=False)
 class Popped:
     entries: Sequence[QueuedPod]
-    nominated: Mapping[str, Sequence[Pod]]
+    nominated: Sequence[Pod]  # that became active with a nomination of their own, since the last answer
 
 
 @attrs.define(eq=False)
 class QueueActor:
-    """`queue` is made by whoever makes the scheduling machine, since that one knows the plugins."""
+    """`run_by` comes from the scheduling driver, since that one knows the plugins."""
 
-    queue: SchedulingQueue
-    _inbox: "trio.MemoryReceiveChannel[Report | Question[QueueActor, Any]]"
+    run_by: Reconfigured
+    _inbox: "trio.MemoryReceiveChannel[QueueUpdate | Question[QueueActor, Any]]"
     _popped: "trio.MemorySendChannel[Popped]"
     _bell: Doorbell  # the scheduling actor's
     _clock: Clock
-    _scheduler_names: frozenset[str]
-    _strangers: bool
+    queue: SchedulingQueue = attrs.field(init=False)
+    operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
-    _feed: Feed = attrs.field(init=False)
-    _assumed: frozenset[str] = attrs.field(default=frozenset(), init=False)
-    _rejected: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
+    _last_order: Any = attrs.field(default=None, init=False)  # what the last pod handed out is sorted by
     _next_flush: float = attrs.field(init=False)
     _next_leftover: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._out_of_tree = self.run_by.out_of_tree
+        self.queue = self.run_by.new_queue()
+        self.operations = QueueOperations(self.queue, self.run_by.scheduler_names)
         self.moves = deque(maxlen=MOVES_KEPT)
         self.queue.recorder = self.moves.append
         self.queue.on_fault = _log_fault
-        self._feed = Feed(
-            self.queue,
-            lambda name: name in self._scheduler_names,
-            lambda pod: pod.uid in self._assumed,
-            lambda pod: pod.uid in self._rejected,
-        )
         now = self._clock.now()
         self._next_flush = now // 1 + _FLUSH_S
         self._next_leftover = now + _LEFTOVER_S
@@ -151,10 +83,10 @@ class QueueActor:
         async with self._inbox, self._popped:
             try:
                 while True:
-                    messages: Sequence[Report | Question[QueueActor, Any]] = ()
+                    messages: Sequence[QueueUpdate | Question[QueueActor, Any]] = ()
                     with trio.move_on_at(self._clock.deadline(min(self._next_flush, self._next_leftover))):
                         messages = await batch_from(self._inbox, _MOST)
-                    if self._strangers:
+                    if self._out_of_tree:
                         now = self._clock.now_ns()
                         await trio.to_thread.run_sync(self._take, messages, now)
                     else:
@@ -166,7 +98,7 @@ class QueueActor:
             except trio.EndOfChannel:
                 self.queue.close()
 
-    def _take(self, messages: "Sequence[Report | Question[QueueActor, Any]]", now: int) -> None:
+    def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> None:
         """Everything that has come, and what is due."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
@@ -178,74 +110,58 @@ class QueueActor:
             if isinstance(message, Question):
                 message.work_out(self)
                 continue
-            for uid in message.done:
+            for uid in message.released:
                 self.queue.done(uid, now)
-            for item in message.items:
-                self._take_item(item, now)
-            if message.wants is not None:
+            for operation in message.operations:
+                if isinstance(operation, Reconfigured):
+                    self._out_of_tree = operation.out_of_tree
+                self.operations.apply(operation, now)
+            if message.max_pods is not None:
                 assert self._wanted is None, "one request for pods at a time"
-                self._wanted = message.wants
-
-    def _take_item(self, item: Item, now: int) -> None:
-        queue = self.queue
-        match item:
-            case TookIn(events, assumed, rejected):
-                self._assumed, self._rejected = assumed, rejected
-                changed = self._feed.changed
-                for event in events:
-                    if event.type == DELETED:
-                        changed(event.new, None, now)
-                    else:
-                        changed(event.old, event.new, now)
-            case CameBack(entry, pod, unschedulable, pending, nominated_node):
-                entry.pod = pod
-                entry.unschedulable_plugins = unschedulable
-                entry.pending_plugins = pending
-                queue.add_unschedulable_if_not_present(entry, now)
-                queue.nominator.add(pod, nominated_node)
-            case GaveWay(pod, for_itself):
-                queue.assigned_pod_deleted(pod, now, None if for_itself else _all_but(pod.uid))
-            case NotNominated(pod):
-                queue.nominator.remove(pod)
-            case Activate(pods):
-                queue.activate(pods, now)
-            case Reconfigured(strangers, names, settings, sort_key, pre_enqueue, hints):
-                self._strangers, self._scheduler_names = strangers, names
-                queue.reconfigure(settings, sort_key=sort_key, pre_enqueue=pre_enqueue, hints=hints)
+                self._wanted = message.max_pods
 
     def _hand_out(self) -> None:
-        wanted = self._wanted
-        if wanted is None or (wanted > 0 and not self.queue.ready):
-            return
+        if self._wanted is not None:
+            if self.queue.ready:
+                # Pods in backoff are handed out one by one.
+                active = self.queue.counts()[Place.ACTIVE]
+                self._last_order = None
+                if self._send(min(max(active, 1), self._wanted)):
+                    self._wanted = None
+        elif self._last_order is not None:
+            while self._comes_before() and self._send(1):
+                pass
+
+    def _comes_before(self) -> bool:
+        """Whether the next active pod should be tried before the last of those that were handed out."""
+        head = self.queue.head_order()
+        return head is not None and bool(head < self._last_order)
+
+    def _send(self, most: int) -> bool:
+        """Hand out that many pods, or those there are; False if there is none, or no room for the answer now."""
+        if self._popped.statistics().current_buffer_used >= ANSWERS:
+            return False  # these pods stay with us, and are looked at again with the next message
         entries: list[QueuedPod] = []
-        if wanted:
-            now = self._clock.now_ns()
-            # Pods in backoff are handed out one by one, as those are that wait beside nominated ones.
-            active = 1 if self.queue.nominator else self.queue.counts()[Place.ACTIVE]
-            while len(entries) < min(max(active, 1), wanted):
-                entry = self.queue.pop(now)
-                if entry is None:
-                    break
-                entries.append(entry)
-            if not entries:
-                return
-        self._wanted = None
-        nominated = self.queue.nominator.by_node()
+        now = self._clock.now_ns()
+        while len(entries) < most:
+            entry = self.queue.pop(now)
+            if entry is None:
+                break
+            entries.append(entry)
+        if not entries:
+            return False
+        if most > 1:
+            self._last_order = self.queue.order_of(entries[-1])
         try:
-            # There is room: one answer for each request, and one request at a time.
-            self._popped.send_nowait(Popped(entries, nominated))
+            self._popped.send_nowait(Popped(entries, self.operations.take_nominated()))
         except trio.BrokenResourceError:
-            return  # the scheduling actor has ended
+            return False  # the scheduling actor has ended
         self._bell.ring()
+        return True
 
 
 _FLUSH_S = 1.0
 _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
-
-
-def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Woken by what it leaves itself, the pod would come straight back.
-    return lambda pod: pod.uid != uid
 
 
 def _log_fault(plugin: str, pod: str, fault: Exception) -> None:

@@ -1,19 +1,19 @@
 """SchedulingActor: makes the decisions, one pod after the other, and keeps the scheduler's caches.
 
 Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Expired` from permit
-waiters; `Question` over its Progress.  Sends: `Report` to the queue, `Errands` to the binding actor, jobs to the filter
-workers, what happened to the records.
-Owns: the SchedulingMachine (caches, profiles, waiting pods), in a Progress.  Ends: when the store closes its watch;
-then its channels close.  Fails: a fault of a plugin from elsewhere is the pod's; anything else is a bug.
+waiters; `Question` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch` to the binding actor, jobs to
+the filter workers, events and records of attempts to those who keep them.
+Owns: the SchedulingDriver (caches, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
+then its channels close.  Fails: a fault of an out-of-tree plugin is its pod's; anything else is a bug.
 
-Caches take in events between two attempts only. It works in short slices, so that the loop is never held for more
-than a few milliseconds; and tells others once for each slice, not for each pod. Where plugins from elsewhere take
-part, everything that may call them runs in a worker thread while this actor waits, so that the rest of the daemon
-goes on.
+A thin shell: what follows from what is in the driver; here are channels, time and threads. Caches take in events
+between two attempts only. It works in short slices, so that the loop is never held for more than a few milliseconds;
+and tells others once for each slice, not for each pod. Where out-of-tree plugins take part, everything that may call
+them runs in a worker thread while this actor waits, so that the rest of the daemon goes on.
 """
 
+import math
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -21,18 +21,22 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.binding import Answered, Errands
+from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.clock import Clock
-from kschedd.actors.decisions import Decision
-from kschedd.actors.events import Happening
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, Question, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
-from kschedd.actors.progress import Outbox, Progress, Underway, send_on
-from kschedd.actors.queue import MOST_POPPED, Popped, Report
+from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.actors.store import StoreClient, Watch
+from kschedd.actors.strangers import PluginHangs, blamed
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import error, fault_text
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.scheduler import Failed, Placed
+from kschedd.scheduling.driver import BindingCycle, PlanWait, SchedulingDriver
+from kschedd.scheduling.machine import ExecutePlan
+from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.verdicts import Diagnosis
 
 log = structlog.get_logger("kschedd.scheduling")
 
@@ -52,46 +56,46 @@ class Inboxes:
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
     expire: "trio.MemorySendChannel[Expired]"  # the other end, for the permit waiters it starts
-    questions: trio.MemoryReceiveChannel[Question[Progress, Any]]
+    questions: trio.MemoryReceiveChannel[Question[SchedulingDriver, Any]]
 
 
 @attrs.frozen(eq=False)
 class Outboxes:
-    queue: "trio.MemorySendChannel[Report]"
-    binding: "trio.MemorySendChannel[Errands]"
-    events: "trio.MemorySendChannel[list[Happening]]"
-    decisions: "trio.MemorySendChannel[list[Decision]]"
+    queue: "trio.MemorySendChannel[QueueUpdate]"
+    binding: "trio.MemorySendChannel[BindingBatch]"
+    events: "trio.MemorySendChannel[list[SchedulerEvent]]"
+    records: "trio.MemorySendChannel[list[AttemptRecord]]"
     workers: FilterWorkers
 
     def close(self) -> None:
-        for way in (self.queue, self.binding, self.events, self.decisions, self.workers):
+        for way in (self.queue, self.binding, self.events, self.records, self.workers):
             way.close()
 
 
 @attrs.define(eq=False)
 class SchedulingActor:
-    _progress: Progress
+    _driver: SchedulingDriver
     _store: StoreClient
     _bell: Doorbell
     _inboxes: Inboxes
     _outboxes: Outboxes
     _clock: Clock
-    _entries: deque[QueuedPod] = attrs.field(factory=deque, init=False)  # handed out to us, not tried yet
     _asked: bool = attrs.field(default=False, init=False)  # for pods, and no answer yet
-    _waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)
-    _strangers: bool = attrs.field(init=False)
+    _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
+    _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed when over
+    _out_of_tree: bool = attrs.field(init=False)
     _watch: Watch = attrs.field(init=False)
     _nursery: trio.Nursery = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._strangers = self._progress.strangers
+        self._out_of_tree = self._driver.has_out_of_tree
 
     async def run(self) -> None:
         try:
             async with trio.open_nursery() as self._nursery:
                 self._watch = await self._store.watch(with_present=True, bell=self._bell)
                 busy = True
-                while not self._watch.ended and (busy or await self._bell.wait()):
+                while not self._watch.ended and (busy or await self._rung()):
                     busy = await self._turn()
                     if busy:
                         await trio.lowlevel.checkpoint()
@@ -102,162 +106,178 @@ class SchedulingActor:
             self._inboxes.questions.close()
             self._store.close()
 
+    async def _rung(self) -> bool:
+        """Wait for the bell, or until the patience with a plan ends; False once the bell is closed."""
+        if not self._plan_waits:
+            return await self._bell.wait()
+        rung = True
+        with trio.move_on_at(min(map(self._clock.deadline, self._plan_deadlines()), default=math.inf)):
+            rung = await self._bell.wait()
+        return rung
+
+    def _plan_deadlines(self) -> list[float]:
+        waits = (cycle.waits for cycle in self._driver.plan_waits.values())
+        return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)]
+
     async def _turn(self) -> bool:
         """Do what there is to do, for a slice of time; whether there is more."""
+        driver = self._driver
         pause = time.perf_counter() + _SLICE_S
-        await self._take_in()
+        await self._observe()
         await self._hear()
-        if self._asked:
-            for popped in waiting_in(self._inboxes.popped, 1):
-                self._asked = False
-                self._entries.extend(popped.entries)
-                self._progress.nominated = popped.nominated
-        while self._entries and not self._progress.renominated:
-            await self._attempt(self._entries.popleft())
+        while (entry := driver.next_popped()) is not None:
+            await self._attempt(entry)
             if time.perf_counter() > pause:
                 break
-        await self._report()
-        return bool(self._entries) or self._watch.behind
+        await self._send_effects()
+        return driver.has_popped or self._watch.behind
 
-    async def _take_in(self) -> None:
+    async def _observe(self) -> None:
         pause = time.perf_counter() + _SLICE_S
         while self._watch.behind:
             events = self._watch.take(_MOST_EVENTS)
             if events:
-                await self._step(self._progress.take_in, events)
+                await self._step(self._driver.observe, events)
             if time.perf_counter() > pause:
-                await self._report()
+                await self._send_effects()
                 await trio.lowlevel.checkpoint()
                 pause = time.perf_counter() + _SLICE_S
 
     async def _hear(self) -> None:
-        """Questions, answers to bindings, and patience that has ended."""
-        progress = self._progress
+        """Questions, answers to plans, pods handed out, and patience that has ended."""
+        driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
-            await self._step(question.work_out, progress)
+            await self._step(question.work_out, driver)
             question.reply.announce()
-            self._strangers = progress.strangers
+            self._out_of_tree = driver.has_out_of_tree
         for answered in waiting_in(self._inboxes.answered, _MOST):
-            for ticket, status in answered.answers:
-                await self._step(progress.answered, ticket, status, self._clock.now())
+            await self._answered(answered)
         for expired in waiting_in(self._inboxes.expired, _MOST):
             self._expire(expired.uid)
-        await self._release()
+        for popped in waiting_in(self._inboxes.popped, _MOST):
+            self._asked = False
+            driver.nominated(popped.nominated)
+            await self._step(driver.popped, popped.entries)
+        if driver.any_decided:
+            await self._step(driver.resume_decided, self._clock.now())
+        if driver.plan_waits:
+            await self._step(driver.resume_ready, self._clock.now())
+
+    async def _answered(self, answered: Answered) -> None:
+        driver = self._driver
+        for uid, failure in answered.plans:
+            await self._step(driver.plan_executed, uid, failure, self._clock.now())
+            if uid in self._plan_waits and uid not in driver.plan_waits:
+                self._plan_waits.pop(uid).close()  # a write was refused
+        for pod in answered.failed_evictions:
+            driver.eviction_failed(pod)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     async def _attempt(self, entry: QueuedPod) -> None:
-        progress = self._progress
+        driver = self._driver
         started = time.perf_counter()
-        attempt = progress.begin(entry)
+        attempt = driver.begin(entry)
         if attempt is None:
             return
         try:
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
                 shards, result = await self._step(send_on, attempt, await self._outboxes.workers.run(shards))
-        except Exception as fault:  # a stranger's, or else raised again
+        except Exception as fault:  # an out-of-tree plugin's, or else raised again
             attempt.close()
-            result = progress.broken(entry, fault)
+            result = self._broken(entry, fault)
             log.warning("attempt_broken", pod=entry.key, why=result.message)
-        assert isinstance(result, Placed | Failed)
+        assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
-        await self._step(progress.settle, entry, result, self._clock.now(), took)
-        if progress.permits:
-            await self._release()
+        await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
+        if driver.any_decided:
+            await self._step(driver.resume_decided, self._clock.now())
+
+    def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
+        """The attempt's result where an out-of-tree plugin broke it off; any other exception is raised again."""
+        whom = blamed(fault)
+        if not whom:
+            raise fault
+        plugin, _, method = whom.partition(".")
+        why = str(fault) if isinstance(fault, PluginHangs) else fault_text(fault)
+        status = error(f'running plugin "{plugin}", {method}: {why}').by(plugin)
+        return FitError(entry.pod, status, Diagnosis(self._driver.machine.cluster.table.node_count), CycleState())
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
-        """Run a part of the machine that may call plugins."""
-        if not self._strangers:
+        """Run a part of the driver that may call plugins."""
+        if not self._out_of_tree:
             return work(*args)
         return await trio.to_thread.run_sync(work, *args)
 
-    # -- pods that wait in Permit ---------------------------------------------------------------------------------
+    # -- binding cycles that wait ---------------------------------------------------------------------------------
 
-    async def _release(self) -> None:
-        """Let the waiting pods go on that are decided, and have the new ones watched over."""
-        progress = self._progress
-        if not progress.permits:
-            return
-        while decided := progress.decided_permits():
-            for underway in decided:
-                waiter = self._waiters.pop(underway.uid, None)
-                if waiter is not None:
-                    waiter.close()
-                await self._step(progress.advance, underway, None, self._clock.now())
-        self._watch_over(progress.arrived)
-        progress.arrived = []
-
-    def _watch_over(self, arrived: list[Underway]) -> None:
-        for underway in arrived:
-            waiting = underway.reserved.waiting
-            if waiting is None or underway.uid not in self._progress.permits:
-                continue
-            # One word at a time: the next comes only after the waiter has rung.
-            send, receive = trio.open_memory_channel[float](1)
-            self._waiters[underway.uid] = send
-            waiter = PermitWaiter(
-                underway.uid, waiting.deadline, self._clock, receive, self._inboxes.expire.clone(), self._bell
-            )
-            self._nursery.start_soon(waiter.run)
+    def _watch_over(self, cycle: BindingCycle) -> None:
+        """Have a pod that waits at Permit watched over by a task of its own."""
+        if cycle.deadline_s is None:
+            return  # decided meanwhile
+        # One word at a time: the next comes only after the waiter has rung.
+        send, receive = trio.open_memory_channel[float](1)
+        self._permit_waiters[cycle.uid] = send
+        expire = self._inboxes.expire.clone()
+        self._nursery.start_soon(
+            PermitWaiter(cycle.uid, cycle.deadline_s, self._clock, receive, expire, self._bell).run
+        )
 
     def _expire(self, uid: str) -> None:
         """A waiter's time has come: reject the pod, unless the plugin whose time it was has let go meanwhile."""
-        underway = self._progress.permits.get(uid)
-        waiting = None if underway is None else underway.reserved.waiting
-        if waiting is None or waiting.decided:
-            return
-        waiting.expire(self._clock.now())
-        if not waiting.decided:
-            self._waiters[uid].send_nowait(waiting.deadline)
+        self._driver.tick(self._clock.now())
+        waiter = self._permit_waiters.get(uid)
+        cycle = self._driver.binding_cycles.get(uid)
+        if waiter is not None and cycle is not None and cycle.deadline_s is not None:
+            waiter.send_nowait(cycle.deadline_s)
 
     # -- telling others -------------------------------------------------------------------------------------------
 
-    async def _report(self) -> None:
-        progress = self._progress
-        out, progress.out = progress.out, Outbox()
-        wants = None
-        if progress.renominated and self._entries:
-            wants = 0
-        elif not self._entries and not self._asked:
-            wants = MOST_POPPED
-            self._asked = True
-        progress.renominated = False
-        for settling, status in out.settled:
-            try:
-                settling.word.send_nowait(status)
-            except trio.BrokenResourceError:
-                pass  # its patience has just ended
-        if out.done or out.items or wants is not None:
-            await _send(self._outboxes.queue, Report(out.done, out.items, wants))
-        if out.writes or out.evictions or out.carries:
-            await _send(self._outboxes.binding, Errands(out.writes, out.evictions, out.carries))
-        if out.happenings:
-            await _send(self._outboxes.events, out.happenings)
-        if out.decisions:
-            await _send(self._outboxes.decisions, out.decisions)
-        if wants == 0:
-            progress.nominated = (await self._inboxes.popped.receive()).nominated
+    async def _send_effects(self) -> None:
+        driver, outboxes = self._driver, self._outboxes
+        effects = driver.take_effects()
+        max_pods = None
+        if not self._asked and not driver.has_popped:
+            max_pods = driver.pods_wanted or None
+            self._asked = max_pods is not None
+        for uid in effects.resumed:
+            way = self._permit_waiters.pop(uid, None) or self._plan_waits.pop(uid, None)
+            if way is not None:
+                way.close()
+        for cycle in effects.permit_waits:
+            self._watch_over(cycle)
+        if effects.released or effects.queue or max_pods is not None:
+            await _send(outboxes.queue, QueueUpdate(effects.released, effects.queue, max_pods))
+        if effects.writes or effects.evictions or effects.plans:
+            requests = [self._request(wanted) for wanted in effects.plans]
+            await _send(outboxes.binding, BindingBatch(effects.writes, effects.evictions, requests))
+        if effects.events:
+            await _send(outboxes.events, effects.events)
+        if effects.records:
+            await _send(outboxes.records, effects.records)
+
+    def _request(self, wanted: ExecutePlan) -> BindingRequest:
+        if wanted.plan.ready is None:
+            return BindingRequest(wanted.uid, wanted.plan)
+        # Nothing is ever sent: closing it is the word.
+        self._plan_waits[wanted.uid], over = trio.open_memory_channel[None](0)
+        return BindingRequest(wanted.uid, wanted.plan, over)
 
     async def _finish(self) -> None:
         """The store is ending: carry out what was decided, then hear no more."""
         self._asked = True  # no more pods
-        self._entries.clear()
-        await self._report()
-        for settling in self._progress.settling.values():
-            settling.word.close()
+        await self._send_effects()
+        for over in self._plan_waits.values():
+            over.close()
         self._outboxes.binding.close()
         async for answered in self._inboxes.answered:
-            for ticket, status in answered.answers:
-                await self._step(self._progress.answered, ticket, status, self._clock.now())
-        await self._report_last()
+            await self._answered(answered)
+        effects = self._driver.take_effects()
+        if effects.events:
+            await _send(self._outboxes.events, effects.events)
         for question in waiting_in(self._inboxes.questions, _MOST):
             question.reply.refuse(Ending("scheduler"))
-
-    async def _report_last(self) -> None:
-        out, self._progress.out = self._progress.out, Outbox()
-        if out.happenings:
-            await _send(self._outboxes.events, out.happenings)
 
 
 async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
@@ -265,3 +285,11 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
         channel.send_nowait(message)  # most often there is room, and a checkpoint costs more than the send
     except trio.WouldBlock:
         await channel.send(message)
+
+
+def send_on(attempt: Attempt, answers: list[Any] | None) -> tuple[Any, ScheduleResult | FitError | None]:
+    """Take an attempt on to where it wants shards worked on (these, None), or to its end (None, its result)."""
+    try:
+        return attempt.send(answers), None  # type: ignore[arg-type]
+    except StopIteration as end:
+        return None, end.value

@@ -19,7 +19,7 @@ from kschedd.config.model import Config
 from kschedd.daemon import settle_memory
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Failed, Placed
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 
 @attrs.frozen
@@ -67,8 +67,8 @@ def run(
 
 
 def _place(machine: SchedulingMachine, pod: Pod) -> bool:
-    result: Placed | Failed = drive(machine.begin(pod, {}))
-    if isinstance(result, Failed):
+    result: ScheduleResult | FitError = drive(machine.begin(pod, {}))
+    if isinstance(result, FitError):
         _ = result.message
         return False
     machine.cluster.assume(pod, result.node_name)
@@ -76,8 +76,8 @@ def _place(machine: SchedulingMachine, pod: Pod) -> bool:
 
 
 def _preempt(machine: SchedulingMachine, pod: Pod) -> bool:
-    result: Placed | Failed = drive(machine.begin(pod, {}))
-    if isinstance(result, Failed):
+    result: ScheduleResult | FitError = drive(machine.begin(pod, {}))
+    if isinstance(result, FitError):
         if not result.nominated_node:
             return False
         assert result.post_filter is not None
@@ -85,7 +85,7 @@ def _preempt(machine: SchedulingMachine, pod: Pod) -> bool:
             machine.cluster.remove_pod(victim)
         pod = attrs.evolve(pod, nominated_node_name=result.nominated_node)
         result = drive(machine.begin(pod, {result.nominated_node: (pod,)}))
-        if isinstance(result, Failed):
+        if isinstance(result, FitError):
             return False
     machine.cluster.assume(pod, result.node_name)
     return True

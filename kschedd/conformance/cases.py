@@ -25,7 +25,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.ranking import Scores
-from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 from kschedd.scheduling.verdicts import Verdicts
 
 Raw = Mapping[str, Any]
@@ -64,7 +64,7 @@ def got(record: Record, *, remember: bool = False) -> Got:
         for _ in range(2):
             drive(scheduler.attempt(pod, nominated))
     result = drive(scheduler.attempt(pod, nominated))
-    if isinstance(result, Placed):
+    if isinstance(result, ScheduleResult):
         _describe_placed(outcome, scheduler, result, nominated)
     else:
         _describe_failed(outcome, scheduler, result)
@@ -115,12 +115,14 @@ def _filter(verdicts: Verdicts, among: Iterable[str] | None = None) -> dict[str,
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
     """The verdicts on every node, where the nominated one alone decided."""
     again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
-    verdicts = again.verdicts if isinstance(again, Placed) else again.diagnosis.verdicts
+    verdicts = again.verdicts if isinstance(again, ScheduleResult) else again.diagnosis.verdicts
     assert isinstance(verdicts, Verdicts), "a pod that got its nominated node is expected to have passed PreFilter"
     return verdicts
 
 
-def _describe_placed(outcome: Got, scheduler: Scheduler, placed: Placed, nominated: dict[str, list[Pod]]) -> None:
+def _describe_placed(
+    outcome: Got, scheduler: Scheduler, placed: ScheduleResult, nominated: dict[str, list[Pod]]
+) -> None:
     pod, state, rows = placed.pod, placed.state, placed.feasible
     names = scheduler.cluster.table.names
     verdicts = placed.verdicts
@@ -169,7 +171,7 @@ def _describe_narrowing(outcome: Got, scheduler: Scheduler, pod: Pod) -> None:
         outcome["prefilter_nodes"] = sorted(narrowing.node_names)
 
 
-def _describe_failed(outcome: Got, scheduler: Scheduler, failed: Failed) -> None:
+def _describe_failed(outcome: Got, scheduler: Scheduler, failed: FitError) -> None:
     diagnosis = failed.diagnosis
     outcome["message"] = failed.message
     outcome["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)

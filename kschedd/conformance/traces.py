@@ -22,9 +22,11 @@ from kschedd.conformance.environment import MILLISECOND, Environment
 from kschedd.conformance.records import Record
 from kschedd.queue.entry import Place, QueuedPod
 from kschedd.queue.scheduling_queue import Recorder
-from kschedd.scheduling.machine import Rejected
-from kschedd.scheduling.scheduler import Failed, Placed, by_name
-from kschedd.simulate.attempts import Attempts
+from kschedd.scheduling.driver import Effects
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.loop import SchedulingLoop
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 
 Raw = Mapping[str, Any]
 Got = dict[str, Any]
@@ -59,24 +61,19 @@ class _Recorded:
 
 
 class Lockstep:
-    """A trace being run. `attempts` and `environment` may be looked at between steps."""
+    """A trace being run. `loop` and `environment` may be looked at between steps."""
 
     def __init__(self, record: Record, *, remember: bool = True, recorder: Recorder | None = None) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
         self.environment = Environment(raw["graceful_deletion"])
         self._choose = _Recorded()
-        self.attempts = Attempts(
-            _every_node(config_from_raw(record.config, feature_gates=raw["feature_gates"])),
-            self.environment,
-            choose=self._choose,
-            remember=remember,
-            recorder=recorder,
-            on_rejected=self._rejected,
-        )
+        config = _every_node(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
+        machine = SchedulingMachine(config, choose=self._choose, remember=remember)
+        self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._carried_out)
         self._want: list[Raw] = []  # attempts upstream made in this step and we have yet to make
         self._made: list[Got] = []
-        self._rejection: Rejected | None = None
+        self._failure: FailedAttempt | None = None
         self.environment.load(record.objects)
         self._deliver()
 
@@ -101,7 +98,7 @@ class Lockstep:
     # -- time -------------------------------------------------------------------------------------------------
 
     def _advance(self, span: int) -> None:
-        world, queue = self.environment, self.attempts.queue
+        world, queue = self.environment, self.loop.queue
         target = world.now_ms + span
         while (second := (world.now_ms // _TICK_MS + 1) * _TICK_MS) <= target:
             world.now_ms = second
@@ -121,7 +118,7 @@ class Lockstep:
     def _run(self, most: int = 0, during: Sequence[Raw] = ()) -> None:
         done = 0
         while not most or done < most:
-            entry = self.attempts.pop()
+            entry = self.loop.pop()
             if entry is None:
                 return
             self._cycle(entry, during if done == 0 else ())
@@ -139,27 +136,26 @@ class Lockstep:
         for op in during:
             world.apply(op)
             meanwhile.append(world.take_events())
-        result = self.attempts.decide(entry)
-        if during and isinstance(result, Failed) and self.attempts.queue.nominator:
-            result = self.attempts.machine.schedulers[entry.pod.scheduler_name].reconsider(result, self._nominated())
-        best = self._best(result) if isinstance(result, Placed) else None
+        result = self.loop.decide(entry)
+        if during and isinstance(result, FitError) and self.loop.driver.nominator:
+            result = self.loop.machine.schedulers[entry.pod.scheduler_name].reconsider(result, self._nominated())
+        best = self._best(result) if isinstance(result, ScheduleResult) else None
         for events in meanwhile:
             world.now_ms += 1
             for event in events:
-                self.attempts.observe(event)
+                self.loop.observe(event)
         world.now_ms += 1 if during else 0
         if result is None:
             made["result"] = "skipped"
         else:
-            self._carry(entry, result, made, best)
-        self.attempts.activate()
+            self._complete(entry, result, made, best)
         self._deliver()
         world.now_ms += 1
 
     def _nominated(self) -> dict[str, list[Pod]]:
         """Nominated pods by node, as they are in the API by now; the queue has not heard of the changes yet."""
         found: dict[str, list[Pod]] = {}
-        for node, pods in self.attempts.queue.nominator.nodes.items():
+        for node, pods in self.loop.driver.nominator.nodes.items():
             for pod in pods.values():
                 stored = self.environment.current_pod(pod.key)
                 if stored is not None and stored.uid == pod.uid and not stored.node_name:
@@ -167,41 +163,44 @@ class Lockstep:
                     found.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
         return found
 
-    def _carry(self, entry: QueuedPod, result: Placed | Failed, made: Got, best: list[str] | None) -> None:
-        self._rejection = None
+    def _complete(self, entry: QueuedPod, result: ScheduleResult | FitError, made: Got, best: list[str] | None) -> None:
+        self._failure = None
         world = self.environment
         before, world.deleted = world.deleted, []
-        self.attempts.carry(entry, result)
+        self.loop.complete(entry, result)
         deleted = sorted(world.deleted)
         world.deleted = before + deleted
-        assert not self.attempts.underway, "a cycle of a trace is expected to be complete before anything else happens"
+        assert not self.loop.driver.binding_cycles, (
+            "a cycle of a trace is expected to be complete before anything else happens"
+        )
         if best is not None:
             made["best"] = best
-        if self._rejection is None:
-            assert isinstance(result, Placed)
+        if self._failure is None:
+            assert isinstance(result, ScheduleResult)
             made["result"], made["node"] = "scheduled", result.node_name
             return
-        rejected = self._rejection
-        made["result"] = "unschedulable" if rejected.reason == "Unschedulable" else "error"
-        made["message"] = rejected.message
+        failed = self._failure
+        made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
+        made["message"] = failed.message
         # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
-        if plugins := rejected.unschedulable_plugins | rejected.entry.unschedulable_plugins:
+        if plugins := failed.unschedulable_plugins | failed.entry.unschedulable_plugins:
             made["unschedulable_plugins"] = sorted(plugins)
-        if rejected.pending_plugins:
-            made["pending_plugins"] = sorted(rejected.pending_plugins)
-        if rejected.nominated_node is not None:
-            made["nominated_node"] = rejected.nominated_node
-        details = result.post_filter.details if isinstance(result, Failed) and result.post_filter else None
+        if failed.pending_plugins:
+            made["pending_plugins"] = sorted(failed.pending_plugins)
+        if failed.nominated_node is not None:
+            made["nominated_node"] = failed.nominated_node
+        details = result.post_filter.details if isinstance(result, FitError) and result.post_filter else None
         if details is not None and len(details.ties) > 1:
             made["nominated_ties"] = list(details.ties)
         if deleted:
             made["deleted"] = deleted
 
-    def _rejected(self, rejected: Rejected) -> None:
-        self._rejection = rejected
+    def _carried_out(self, effects: Effects) -> None:
+        for failed in effects.failures:
+            self._failure = failed
 
-    def _best(self, placed: Placed) -> list[str]:
-        names = self.attempts.machine.cluster.table.names
+    def _best(self, placed: ScheduleResult) -> list[str]:
+        names = self.loop.machine.cluster.table.names
         rows = placed.feasible
         if placed.totals is not None:
             rows = rows[placed.totals == placed.totals.max()]
@@ -209,12 +208,12 @@ class Lockstep:
 
     def _deliver(self) -> None:
         for event in self.environment.take_events():
-            self.attempts.observe(event)
+            self.loop.observe(event)
 
     # -- what a step shows ------------------------------------------------------------------------------------
 
     def _step(self) -> Got:
-        world, queue = self.environment, self.attempts.queue
+        world, queue = self.environment, self.loop.queue
         return {
             "attempts": self._made,
             "bound": world.bound,
@@ -226,7 +225,8 @@ class Lockstep:
                 for entry in queue.entries(place)
             },
             "nominated": {
-                node: sorted(pod.key for pod in pods.values()) for node, pods in queue.nominator.nodes.items()
+                node: sorted(pod.key for pod in pods.values())
+                for node, pods in self.loop.driver.nominator.nodes.items()
             },
             "conditions": world.conditions,
             "now_ms": world.now_ms,

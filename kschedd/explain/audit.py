@@ -10,7 +10,7 @@ stands for all of its shape, and where nothing has changed since the last audit 
 a simulation may ask after each moment. Pods that Reserve or Permit turned away, or an extender, are left out
 (`undecided`): whether they fit now is not for the filters to say.
 
-Reads queue and machine; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
+Reads queue and driver; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
 as witness and recorder; ends with it.
 """
 
@@ -29,9 +29,9 @@ from kschedd.queue.hints import Strategy
 from kschedd.queue.history import both
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.wakeups import Wakeups
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, ScheduleResult, StartNode, by_name
 
 _EVENTS_KEPT = 512
 _EVENTS_SHOWN = 20
@@ -104,9 +104,10 @@ class _Event:
 class Auditor:
     """See the module. `wakeups` counts what wake-ups came to; `missed` keeps every report, one for a pod's sleep."""
 
-    def __init__(self, queue: SchedulingQueue, machine: SchedulingMachine) -> None:
+    def __init__(self, queue: SchedulingQueue, driver: SchedulingDriver) -> None:
         self.queue = queue
-        self.machine = machine
+        self.nominator = driver.nominator
+        self.machine = driver.machine
         self.wakeups = Wakeups()
         self.missed: list[MissedWakeUp] = []
         self.undecided = 0  # kinds of pods the last audit could not judge
@@ -169,7 +170,7 @@ class Auditor:
             table.pod_changes.position,
             table.labels_version,
             versions,
-            self.queue.nominator.version,
+            self.nominator.version,
             schedulers,
         )
 
@@ -182,7 +183,7 @@ class Auditor:
             return
         spec = one.pod.pod_spec
         alone = bool(spec.volumes or spec.resource_claims)  # claims may be named after the pod
-        nominator = self.queue.nominator
+        nominator = self.nominator
         kind = (one.pod.shape.number, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._settled:
             return
@@ -212,9 +213,9 @@ class Auditor:
         scheduler = self._scheduler(pod.scheduler_name)
         assert scheduler is not None, "only pods of a profile are tried"
         self.tried += 1
-        nominated = self.queue.nominator.by_node()
+        nominated = self.nominator.by_node()
         result = drive(scheduler.attempt(pod, nominated))
-        return result.node_name if isinstance(result, Placed) else ""
+        return result.node_name if isinstance(result, ScheduleResult) else ""
 
     def _will_be_woken(self, entry: QueuedPod) -> bool:
         """Whether a binding under way, once it has succeeded or failed, comes as an event that wakes the pod."""

@@ -50,7 +50,7 @@ from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominated import Counting, Nominated
 from kschedd.scheduling.ranking import Ranking, Scores
-from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 Explanation = dict[str, Any]
 
@@ -127,7 +127,7 @@ class _Explaining:
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)
         chosen, ties = self._choice(feasible, scores)
-        message = outcome.message if isinstance(outcome, Failed) else ""
+        message = outcome.message if isinstance(outcome, FitError) else ""
         if failure is not None:
             message = failure.message
         enough = self._enough(verdicts)
@@ -282,7 +282,7 @@ class _Explaining:
         status: Status | None,
         verdicts: list[NodeVerdict],
         feasible: int,
-        outcome: Placed | Failed,
+        outcome: ScheduleResult | FitError,
     ) -> list[str]:
         looking = Looking(self._scheduler.cluster, self._profile, state, self._pod)
         preemption = _preemption(outcome)
@@ -306,8 +306,8 @@ def _said(status: Status | None) -> dict[str, Any] | None:
     return {"plugin": status.plugin, "code": status.code.label, "reasons": list(status.reasons)}
 
 
-def _preemption(outcome: Placed | Failed) -> dict[str, Any] | None:
-    if not isinstance(outcome, Failed) or outcome.post_filter is None:
+def _preemption(outcome: ScheduleResult | FitError) -> dict[str, Any] | None:
+    if not isinstance(outcome, FitError) or outcome.post_filter is None:
         return None
     post = outcome.post_filter
     if post.status.code != Code.SUCCESS or not post.nominated_node:

@@ -19,13 +19,13 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 @value
 class Plan:
-    """First the writes in order, each answered, then `settled` must come true.
+    """First the writes in order, each answered, then it must be `ready`.
 
-    `settled(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
+    `ready(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
     ends the waiting. After `timeout_s` the waiting ends with `timed_out`.
     """
 
     writes: tuple[Write, ...] = ()
-    settled: "Callable[[Cluster], Status | None] | None" = None
+    ready: "Callable[[Cluster], Status | None] | None" = None
     timeout_s: float = 0.0
     timed_out: Status | None = None

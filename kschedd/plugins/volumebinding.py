@@ -237,9 +237,9 @@ class VolumeBinding:
             tuple(Written(p.claim.key, before[f"{CLAIM} {p.claim.key}"]) for p in volumes.provisions),
         )
 
-        def settled(cluster: Cluster) -> Status | None:
+        def ready(cluster: Cluster) -> Status | None:
             try:
-                return _SUCCESS if _settled(settling, cluster, pod, node_name) else None
+                return _SUCCESS if _ready(settling, cluster, pod, node_name) else None
             except StorageError as fault:
                 return error(f"binding volumes: {fault.why}")
 
@@ -248,7 +248,7 @@ class VolumeBinding:
                 *(Update(binding.volume.raw) for binding in volumes.bindings),
                 *(Update(provision.claim.raw) for provision in volumes.provisions),
             ),
-            settled=settled,
+            ready=ready,
             timeout_s=float(self._bind_timeout_s),
             timed_out=error("binding volumes: context deadline exceeded"),
         )
@@ -273,7 +273,7 @@ def _with_node(claim: Object, node_name: str) -> Raw:
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 
-def _settled(settling: Settling, cluster: Cluster, pod: Pod, node_name: str) -> bool:
+def _ready(settling: Settling, cluster: Cluster, pod: Pod, node_name: str) -> bool:
     row = cluster.table.row_of.get(node_name)
     node = None if row is None else cluster.table.nodes[row]
     if node is None:

@@ -12,7 +12,8 @@ second and `flush_unschedulable_leftover` every 30 s, or, in virtual time, at th
 `next_leftover` name. `pop` returns None where upstream's would wait; `ready` says beforehand.
 
 Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
-Error status, a hint that raises counts as Queue; `on_fault` hears of both. `recorder` is told every move.
+Error status, a hint that raises counts as Queue; `on_fault` hears of both. `recorder` is told every move, and
+`on_nominated` of each pod that becomes active for the first time with a node nominated to it already.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: a pod
 whose update moved it to backoffQ is not judged by the further events of the same update (upstream goes on with
@@ -33,7 +34,6 @@ from kschedd.queue.gating import Gating, PreEnqueue
 from kschedd.queue.hints import SKIP, Decision, FaultReport, HintTable, Registrations, Strategy
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
-from kschedd.queue.nominator import CurrentPod, Nominator
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
@@ -68,7 +68,6 @@ class SchedulingQueue:
         sort_key: SortKey = by_priority,
         pre_enqueue: PreEnqueue | None = None,
         hints: Registrations | None = None,
-        current_pod: CurrentPod | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
         one_by_one: bool = False,  # ask hints for every pod by itself: the plain rule the index must match
@@ -77,7 +76,7 @@ class SchedulingQueue:
         self.recorder = recorder
         self.witness: Witness | None = None
         self.on_fault = on_fault
-        self.nominator = Nominator(current_pod)
+        self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # how many pods were popped
         self.closed = False
         self._sort_key = sort_key
@@ -114,12 +113,10 @@ class SchedulingQueue:
                 self._active.put(entry.key, self._sort_key(entry), entry)
             else:
                 self._backoff.put(entry)
-            self.nominator.update(old, new)
             return entry.place
         self._unschedulable.remove(entry.key)
         entry.pod = new
         self._unschedulable.add(entry)
-        self.nominator.update(old, new)
         for event in events.pod_events(old, new):
             self._saw(event, old, new, now)
             decision = self._hints.decide(entry, event, old, new)
@@ -131,7 +128,6 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod, now: int) -> None:
         """The pod is gone or has a node. One in flight is left to its attempt, which ends with `done`."""
-        self.nominator.remove(pod)
         entry = self._entries.pop(pod.key, None)
         if entry is not None:
             source = entry.place
@@ -164,6 +160,15 @@ class SchedulingQueue:
         if self.closed:
             return False
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
+
+    def order_of(self, entry: QueuedPod) -> Any:
+        """What the entry is sorted by in the active queue: the smallest leaves first."""
+        return self._sort_key(entry)
+
+    def head_order(self) -> Any:
+        """What the next active pod is sorted by; None if there is none."""
+        head = self._active.peek()
+        return None if head is None else head[0]
 
     def pop(self, now: int) -> QueuedPod | None:
         """The next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
@@ -219,7 +224,6 @@ class SchedulingQueue:
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is Place.IN_FLIGHT:
             entry.place = Place.OUTSIDE
-            self.nominator.left_queue(uid)
             if self.recorder is not None:
                 self._record(now, entry, Place.IN_FLIGHT, Place.OUTSIDE, "")
 
@@ -468,8 +472,8 @@ class SchedulingQueue:
         if present is not None and present is not entry:
             self._take_out(present)
         self._put(entry, Place.ACTIVE, label, now, decision.plugin, seen)
-        if label in _NOMINATING:
-            self.nominator.add(entry.pod)
+        if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
+            self.on_nominated(entry.pod)
         return Place.ACTIVE
 
     def _put(self, entry: QueuedPod, place: Place, label: str, now: int, plugin: str = "", seen: str = "") -> None:

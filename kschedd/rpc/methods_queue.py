@@ -1,12 +1,11 @@
 """Methods over the scheduling queue, and over the pods that Permit plugins keep waiting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from kschedd.actors.cluster import LiveCluster
-from kschedd.actors.progress import Progress
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import condition
@@ -14,6 +13,7 @@ from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.times import stamp
 
 PLACES = tuple(place.value for place in Place if place is not Place.OUTSIDE)
@@ -97,9 +97,14 @@ class QueueMethods:
                 if limit is None or len(entries) < limit:
                     entries += queue.entries(one)
             counts = {one.value: count for one, count in queue.counts().items()}
-            return {"counts": counts, "pods": [_entry(owner, entry, now) for entry in entries[:limit]]}
+            return {"counts": counts, "pods": [_entry(owner, entry, now, nominated) for entry in entries[:limit]]}
 
+        nominated = await self._nominated()
         return await self._cluster.queue.ask(read)
+
+    async def _nominated(self) -> Mapping[str, str]:
+        """Uid of each nominated pod -> its node."""
+        return await self._cluster.scheduler.ask(lambda owner: owner.nominator.node_by_uid())
 
     async def pod(self, call: Call) -> Any:
         now = self._cluster.clock.now_ns()
@@ -109,9 +114,14 @@ class QueueMethods:
             moves = [move for move in owner.moves if move.key == call["pod"]]
             if entry is None and not moves:
                 raise RpcError("not_found", f'the queue knows no pod "{call["pod"]}"', {"pod": call["pod"]})
-            told = {"key": call["pod"], "place": Place.OUTSIDE.value} if entry is None else _entry(owner, entry, now)
+            told = (
+                {"key": call["pod"], "place": Place.OUTSIDE.value}
+                if entry is None
+                else _entry(owner, entry, now, nominated)
+            )
             return {**told, "history": [_move(move) for move in moves]}
 
+        nominated = await self._nominated()
         return await self._cluster.queue.ask(read)
 
     async def activate(self, call: Call) -> Any:
@@ -135,7 +145,7 @@ class QueueMethods:
     async def waiting(self, call: Call) -> Any:
         now = self._cluster.clock.now()
 
-        def read(owner: Progress) -> Any:
+        def read(owner: SchedulingDriver) -> Any:
             return [
                 {
                     "pod": waiting.pod.key,
@@ -148,7 +158,7 @@ class QueueMethods:
         return await self._cluster.scheduler.ask(read)
 
     async def allow(self, call: Call) -> Any:
-        def let_go(owner: Progress) -> Any:
+        def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
             for plugin in _plugins(waiting, call["plugin"]):
                 waiting.allow(plugin)
@@ -157,7 +167,7 @@ class QueueMethods:
         return await self._cluster.scheduler.ask(let_go)
 
     async def reject(self, call: Call) -> Any:
-        def turn_away(owner: Progress) -> Any:
+        def turn_away(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
             waiting.reject(_plugins(waiting, call["plugin"])[0], call["reason"])
             return {"pod": call["pod"], "decided": waiting.decided}
@@ -165,7 +175,7 @@ class QueueMethods:
         return await self._cluster.scheduler.ask(turn_away)
 
 
-def _waiting_pod(owner: Progress, key: str) -> Any:
+def _waiting_pod(owner: SchedulingDriver, key: str) -> Any:
     found = [waiting for waiting in owner.machine.waiting.pods.values() if waiting.pod.key == key]
     if not found or found[0].decided:
         raise RpcError("not_found", f'pod "{key}" does not wait at Permit', {"pod": key})
@@ -182,7 +192,7 @@ def _plugins(waiting: Any, plugin: str | None) -> list[str]:
     return [plugin]
 
 
-def _entry(owner: QueueActor, entry: QueuedPod, now: int) -> dict[str, Any]:
+def _entry(owner: QueueActor, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
     queue = owner.queue
     backoff = queue.backoff_until(entry) if entry.place in (Place.BACKOFF, Place.ERROR_BACKOFF) else 0
     status = entry.gating_status
@@ -196,7 +206,7 @@ def _entry(owner: QueueActor, entry: QueuedPod, now: int) -> dict[str, Any]:
         "unschedulable_plugins": sorted(entry.unschedulable_plugins),
         "pending_plugins": sorted(entry.pending_plugins),
         "gated_by": entry.gating_plugin,
-        "nominated_node": queue.nominator.node_of(entry.uid),
+        "nominated_node": nominated.get(entry.uid, ""),
         "message": _message(entry.pod) if status is None else status.message,
     }
 

@@ -8,8 +8,7 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
-from kschedd.actors.decisions import Decision, DecisionRecord
-from kschedd.actors.progress import Progress
+from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
@@ -18,6 +17,8 @@ from kschedd.explain.explain import explain
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.store import Store
 from kschedd.store.times import stamp
 
@@ -120,7 +121,7 @@ class SchedulerMethods:
     async def set_weight(self, call: Call) -> Any:
         name, plugin, weight = call["profile"], call["plugin"], call["weight"]
 
-        def change(owner: Progress) -> Any:
+        def change(owner: SchedulingDriver) -> Any:
             before = owner.reconfigure(with_weight(owner.machine.config, name, plugin, weight))
             profile = before.profile(name)
             return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
@@ -144,7 +145,7 @@ class SchedulerMethods:
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         return await self._cluster.scheduler.ask(
-            lambda owner: explain(owner.machine, pod, owner.nominated, recorded=attempt, clock=perf_counter)
+            lambda owner: explain(owner.machine, pod, owner.nominator.by_node(), recorded=attempt, clock=perf_counter)
         )
 
 
@@ -165,11 +166,11 @@ def _queue_counts(owner: QueueActor) -> dict[str, int]:
     return {place.value: count for place, count in owner.queue.counts().items()}
 
 
-def _seen(owner: Progress) -> dict[str, int]:
+def _seen(owner: SchedulingDriver) -> dict[str, int]:
     cluster = owner.machine.cluster
     return {
         "waiting": len(owner.machine.waiting.pods),
-        "binding": owner.under_way,
+        "binding": len(owner.binding_cycles),
         "nodes": cluster.table.node_count,
         "pods": cluster.pod_count,
     }
@@ -184,7 +185,7 @@ def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
     }
 
 
-def _decision(decision: Decision) -> dict[str, Any]:
+def _decision(decision: AttemptRecord) -> dict[str, Any]:
     return {
         "time": stamp(decision.at_s),
         "pod": decision.pod,

@@ -58,11 +58,12 @@ class AtRandom:
 
 
 @value(eq=False)
-class Placed:
+class ScheduleResult:
     """The pod goes to `node_name`; nothing has been assumed yet."""
 
     pod: Pod
     node_name: str
+    framework: RunningProfile  # the plugins that chose it
     state: CycleState
     feasible: Rows
     visited: int
@@ -73,7 +74,7 @@ class Placed:
 
 
 @attrs.frozen(eq=False)
-class Failed:
+class FitError:
     """No node for the pod. `status` is Error for an internal error, else what the fit error amounts to."""
 
     pod: Pod
@@ -91,7 +92,7 @@ class Failed:
         return self.diagnosis.message
 
 
-Attempt = Generator[Shards, list[Any], Placed | Failed]
+Attempt = Generator[Shards, list[Any], ScheduleResult | FitError]
 
 
 @attrs.define(eq=False)
@@ -132,13 +133,13 @@ class Scheduler:
         state = CycleState()
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
-            return Failed(pod, unresolvable(NO_NODES), diagnosis, state)
+            return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = Counting(table, pod, nominated)
         narrowing, status, narrowed_by = self.pre_filter(state, pod)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
             if not status.rejected:
-                return Failed(pod, status, diagnosis, state)
+                return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
             view = PostFilterView(self, self._nobody(state, pod, status), counting, None)
@@ -147,11 +148,11 @@ class Scheduler:
         try:
             found = yield from self._find(state, pod, narrowing, narrowed_by, counting, every_node, remembered)
         except PluginFault as fault:
-            return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+            return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
         if found.error is not None:
             diagnosis.add_verdicts(found.verdicts.before_error())
-            return Failed(pod, found.error, diagnosis, state)
+            return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
             view = PostFilterView(self, found.verdicts, counting, remembered)
@@ -260,37 +261,41 @@ class Scheduler:
 
     def _select(
         self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, remembered: Remembered | None
-    ) -> Generator[Shards, list[Any], Placed | Failed]:
+    ) -> Generator[Shards, list[Any], ScheduleResult | FitError]:
         rows = found.rows
         names = self.cluster.table.names
         if len(rows) == 1:
-            return Placed(pod, names[int(rows[0])], state, rows, found.visited, None, None, 1, found.verdicts)
+            return ScheduleResult(
+                pod, names[int(rows[0])], self.profile, state, rows, found.visited, None, None, 1, found.verdicts
+            )
         failure = self.ranking.pre_score(state, pod, rows)
         if failure is not None:
             diagnosis.add_verdicts()
-            return Failed(pod, failure, diagnosis, state)
+            return FitError(pod, failure, diagnosis, state)
         try:
             totals = yield from self.ranking.totals(state, pod, rows, remembered)
         except PluginFault as fault:
             diagnosis.add_verdicts()
-            return Failed(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+            return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         score = np.maximum.reduce(totals)
         best = rows[totals == score]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
-        return Placed(pod, names[chosen], state, rows, found.visited, totals, int(score), len(best), found.verdicts)
+        return ScheduleResult(
+            pod, names[chosen], self.profile, state, rows, found.visited, totals, int(score), len(best), found.verdicts
+        )
 
     # -- postfilter -------------------------------------------------------------------------------------------
 
-    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "PostFilterView") -> Failed:
+    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "PostFilterView") -> FitError:
         result = None
         if self._post_filters:
             result = self.post_filter(state, pod, view)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
         nominated_node = None if result is None else result.nominated_node
-        return Failed(pod, status, diagnosis, state, result, nominated_node)
+        return FitError(pod, status, diagnosis, state, result, nominated_node)
 
-    def reconsider(self, failed: Failed, nominated: Nominated) -> Failed:
+    def reconsider(self, failed: FitError, nominated: Nominated) -> FitError:
         """PostFilter once more for a failed attempt, as it is where other pods are nominated by now."""
         diagnosis = failed.diagnosis
         if failed.post_filter is None or diagnosis.verdicts is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from kschedd.errors import KscheddError
-from kschedd.simulate.engine import Decision
+from kschedd.simulate.engine import LoggedAttempt
 
 
 class DecisionLogError(KscheddError):
@@ -34,10 +34,10 @@ class DecisionLog:
         if self._file is not None:
             self._file.close()
 
-    def write(self, decision: Decision) -> None:
+    def write(self, decision: LoggedAttempt) -> None:
         if self._file is not None:
             self._file.write(line(decision))
 
 
-def line(decision: Decision) -> str:
+def line(decision: LoggedAttempt) -> str:
     return json.dumps(decision.line(), ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -9,6 +9,7 @@ Units: `now` is seconds since the epoch of the simulated cluster; the queue coun
 """
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import attrs
 
@@ -24,9 +25,11 @@ from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
-from kschedd.scheduling.machine import Rejected, Reserved
-from kschedd.scheduling.scheduler import Choose, Failed, Placed
-from kschedd.simulate.attempts import Attempts
+from kschedd.scheduling.driver import Effects
+from kschedd.scheduling.loop import SchedulingLoop
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
+from kschedd.scheduling.scheduler import Choose
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
 from kschedd.store.writes import perform
@@ -54,7 +57,7 @@ class EndlessMoment(KscheddError):
 
 
 @attrs.frozen(eq=False)
-class Decision:
+class LoggedAttempt:
     """One attempt, for the decision log."""
 
     time_s: float  # since the start of the run
@@ -67,6 +70,21 @@ class Decision:
     score: int | None
     message: str
     nominated: str = ""
+
+    @classmethod
+    def of(cls, record: AttemptRecord, start_s: float) -> Self:
+        return cls(
+            record.at_s - start_s,
+            record.pod,
+            record.attempt,
+            record.node,
+            record.feasible,
+            record.visited,
+            record.ties,
+            record.score,
+            record.message,
+            record.nominated_node,
+        )
 
     def line(self) -> dict[str, object]:
         return attrs.asdict(self)
@@ -84,7 +102,7 @@ class Engine:
         registry: Registry | None = None,
         store: Store | None = None,
         controllers: Sequence[Controller] = (),
-        on_decision: Callable[[Decision], None] | None = None,
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
         on_event: Callable[[str, str, str, str], None] | None = None,
         recorder: Recorder | None = None,
         audit: bool = False,  # try all sleeping pods whenever the cluster has come to rest (`auditor.missed`)
@@ -94,19 +112,11 @@ class Engine:
         self.start_s = start_s
         self._now_s = start_s
         self.store = store or Store(now=lambda: self._now_s, seed=seed)
-        self.attempts = Attempts(
-            self.config,
-            self,
-            registry=registry,
-            seed=seed,
-            choose=choose,
-            recorder=recorder,
-            on_rejected=self._rejected,
-            on_bound=self._bound,
-        )
-        self.machine = self.attempts.machine
-        self.queue = self.attempts.queue
-        self.auditor = Auditor(self.queue, self.machine) if audit else None
+        self.machine = SchedulingMachine(self.config, registry=registry, seed=seed, choose=choose)
+        self.loop = SchedulingLoop(self.machine, self, recorder=recorder, on_effects=self._carried_out)
+        self.driver = self.loop.driver
+        self.queue = self.loop.queue
+        self.auditor = Auditor(self.queue, self.driver) if audit else None
         self._settling = Settling(self.store, controllers) if controllers else None
         self._cursor = self.store.watch(None, 0)
         self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
@@ -136,7 +146,7 @@ class Engine:
 
     def next_moment(self, *, retries: bool = True) -> float | None:
         """When something happens of itself next; None if never. `retries`: of pods that no event has woken, too."""
-        moments = list(self.attempts.deadlines())
+        moments = list(self.driver.deadlines())
         flush = self.queue.next_flush()
         if flush is not None:
             moments.append(flush / SECOND)
@@ -183,8 +193,7 @@ class Engine:
         while self._next_leftover <= self._now_s:
             self._next_leftover += LEFTOVER_FLUSH / SECOND
             self.queue.flush_unschedulable_leftover(now)
-        for waiting in list(self.machine.waiting.pods.values()):
-            waiting.expire(self._now_s)
+        self.driver.tick(self._now_s)
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
@@ -195,9 +204,9 @@ class Engine:
             busy = self._deliver()
             if self._settling is not None and self._settling.settle():
                 continue
-            if self.attempts.go_on():
+            if self.loop.resume_bindings():
                 continue
-            entry = self.attempts.pop()
+            entry = self.loop.pop()
             if entry is not None:
                 self.cycle(entry)
                 if self.decisions > most:
@@ -211,43 +220,18 @@ class Engine:
         """Tell cluster and queue of every write since the last time."""
         events = self._cursor.take()
         for event in events:
-            self.attempts.observe(event)
+            self.loop.observe(event)
         return bool(events)
 
     def cycle(self, entry: QueuedPod) -> None:
         """One attempt for a popped pod, and what follows from it."""
-        result = self.attempts.decide(entry)
+        result = self.loop.decide(entry)
         if result is None:
             return
         self.decisions += 1
-        outcome = self.attempts.carry(entry, result)
-        self._decide(entry, result, outcome)
+        self.loop.complete(entry, result)
 
-    def _decide(self, entry: QueuedPod, result: Placed | Failed, outcome: Reserved | Rejected) -> None:
-        if self._on_decision is None:
-            return
-        feasible, visited, ties, score = 0, 0, 0, None
-        if isinstance(result, Placed):
-            feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
-        elif result.diagnosis.verdicts is not None:
-            visited = len(result.diagnosis.verdicts.rows)
-        rejected = outcome if isinstance(outcome, Rejected) else None
-        self._on_decision(
-            Decision(
-                self.elapsed,
-                entry.key,
-                entry.attempts,
-                outcome.placed.node_name if isinstance(outcome, Reserved) else "",
-                feasible,
-                visited,
-                ties,
-                score,
-                rejected.message if rejected else "",
-                (rejected.nominated_node or "") if rejected else "",
-            )
-        )
-
-    # -- what the attempts ask, and tell ----------------------------------------------------------------------
+    # -- what the loop asks, and tells ------------------------------------------------------------------------
 
     def write(self, write: Write) -> Status | None:
         try:
@@ -261,15 +245,14 @@ class Engine:
         found = self.store.find("Pod", namespace, name)
         return found if isinstance(found, Pod) else None
 
-    def _rejected(self, rejected: Rejected) -> None:
-        self._tell(rejected.entry.key, "Warning", "FailedScheduling", rejected.message)
-        for victim in rejected.victims:
-            text = f"Preempted by pod {rejected.entry.pod.uid} on node {victim.node_name}"
-            self._tell(victim.key, "Normal", "Preempted", text)
+    def _carried_out(self, effects: Effects) -> None:
+        if self._on_decision is not None:
+            for record in effects.records:
+                if not record.of_binding:
+                    self._on_decision(LoggedAttempt.of(record, self.start_s))
+        for event in effects.events:
+            self._tell(event)
 
-    def _bound(self, pod: Pod) -> None:
-        self._tell(pod.key, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {pod.node_name}")
-
-    def _tell(self, key: str, kind: str, reason: str, text: str) -> None:
+    def _tell(self, event: SchedulerEvent) -> None:
         if self._on_event is not None:
-            self._on_event(key, kind, reason, text)
+            self._on_event(f"{event.namespace}/{event.name}", event.type, event.reason, event.message)

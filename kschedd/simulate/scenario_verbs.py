@@ -39,7 +39,8 @@ from kschedd.errors import KscheddError
 from kschedd.explain.explain import explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.scheduling.machine import AwaitPermit
+from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.simulate.inputs import apply_all
 from kschedd.simulate.scenario_tables import cells, headings
 from kschedd.simulate.summary import columns, span
@@ -122,7 +123,7 @@ class World:
         self._config = ""
         self._registry = Registry()
         self._engine: Engine | None = None
-        self._decisions: list[Decision] = []
+        self._decisions: list[LoggedAttempt] = []
         self._events: list[str] = []
 
     @property
@@ -335,21 +336,22 @@ class World:
             pod = self._one(Words(("pod", *words.plain), words.namespace))
         if not isinstance(pod, Pod):
             raise CommandError(f"{pod.kind} {pod.name} is no pod")
-        yield in_words(explain(engine.machine, pod, engine.queue.nominator.by_node()))
+        yield in_words(explain(engine.machine, pod, engine.driver.nominator.by_node()))
 
     def queue(self, words: Words, given: str) -> Iterator[str]:
         engine = self.engine
         rows = []
-        underway = engine.attempts.underway
+        cycles = engine.driver.binding_cycles
         for entry in [*engine.queue.entries(), *engine.queue.in_flight_pods()]:
-            if entry.uid not in underway:
+            if entry.uid not in cycles:
                 blamed = sorted(entry.unschedulable_plugins | entry.pending_plugins)
                 why = entry.gating_plugin or ", ".join(blamed) or "-"
                 rows.append((_short(entry.key), str(entry.place), str(entry.attempts), why))
-        for each in underway.values():
-            attempts, node = str(each.reserved.entry.attempts), each.reserved.pod.node_name
-            place = "binding" if each.permit is None else "permit"
-            rows.append((_short(each.reserved.pod.key), place, attempts, f"has a place on {node}"))
+        for cycle in cycles.values():
+            assumed = cycle.assumed
+            place = "permit" if isinstance(cycle.waits, AwaitPermit) else "binding"
+            because = f"has a place on {assumed.pod.node_name}"
+            rows.append((_short(assumed.pod.key), place, str(assumed.entry.attempts), because))
         if not rows:
             yield "empty"
             return

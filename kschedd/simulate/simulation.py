@@ -15,7 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Trace
@@ -40,7 +40,7 @@ class Simulation(Engine):
         seed: int,
         registry: Registry,
         controllers: Sequence[Controller],
-        on_decision: Callable[[Decision], None] | None = None,
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
         audit: bool = False,
     ) -> None:
         super().__init__(
@@ -166,7 +166,7 @@ class Simulation(Engine):
         waiting = self.machine.waiting.pods.get(pod.uid)
         if waiting is not None:
             return f"has a place on {waiting.node_name}, and waits for {', '.join(sorted(waiting.pending))} at Permit"
-        if pod.uid in self.attempts.underway:
+        if pod.uid in self.driver.binding_cycles:
             return "has a place, and its binding is under way"
         return "waits for its turn"
 

@@ -4,12 +4,12 @@ from typing import Any, ClassVar
 
 import trio
 
-from kschedd.actors.progress import Progress
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status, error
 from kschedd.framework.writes import Create, MergePatch, Plan
+from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
 undone: list[str] = []
@@ -35,7 +35,7 @@ class Wishes:
         if "wish" not in pod.labels:
             return None
 
-        def settled(cluster: Cluster) -> Status | None:
+        def ready(cluster: Cluster) -> Status | None:
             granted = cluster.get("ConfigMap", f"default/{pod.name}")
             if granted is None or "granted" not in granted.raw["data"]:
                 return None
@@ -43,7 +43,7 @@ class Wishes:
             return Status(Code.SUCCESS) if good else error("the wish was refused")
 
         patience = float(pod.labels["wish"])
-        return Plan((Create(wish(pod.name)),), settled, patience, error("nobody granted the wish"))
+        return Plan((Create(wish(pod.name)),), ready, patience, error("nobody granted the wish"))
 
 
 def wishing(name: str, patience_s: float = 30.0, cpu: str = "100m") -> dict[str, Any]:
@@ -128,8 +128,8 @@ async def test_a_pod_that_is_gone_when_it_is_to_be_bound_leaves_nothing_behind()
         await cluster.store.create(pod("b", cpu="800m"))
         assert await placed(cluster, "b") == {"b": "n1"}
 
-        def left(owner: Progress) -> tuple[int, int]:
-            return owner.machine.cluster.pod_count, owner.under_way
+        def left(owner: SchedulingDriver) -> tuple[int, int]:
+            return owner.machine.cluster.pod_count, len(owner.binding_cycles)
 
         await comes_to(cluster.scheduler, left, (1, 0))
 

@@ -10,11 +10,11 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import Doorbell
 from kschedd.actors.permit import Expired, PermitWaiter
-from kschedd.actors.progress import Progress
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.waiting import WaitingPod
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
@@ -77,7 +77,7 @@ def held(name: str, seconds: float = 30.0, cpu: str = "100m") -> dict[str, Any]:
 async def waits(cluster: LiveCluster, *names: str) -> dict[str, list[str]]:
     """Wait until these pods wait at Permit; for which plugins."""
 
-    def plugins(owner: Progress) -> dict[str, list[str]]:
+    def plugins(owner: SchedulingDriver) -> dict[str, list[str]]:
         return {waiting.pod.name: sorted(waiting.pending) for waiting in owner.machine.waiting.pods.values()}
 
     await comes_to(cluster.scheduler, lambda owner: set(plugins(owner)), set(names))
@@ -97,7 +97,7 @@ async def test_a_waiting_pod_goes_on_when_every_plugin_has_let_go() -> None:
         assert await waits(cluster, "a") == {"a": ["Hold", "HoldToo"]}
 
         def allow(plugin: str) -> Any:
-            def let_go(owner: Progress) -> bool:
+            def let_go(owner: SchedulingDriver) -> bool:
                 [waiting] = owner.machine.waiting.pods.values()
                 waiting.allow(plugin)
                 return waiting.decided
@@ -122,7 +122,7 @@ async def test_patience_that_ends_rejects_the_pod_and_unreserves_the_last_plugin
         assert "rejected due to timeout after waiting 50ms at plugin Hold" in message
         assert undone[:2] == ["HoldToo a", "Hold a"]
 
-        def assumed(owner: Progress) -> int:
+        def assumed(owner: SchedulingDriver) -> int:
             return owner.machine.cluster.pod_count
 
         assert await cluster.scheduler.ask(assumed) == 0
@@ -162,7 +162,7 @@ async def test_a_rejected_pod_leaves_its_room_to_others() -> None:
         await cluster.store.create(pod("b", cpu="800m"))
         await rejected(cluster, "b")
 
-        def reject(owner: Progress) -> None:
+        def reject(owner: SchedulingDriver) -> None:
             [waiting] = owner.machine.waiting.pods.values()
             waiting.reject("Hold", "not today")
 

@@ -1,9 +1,10 @@
-from kschedd.actors.decisions import Decision, DecisionRecord
-from kschedd.actors.events import NORMAL, WARNING, EventRecord, Happening
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 
 
-def failed(name: str, at: float, about: str = "no room") -> Happening:
-    return Happening(at, WARNING, "FailedScheduling", "default", name, about)
+def failed(name: str, at: float, about: str = "no room") -> SchedulerEvent:
+    return SchedulerEvent(at, WARNING, "FailedScheduling", "default", name, about)
 
 
 def test_equal_events_are_counted_together_and_count_as_new() -> None:
@@ -53,12 +54,12 @@ def test_what_was_listed_does_not_change_afterwards() -> None:
 
 def test_words_are_made_when_somebody_looks() -> None:
     record = EventRecord()
-    record.add(Happening(1.0, NORMAL, "Scheduled", "default", "web", "n1"))
+    record.add(SchedulerEvent(1.0, NORMAL, "Scheduled", "default", "web", "n1"))
     assert record.latest()[0].message == "Successfully assigned default/web to n1"
 
 
-def decision(pod: str, at: float, node: str = "n1") -> Decision:
-    return Decision(at, pod, "uid", 1, node, 1, 1, 1, None, 0.001)
+def decision(pod: str, at: float, node: str = "n1") -> AttemptRecord:
+    return AttemptRecord(at, pod, "uid", 1, node, 1, 1, 1, None, 0.001)
 
 
 def test_decisions_are_counted_and_found_by_pod() -> None:

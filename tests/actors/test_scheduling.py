@@ -3,14 +3,14 @@
 import trio
 import trio.lowlevel
 
-from kschedd.actors.decisions import Decision
-from kschedd.actors.progress import Progress
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.queue.entry import Place
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 
@@ -37,9 +37,13 @@ async def test_the_caches_follow_what_was_bound() -> None:
         await cluster.store.do(lambda store: store.delete("Pod", "default", "p0", grace_period_s=0))
         assert await placed(cluster, "p3") == {"p3": "n1"}
 
-        def room(owner: Progress) -> list[int]:
+        def room(owner: SchedulingDriver) -> list[int]:
             table = owner.machine.cluster.table
-            return [int(table.requested[0, table.row_of["n1"]]), owner.machine.cluster.pod_count, owner.under_way]
+            return [
+                int(table.requested[0, table.row_of["n1"]]),
+                owner.machine.cluster.pod_count,
+                len(owner.binding_cycles),
+            ]
 
         await until(cluster, lambda store: store.count("Pod") == 3)
         await comes_to(cluster.scheduler, room, [900, 3, 0])
@@ -71,7 +75,7 @@ async def test_the_more_important_pod_evicts_the_others_and_takes_their_room() -
         assert await cluster.store.do(lambda store: store.count("Pod")) == 1
         reasons = await cluster.events.ask(lambda record: [told.first.reason for told in record.latest()])
         assert reasons.count("Preempted") == 2
-        nominated = await cluster.queue.ask(lambda owner: bool(owner.queue.nominator))
+        nominated = await cluster.scheduler.ask(lambda owner: bool(owner.nominator))
         assert not nominated
 
 
@@ -116,7 +120,7 @@ async def test_a_pending_pod_that_is_deleted_is_nowhere_afterwards() -> None:
 async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
     async with cluster_actors() as cluster:
 
-        def last(owner: list[Decision]) -> int | None:
+        def last(owner: list[AttemptRecord]) -> int | None:
             return owner[-1].score
 
         await cluster.store.create_many([node("n1"), node("n2")])
@@ -124,7 +128,7 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
         await placed(cluster, "a")
         before = last(await cluster.decisions.ask(lambda record: record.of("default/a")))
 
-        def heavier(owner: Progress) -> int:
+        def heavier(owner: SchedulingDriver) -> int:
             old = owner.reconfigure(with_weight(owner.machine.config, "default-scheduler", "NodeResourcesFit", 50))
             found = old.profile("default-scheduler")
             assert found is not None

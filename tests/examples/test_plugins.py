@@ -8,7 +8,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import load_config
 from kschedd.framework.registry import PluginLoadError, Registry
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "examples" / "plugins"
@@ -20,7 +20,7 @@ class World:
     def __init__(self, plugin: str, config: str) -> None:
         registry = Registry()
         registry.add_file(PLUGINS / plugin)
-        self.decisions: list[Decision] = []
+        self.decisions: list[LoggedAttempt] = []
         loaded = load_config(config, "test", catalogue={**IN_TREE, **registry.catalogue()})
         self.engine = Engine(loaded, registry=registry, on_decision=self.decisions.append)
 

@@ -20,7 +20,7 @@ from kschedd.framework.events import (
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.queue.entry import Place
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
 
@@ -194,7 +194,7 @@ def test_a_gap_of_upstream_is_told_as_one() -> None:
 def test_auditing_changes_no_decision() -> None:
     logs: list[list[Raw]] = []
     for audit in (False, True):
-        decisions: list[Decision] = []
+        decisions: list[LoggedAttempt] = []
         run = Engine(seed=3, audit=audit, on_decision=decisions.append)
         for number in range(6):
             create(run, node(f"n{number}", cpu="3"))

@@ -12,7 +12,7 @@ from kschedd.explain.explain import NoProfile, explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -51,7 +51,7 @@ def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
 def explained(engine: Engine, name: str, **options: Any) -> dict[str, Any]:
     found = engine.store.get("Pod", "default", name)
     assert isinstance(found, Pod)
-    return explain(engine.machine, found, engine.queue.nominator.by_node(), **options)
+    return explain(engine.machine, found, engine.driver.nominator.by_node(), **options)
 
 
 def by_node(found: dict[str, Any]) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def test_each_step_is_timed_by_the_clock_that_is_given() -> None:
 def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
     """A mixed run in which everything is explained after every step, or nothing."""
     chance = random.Random(seed)
-    decisions: list[Decision] = []
+    decisions: list[LoggedAttempt] = []
     engine = Engine(seed=seed, on_decision=decisions.append)
     for number in range(120):
         engine.store.create(node(f"n{number}", cpu="1", labels={ZONE: f"z{number % 3}"}))

@@ -23,7 +23,7 @@ from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.profile import start_profile
-from kschedd.scheduling.scheduler import Failed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 
 FITS_NOWHERE = "no new claims to deallocate, preemption: "
 BY_PREEMPTION = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
@@ -86,7 +86,7 @@ def preempt(
     prepare(handle)
     running = start_profile(config, attrs.evolve(profile, plugin_args=args), Registry(), handle)
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(preemptor, nominated or {}))
-    assert isinstance(result, Failed)
+    assert isinstance(result, FitError)
     assert result.post_filter is not None
     return result.post_filter
 

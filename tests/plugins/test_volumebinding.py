@@ -302,9 +302,9 @@ class Embedded:
             self.store.update(write.raw)
         self.settling.settle()
 
-    def settled(self, plan: Plan) -> Status | None:
-        assert plan.settled is not None
-        return plan.settled(self.cluster)
+    def ready(self, plan: Plan) -> Status | None:
+        assert plan.ready is not None
+        return plan.ready(self.cluster)
 
 
 def raw_node(name: str, zone: str) -> dict[str, Any]:
@@ -353,9 +353,9 @@ def test_existing_volume_is_bound_and_the_wait_ends() -> None:
     cluster = Embedded(raw_node("n", "a"), raw_class(), raw_claim(), raw_volume("a"), RAW_POD)
     _, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
-    assert cluster.settled(plan) is None  # nothing of it has come back yet
+    assert cluster.ready(plan) is None  # nothing of it has come back yet
     cluster.advance(0)
-    status = cluster.settled(plan)
+    status = cluster.ready(plan)
     assert status is not None
     assert status.code is Code.SUCCESS
     assert cluster.store.get("PersistentVolumeClaim", "default", "data").spec["volumeName"] == "disk"
@@ -372,9 +372,9 @@ def test_volume_is_made_where_the_pod_goes_and_the_wait_ends() -> None:
     assert plan.timeout_s == 600
     cluster.carry_out(plan)
     cluster.advance(4)
-    assert cluster.settled(plan) is None
+    assert cluster.ready(plan) is None
     cluster.advance(1)
-    status = cluster.settled(plan)
+    status = cluster.ready(plan)
     assert status is not None
     assert status.code is Code.SUCCESS
 
@@ -385,7 +385,7 @@ def test_provisioner_that_fails_ends_the_wait_with_an_error() -> None:
     wanted, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
     cluster.advance(5)
-    status = cluster.settled(plan)
+    status = cluster.ready(plan)
     assert status is not None
     assert status.code is Code.ERROR
     assert status.message == 'binding volumes: provisioning failed for PVC "data"'
@@ -400,7 +400,7 @@ def test_provisioner_that_never_answers_runs_into_the_timeout() -> None:
     _, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
     cluster.advance(1_000)
-    assert cluster.settled(plan) is None
+    assert cluster.ready(plan) is None
     assert plan.timeout_s == 30
     assert plan.timed_out == Status(Code.ERROR, ("binding volumes: context deadline exceeded",))
 
@@ -424,7 +424,7 @@ def test_what_goes_meanwhile_ends_the_wait(kind: str, namespace: str, name: str,
     cluster.carry_out(plan)
     cluster.store.delete(kind, namespace, name)
     cluster.follow()
-    assert cluster.settled(plan) == Status(Code.ERROR, (f"binding volumes: {why}",))
+    assert cluster.ready(plan) == Status(Code.ERROR, (f"binding volumes: {why}",))
 
 
 def test_pod_that_is_gone_ends_the_wait() -> None:
@@ -432,7 +432,7 @@ def test_pod_that_is_gone_ends_the_wait() -> None:
     wanted, plan = cluster.reserve("web", "n")
     cluster.carry_out(plan)
     cluster.cluster.forget(wanted)
-    status = cluster.settled(plan)
+    status = cluster.ready(plan)
     assert status is not None
     assert status.message == 'binding volumes: pod does not exist any more: pod "web" not found'
 

@@ -213,12 +213,6 @@ class QueueMachine(RuleBasedStateMachine):
     def events_are_kept_only_while_pods_fly(self) -> None:
         assert self.flying or self.queue.events_kept == 0
 
-    @invariant()
-    def nominated_pods_are_pods_to_be_scheduled(self) -> None:
-        existing = {pod.uid for pod in self.exists.values()}
-        for pods in self.queue.nominator.nodes.values():
-            assert pods.keys() <= existing
-
 
 def queue_facts(entry: QueuedPod) -> Any:
     return (

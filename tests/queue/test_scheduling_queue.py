@@ -652,25 +652,23 @@ def test_the_last_gate_taken_away_lets_the_pod_in(make: Any) -> None:
 # Nominations.
 
 
-def test_a_pod_that_comes_with_a_nomination_is_nominated(make: Any) -> None:
-    q = queue()
-    q.add(make.pod(status={"nominatedNodeName": "n1"}), 0)
-    assert [pod.name for pod in q.nominator.on_node("n1")] == ["p"]
-    q.delete(make.pod(), 1)
-    assert q.nominator.on_node("n1") == ()
+def test_a_pod_that_comes_with_a_nomination_is_told_of_when_it_is_active(make: Any) -> None:
+    def gates(pod: Pod) -> Status | None:
+        return unschedulable("gates") if pod.pod_spec.scheduling_gates else None
 
-
-def test_a_nomination_the_api_does_not_know_yet_survives_an_update(make: Any) -> None:
-    q = queue()
-    entry = popped(q, make.pod(), 0)
-    reject(q, entry, 1, "Fit")
-    q.nominator.add(entry.pod, "n1")
-    new = make.pod(metadata={"labels": {"x": "y"}})
-    q.update(make.pod(), new, 2)
-    assert q.nominator.on_node("n1") == (new,)
-    q.update(new, make.pod(status={"nominatedNodeName": "n2"}), 3)
-    assert q.nominator.on_node("n1") == ()
-    assert q.nominator.node_of("uid-p") == "n2"
+    q = queue(pre_enqueue={"Gates": gates})
+    told: list[str] = []
+    q.on_nominated = lambda pod: told.append(pod.name)
+    nominated = {"nominatedNodeName": "n1"}
+    q.add(make.pod("p", status=nominated), 0)
+    q.add(make.pod("gated", status=nominated, schedulingGates=[{"name": "g"}]), 0)
+    q.add(make.pod("q"), 0)
+    assert told == ["p"]
+    popped_pod = q.pop(1)
+    assert popped_pod is not None
+    q.done(popped_pod.uid, 2)
+    q.update(make.pod("p", status=nominated), make.pod("p", status=nominated, metadata={"labels": {"a": "b"}}), 3)
+    assert told == ["p", "p"]  # it is in no queue, so its update brings it in anew
 
 
 # History, control.

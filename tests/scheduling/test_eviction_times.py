@@ -1,7 +1,7 @@
 """What a plugin wants written gets the time of the attempt where it needs one."""
 
 from kschedd.framework.writes import Delete, MergePatch
-from kschedd.scheduling.machine import stamped
+from kschedd.scheduling.failure import stamped
 
 AT, BEFORE = "2025-01-01T00:00:07Z", "2024-12-31T00:00:00Z"
 

@@ -11,9 +11,10 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import Rejected, Reserved, SchedulingMachine
-from kschedd.scheduling.scheduler import Failed, Placed
+from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 
 def node(name: str) -> Node:
@@ -101,11 +102,11 @@ def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], said: str) ->
     made = machine(cls)
     for _ in range(3):  # remembered from the second attempt on
         result = drive(made.begin(pod(), {}))
-        assert isinstance(result, Failed)
+        assert isinstance(result, FitError)
         assert result.status.code == Code.ERROR
         assert said in result.message
-        rejected = made.settle(QueuedPod(pod(), "default/p", 0), result, 0.0)
-        assert isinstance(rejected, Rejected)
+        rejected = made.complete_attempt(QueuedPod(pod(), "default/p", 0), result, 0.0)
+        assert isinstance(rejected, FailedAttempt)
         assert (rejected.reason, rejected.unschedulable_plugins) == ("SchedulerError", frozenset())
 
 
@@ -127,9 +128,9 @@ class WaitsInPermit(Faulty):
 def test_a_reservation_refused_is_taken_back() -> None:
     made = machine(RejectsInReserve)
     result = drive(made.begin(pod(), {}))
-    assert isinstance(result, Placed)
-    rejected = made.settle(QueuedPod(pod(), "default/p", 0), result, 0.0)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(result, ScheduleResult)
+    rejected = made.complete_attempt(QueuedPod(pod(), "default/p", 0), result, 0.0)
+    assert isinstance(rejected, FailedAttempt)
     assert rejected.message == "0/1 nodes are available: 1 not here."
     assert rejected.unschedulable_plugins == {"Faulty"}
     assert RejectsInReserve.undone == [result.node_name]
@@ -141,8 +142,8 @@ def test_permit_waits_until_it_is_allowed_or_its_time_is_over() -> None:
     outcomes = []
     for name in ("allowed", "late"):
         result = drive(made.begin(pod(name), {}))
-        reserved = made.settle(QueuedPod(pod(name), f"default/{name}", 0), result, 100.0)
-        assert isinstance(reserved, Reserved)
+        reserved = made.complete_attempt(QueuedPod(pod(name), f"default/{name}", 0), result, 100.0)
+        assert isinstance(reserved, AssumedPod)
         assert reserved.waiting is not None
         assert reserved.waiting.deadline == 105.0
         outcomes.append(reserved.waiting)

@@ -28,7 +28,7 @@ from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.preemption import NOT_STARTED, earliest_start, importance, started
 from kschedd.scheduling.profile import start_profile
-from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -135,8 +135,8 @@ class Plain:
             cluster.load(pods)
         plain = scheduler(cluster, remember=False, preempts=False)
         result = drive(plain.attempt(attrs.evolve(preemptor, nominated_node_name=""), {}, every_node=True))
-        assert isinstance(result, Placed | Failed)
-        verdicts = result.verdicts if isinstance(result, Placed) else result.diagnosis.verdicts
+        assert isinstance(result, ScheduleResult | FitError)
+        verdicts = result.verdicts if isinstance(result, ScheduleResult) else result.diagnosis.verdicts
         assert verdicts is not None
         return dict(verdicts.by_node())[node_name]
 
@@ -199,13 +199,13 @@ def rank(candidate: Candidate) -> tuple[int, int, int, int, int]:
     return candidate.pdb_violations, max(priorities), total, len(victims), -earliest_start(victims)
 
 
-def compare(result: Placed | Failed, plain: Plain, preemptor: Pod) -> None:
+def compare(result: ScheduleResult | FitError, plain: Plain, preemptor: Pod) -> None:
     """Every node got the verdict of the plain rule; where none fits, the same candidates were found."""
-    verdicts = result.verdicts if isinstance(result, Placed) else result.diagnosis.verdicts
+    verdicts = result.verdicts if isinstance(result, ScheduleResult) else result.diagnosis.verdicts
     assert verdicts is not None
     for name, status in verdicts.by_node():
         assert status == plain.on(preemptor, name, plain.pods.get(name, []))
-    if isinstance(result, Placed):
+    if isinstance(result, ScheduleResult):
         return
     tried = {
         name: plain.try_node(preemptor, name)
@@ -351,7 +351,7 @@ def attempt(
     cluster = Cluster()
     cluster.load([*nodes, *pods, *budgets])
     result = drive(scheduler(cluster, **args).attempt(preemptor, nominated or {}))
-    assert isinstance(result, Failed)
+    assert isinstance(result, FitError)
     assert result.post_filter is not None
     return result.post_filter
 
@@ -477,7 +477,7 @@ def test_without_a_candidate_a_fault_is_an_error(plugin: type[Any], fault: str) 
     cluster.load([node("n"), pod("a", 0, 1, on="n")])
     running = start_profile(config, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(pod("p", 5, 1), {}))
-    assert isinstance(result, Failed)
+    assert isinstance(result, FitError)
     assert result.post_filter is not None
     assert result.post_filter.status.code == Code.ERROR
     assert fault in result.post_filter.status.message
@@ -568,7 +568,7 @@ def test_a_node_is_judged_again_when_its_pods_its_nominations_or_itself_change()
     small, big = pod("small", 5, 1, nominated="n"), pod("big", 5, 4, nominated="n")
 
     def fits(*waiting: Pod) -> bool:
-        return isinstance(drive(asking.attempt(pod("p", 5, 1), {"n": list(waiting)})), Placed)
+        return isinstance(drive(asking.attempt(pod("p", 5, 1), {"n": list(waiting)})), ScheduleResult)
 
     for _ in range(3):  # remembered from the second time on
         assert fits(small)

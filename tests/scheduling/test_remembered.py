@@ -18,7 +18,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.profile import start_profile
-from kschedd.scheduling.scheduler import Failed, Placed, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 ZONES = ("a", "b")
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -113,8 +113,8 @@ def scheduler(cluster: Cluster, remember: bool) -> Scheduler:
     return Scheduler(running, cluster, by_name, StartNode(), remember)
 
 
-def outcome(result: Placed | Failed) -> Any:
-    if isinstance(result, Failed):
+def outcome(result: ScheduleResult | FitError) -> Any:
+    if isinstance(result, FitError):
         return result.message, result.diagnosis.unschedulable_plugins, result.nominated_node
     totals = None if result.totals is None else result.totals.tolist()
     said = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
@@ -143,7 +143,7 @@ def test_what_is_remembered_is_what_the_plugins_say(script: list[Any]) -> None:
                 for _ in range(3):
                     expected = drive(plain.attempt(incoming, {}))
                     assert outcome(drive(remembering.attempt(incoming, {}))) == outcome(expected)
-                if isinstance(expected, Placed):
+                if isinstance(expected, ScheduleResult):
                     placed.append(cluster.assume(incoming, expected.node_name))
 
 
@@ -157,8 +157,8 @@ def test_a_stream_of_one_shape_is_placed_as_without_memory(shape: int) -> None:
         chosen = []
         for number in range(150):
             result = drive(machine.attempt(pod(f"p{number}", shape), {}))
-            chosen.append(result.node_name if isinstance(result, Placed) else result.message)
-            if isinstance(result, Placed):
+            chosen.append(result.node_name if isinstance(result, ScheduleResult) else result.message)
+            if isinstance(result, ScheduleResult):
                 cluster.assume(result.pod, result.node_name)
         return chosen
 
@@ -178,8 +178,8 @@ def test_pods_that_name_their_nodes_are_placed_as_without_memory(shape: int) -> 
             nominated = f"n{(number + 1) % 40}" if number % 3 == 0 else ""
             daemon = pod(f"p{number}", shape, "", f"n{number % 45}", nominated)
             result = drive(machine.attempt(daemon, {}))
-            chosen.append(result.node_name if isinstance(result, Placed) else result.message)
-            if isinstance(result, Placed):
+            chosen.append(result.node_name if isinstance(result, ScheduleResult) else result.message)
+            if isinstance(result, ScheduleResult):
                 cluster.assume(result.pod, result.node_name)
         return chosen
 

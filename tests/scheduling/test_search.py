@@ -10,7 +10,7 @@ from kschedd.config.changes import with_percentage
 from kschedd.config.load import default_config
 from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Placed
+from kschedd.scheduling.scheduler import ScheduleResult
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def machine(*nodes: Node, percentage: int = 0) -> SchedulingMachine:
 
 def visited(made: SchedulingMachine, name: str) -> list[str]:
     result = drive(made.begin(pod(name), {}))
-    assert isinstance(result, Placed)
+    assert isinstance(result, ScheduleResult)
     return [made.cluster.table.names[row] for row in result.verdicts.rows.tolist()]
 
 

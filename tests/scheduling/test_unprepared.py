@@ -10,10 +10,10 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.status import Code
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Failed, Placed
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 
-def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any) -> Placed | Failed:
+def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any) -> ScheduleResult | FitError:
     """What becomes of the pod where these plugins are left out at that point."""
     without = {"plugins": {point: {"disabled": [{"name": name} for name in disabled]}}}
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -24,7 +24,7 @@ def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any)
     for _ in range(2):  # the last one from what the others left remembered
         drive(machine.begin(pod, {}))
     result = drive(machine.begin(pod, {}))
-    assert isinstance(result, Placed | Failed)
+    assert isinstance(result, ScheduleResult | FitError)
     return result
 
 
@@ -46,7 +46,7 @@ def pod(**spec: Any) -> Pod:
 )
 def test_a_filter_that_was_not_prepared_is_an_error(plugin: str, why: str) -> None:
     result = attempted(pod(), "preFilter", plugin)
-    assert isinstance(result, Failed)
+    assert isinstance(result, FitError)
     assert (result.status.code, result.message) == (Code.ERROR, f'running "{plugin}" filter plugin: {why}')
 
 
@@ -57,7 +57,7 @@ def test_nodes_that_an_earlier_filter_rejects_do_not_get_that_far() -> None:
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "VolumeZone", "NodeVolumeLimits"])
 def test_filters_that_can_do_without_go_on(plugin: str) -> None:
-    assert isinstance(attempted(pod(), "preFilter", plugin), Placed)
+    assert isinstance(attempted(pod(), "preFilter", plugin), ScheduleResult)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_filters_that_can_do_without_go_on(plugin: str) -> None:
 def test_a_score_that_was_not_prepared_is_an_error(plugin: str, why: str) -> None:
     result = attempted(pod(), "preScore", plugin)
     assert result.message == f'running Score plugins: plugin "{plugin}" failed with: {why}'
-    assert isinstance(attempted(pod(), "preScore", plugin, nodes=1), Placed), "one feasible node is not scored"
+    assert isinstance(attempted(pod(), "preScore", plugin, nodes=1), ScheduleResult), "one feasible node is not scored"
 
 
 def test_preferences_that_cannot_be_read_are_found_out_when_scoring() -> None:
     older = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["-5"]}]}
     wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": older}]}
     result = attempted(pod(affinity={"nodeAffinity": wish}), "preScore", "NodeAffinity")
-    assert isinstance(result, Failed)
+    assert isinstance(result, FitError)
     assert result.message.startswith(
         'running Score plugins: plugin "NodeAffinity" failed with: [0].matchExpressions[0]'
     )

@@ -29,7 +29,7 @@ from kschedd.api.quantity import nanos
 from kschedd.cache.cluster import Cluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.queue.entry import Place
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError, NotFound
 
 Raw = dict[str, Any]
@@ -281,27 +281,27 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def every_pending_pod_is_in_one_place(self) -> None:
         queue = self.engine.queue
-        self.waited.update(self.engine.attempts.underway)
+        self.waited.update(self.engine.driver.binding_cycles)
         pending = {pod.key for pod in self.pods() if not pod.node_name and not pod.finished}
         places: dict[str, list[str]] = {}
         for place in Place:
             for entry in () if place is Place.OUTSIDE else queue.entries(place):
                 assert entry.place is place
                 places.setdefault(entry.key, []).append(place.value)
-        for underway in self.engine.attempts.underway.values():
-            key = underway.reserved.pod.key
+        for underway in self.engine.driver.binding_cycles.values():
+            key = underway.assumed.pod.key
             if key not in places:
                 places[key] = ["being bound"]
         assert {key: len(found) for key, found in places.items()} == dict.fromkeys(places, 1)
         being_deleted = {pod.key for pod in self.pods() if pod.deletion_timestamp}
         assert pending - places.keys() <= being_deleted
-        assert places.keys() <= pending | {u.reserved.pod.key for u in self.engine.attempts.underway.values()}
+        assert places.keys() <= pending | {u.assumed.pod.key for u in self.engine.driver.binding_cycles.values()}
         assert len(queue.entries(Place.ACTIVE)) == 0
 
     @invariant()
     def nominated_pods_are_pending(self) -> None:
         pending = {pod.uid for pod in self.pods() if not pod.node_name}
-        nominated = {uid for there in self.engine.queue.nominator.nodes.values() for uid in there}
+        nominated = {uid for there in self.engine.driver.nominator.nodes.values() for uid in there}
         assert nominated <= pending
 
     @invariant()
@@ -311,7 +311,7 @@ class ClusterMachine(RuleBasedStateMachine):
         store = self.engine.store
         for kind in store.kinds():
             fresh.load(store.list(kind))
-        assumed = [underway.reserved.pod for underway in self.engine.attempts.underway.values()]
+        assumed = [underway.assumed.pod for underway in self.engine.driver.binding_cycles.values()]
         for pod in assumed:
             if fresh.pod(pod.uid) is None:
                 fresh.put(pod)
@@ -324,7 +324,7 @@ class ClusterMachine(RuleBasedStateMachine):
         unknown = [found for found in missed if not found.upstream_gap]
         assert not unknown, "\n".join(map(str, unknown))
 
-    def decided(self, decision: Decision) -> None:
+    def decided(self, decision: LoggedAttempt) -> None:
         if decision.time_s != self.tries_at:
             self.tries.clear()
             self.tries_at = decision.time_s

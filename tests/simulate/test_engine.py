@@ -10,7 +10,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.simulate.engine import Decision, EndlessMoment, Engine
+from kschedd.simulate.engine import EndlessMoment, Engine, LoggedAttempt
 
 NODE = {
     "apiVersion": "v1",
@@ -26,7 +26,7 @@ def pod(name: str, cpu: str = "100m") -> dict[str, Any]:
 
 
 def test_it_rests_when_only_retries_are_left_and_retries_if_time_passes() -> None:
-    decisions: list[Decision] = []
+    decisions: list[LoggedAttempt] = []
     engine = Engine(on_decision=decisions.append)
     engine.store.create(NODE)
     engine.store.create(pod("large", "2"))
@@ -38,7 +38,7 @@ def test_it_rests_when_only_retries_are_left_and_retries_if_time_passes() -> Non
 
 
 def test_a_failed_attempt_says_how_many_nodes_it_visited() -> None:
-    decisions: list[Decision] = []
+    decisions: list[LoggedAttempt] = []
     engine = Engine(on_decision=decisions.append)
     engine.store.create(NODE)
     engine.store.create(pod("large", "2"))

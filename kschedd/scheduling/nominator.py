@@ -4,7 +4,7 @@ The nominations here run ahead of `status.nominatedNodeName`: preemption enters 
 of it. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they were there.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. Differs in one thing nobody can see: a nomination of
-"" is forgotten, not kept under a node without a name. Owned by SchedulingQueue, read by the cycle.
+"" is forgotten, not kept under a node without a name. Owned by the scheduling driver, read by each attempt.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,9 +82,18 @@ class Nominator:
         """The node the pod is nominated to, "" if none."""
         return self._node_of.get(uid, "")
 
+    def node_by_uid(self) -> dict[str, str]:
+        """The node of every nominated pod, by uid: the caller's own copy."""
+        return self._node_of.copy()
+
     def on_node(self, node_name: str) -> tuple[Pod, ...]:
         """The pods nominated to the node, in the order of their nomination."""
         return self._pods.get(node_name, ())
+
+    @property
+    def nominated(self) -> Mapping[str, tuple[Pod, ...]]:
+        """All nominated pods, node by node. A live view, not to be changed."""
+        return self._pods
 
     def by_node(self) -> dict[str, tuple[Pod, ...]]:
         """All nominated pods as they are now, node by node: the caller's own copy."""

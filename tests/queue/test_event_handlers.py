@@ -8,8 +8,8 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.framework.events import ActionType, EventResource, on
 from kschedd.queue.entry import Place
+from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.queue.watching import Feed
 
 EVERY = tuple(
     on(resource, ActionType.ALL)
@@ -18,18 +18,13 @@ EVERY = tuple(
 
 
 class Watcher:
-    """A feed into a queue in which one pod, of priority 5, is in flight, so that the queue keeps every event."""
+    """Event handlers over a queue in which a pod of priority 5 is in flight, so that the queue keeps every event."""
 
     def __init__(self, make: Any) -> None:
         self.queue = SchedulingQueue(hints={"default-scheduler": {"Any": EVERY}})
         self.assumed: set[str] = set()
         self.waiting: set[str] = set()
-        self.feed = Feed(
-            self.queue,
-            lambda scheduler: scheduler == "default-scheduler",
-            lambda pod: pod.name in self.assumed,
-            lambda pod: pod.name in self.waiting,
-        )
+        self.handlers = EventHandlers(self.queue, lambda scheduler: scheduler == "default-scheduler")
         for name, priority in [("parked-0", 0), ("parked-9", 9)]:
             self.queue.add(make.pod(name, priority=priority), 0)
             entry = self.queue.pop(0)
@@ -42,7 +37,8 @@ class Watcher:
     def change(self, old: Object | None, new: Object | None) -> tuple[int, list[str]]:
         """How many events came of it, and which parked pods moved."""
         before = self.queue.events_kept
-        self.feed.changed(old, new, 10)
+        self.handlers.assumed, self.handlers.rejected = self.assumed, self.waiting
+        self.handlers.changed(old, new, 10)
         moved = [
             e.pod.name for e in self.queue.entries() if "parked" in e.pod.name and e.place is not Place.UNSCHEDULABLE
         ]
@@ -108,7 +104,7 @@ def test_an_update_that_changes_nothing_is_passed_over(watcher: Watcher, make: A
 
 
 def test_an_assumed_pod_is_not_put_back(watcher: Watcher, make: Any) -> None:
-    watcher.assumed.add("a")
+    watcher.assumed.add("uid-a")
     watcher.change(make.pod("a", version=1), make.pod("a", version=2))
     assert watcher.queue.entry("d/a") is None
 
@@ -137,7 +133,7 @@ def test_a_nominated_pod_that_goes_leaves_room(watcher: Watcher, make: Any) -> N
 
 
 def test_a_pod_deleted_while_it_waits_in_permit_leaves_room_for_all(watcher: Watcher, make: Any) -> None:
-    watcher.waiting.add("a")
+    watcher.waiting.add("uid-a")
     assert watcher.change(make.pod("a", priority=5), None) == (1, BOTH)
 
 

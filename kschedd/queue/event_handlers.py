@@ -1,14 +1,16 @@
-"""From changes of objects to operations of the queue: which change concerns it, and as which event.
+"""Event handlers: from changes of objects to operations of the queue: which change concerns it, and as which event.
 
 Pods with a node, pods this scheduler is responsible for, nodes, and every other kind that a plugin may wait for.
 Whoever watches the store brings the caches up to date first and then calls `changed`, once per change, in order.
-Owns nothing but the queue it was given and questions to others: which pods are assumed, and whether a pod waits in
-Permit (which is then rejected). Finished pods do not exist here; a pod that finishes is a pod that goes.
+What only the owner of the caches can say of the pods in them, which are assumed and which waited at Permit and were
+rejected because of the change, comes along as uids. Finished pods do not exist here; a pod that finishes is a pod
+that goes.
 
+Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import attrs
 
@@ -20,16 +22,12 @@ from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.unschedulable import PreCheck
 
 
-def _never(pod: Pod) -> bool:
-    return False
-
-
 @attrs.define(eq=False)
-class Feed:
+class EventHandlers:
     queue: SchedulingQueue
     responsible: Callable[[str], bool]  # whether a profile has this scheduler name
-    assumed: Callable[[Pod], bool] = _never  # whether the cache holds the pod as assumed
-    reject_waiting: Callable[[Pod], bool] = _never  # reject the pod if it waits in Permit; whether it did
+    assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
+    rejected: Container[str] = frozenset()  # uids of those that waited at Permit and were rejected for the change
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
         """An object came (`old` is None), changed, or went (`new` is None)."""
@@ -90,20 +88,23 @@ class Feed:
             if old is not None:
                 queue.delete(old, now)
                 # A pod that was to get a node leaves room there.
-                if self.reject_waiting(old):
+                if old.uid in self.rejected:
                     queue.assigned_pod_deleted(old, now)
                 elif old.nominated_node_name:
                     queue.assigned_pod_deleted(old, now, _up_to(old.priority))
         elif old is None:
             queue.add(new, now)
         else:
-            if old.raw is new.raw or (old.resource_version and old.resource_version == new.resource_version):
-                return
-            if self.assumed(new):
+            if same_version(old, new) or new.uid in self.assumed:
                 return
             queue.update(old, new, now)
             if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
                 queue.assigned_pod_deleted(old, now, _up_to(old.priority))
+
+
+def same_version(old: Pod, new: Pod) -> bool:
+    """Whether nothing changed: a watch may tell of one version twice."""
+    return old.raw is new.raw or bool(old.resource_version and old.resource_version == new.resource_version)
 
 
 def _up_to(priority: int) -> PreCheck:

@@ -12,7 +12,7 @@ from kschedd.framework.events import ActionType, ClusterEventWithHint, EventReso
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error, unschedulable
 from kschedd.queue.entry import Move, Place
-from kschedd.simulate.engine import Decision, Engine
+from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
 
@@ -76,18 +76,18 @@ def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -
     run = Engine(controllers=embedded_controllers(), audit=True)
     with_volume_that_never_comes(run)
     create(run, pod("next"))
-    assert len(run.attempts.underway) == 1
+    assert len(run.driver.binding_cycles) == 1
     assert node_of(run, "next") == ""
     run.store.delete("Pod", "default", "waits")
     run.settle()
     run.advance(run.now + 3)
-    assert run.attempts.underway == {}
+    assert run.driver.binding_cycles == {}
     assert node_of(run, "next") == "n"
     assert run.machine.cluster.pod_count == 1
 
 
 def test_a_victim_that_waits_for_its_volume_is_preempted_once() -> None:
-    decisions: list[Decision] = []
+    decisions: list[LoggedAttempt] = []
     run = Engine(controllers=embedded_controllers(), on_decision=decisions.append)
     with_volume_that_never_comes(run)
     create(run, priority("high", 10), pod("high", priorityClassName="high"))
@@ -105,7 +105,7 @@ def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by
     entry = run.queue.entry("default/high")
     assert entry is not None
     assert entry.place is Place.UNSCHEDULABLE
-    assert run.queue.nominator.node_of(entry.uid) == "n"
+    assert run.driver.nominator.node_of(entry.uid) == "n"
     run.advance(run.now + 10)
     assert node_of(run, "high") == "n"
     woken = [move for move in moves if move.key == "default/high" and move.source is Place.UNSCHEDULABLE]

@@ -1,0 +1,514 @@
+"""SchedulingDriver: what follows from what around an attempt. What happens is told to it, what is to be done comes out.
+
+What a pod goes through between its pop and its end:
+
+    popped ─▶ attempted ─▶ assumed ─▶ waiting at Permit ─▶ binding: plan after plan ─▶ bound
+                 │            ╰───────────────────────────────▲        │ (plan written, not ready yet)
+                 │                       │                              │
+                 ▼                       ▼                              ▼
+               failed ◀───────────── rejected ◀─────────────────── binding failed
+
+A failed pod goes back to the queue with the plugins that rejected it, is told why by a write of its status, and may
+have chosen victims: then their eviction is an effect, too. There is one failure handler (`_fail`), and one place where
+a binding goes on (`_advance`).
+
+In go, one call after the other and in this order of urgency:
+
+    observe(events)                  the watch told of these changes; caches first, then the queue
+    plan_executed(uid, failure)      the writes of a binding's plan are done, or one was refused
+    tick(now)                        time has passed: Permit plugins may have run out of patience
+    resume(cycle, now)               for each of `waiting_cycles()`: go on with it if what it waits for has come
+                                     (`resume_decided` and `resume_ready` do so for all that wait for the one or other)
+    popped(entries), nominated(pods) what the queue handed out
+    begin(entry) → attempt           a generator to be driven (see `scheduler`), the cluster standing still meanwhile
+    complete_attempt(entry, result)
+
+Out come effects (`take_effects`), to be carried out in the order of the fields of `Effects`; each plan among them is
+answered by `plan_executed`, exactly once. A shell around the driver has the time, the queue and the way to the API
+server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither decides anything.
+
+Invariants:
+- A pod is in at most one of: popped, being attempted, `binding_cycles`. Its entry is with the queue otherwise.
+- An assumed pod is in `binding_cycles` until it is bound or forgotten, with the framework (plugin instances) that its
+  attempt began with; Unreserve goes to those whatever has been configured since.
+- A nomination (`nominator`) is of a pod that is pending, and ends when that gets its node or goes; an attempt sees the
+  nominations that all attempts before it have made.
+- What is written comes back through `observe` only. A failed pod is handed to the queue before the eviction of its
+  victims begins, so nothing can wake it too early, and their end cannot be missed.
+
+Pure: no clock, no randomness but that of the machine's `choose`, no channel. Times are seconds since the epoch.
+Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError, handleSchedulingFailure),
+scheduler/eventhandlers.go.
+"""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.config.model import Config
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.framework.writes import Plan, Write
+from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.event_handlers import same_version
+from kschedd.queue.operations import (
+    Activate,
+    AssumedPodForgotten,
+    AttemptFailed,
+    EventsObserved,
+    QueueOperation,
+    Reconfigured,
+)
+from kschedd.queue.scheduling_queue import QueueSettings
+from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.machine import (
+    AssumedPod,
+    AwaitPermit,
+    Binding,
+    ExecutePlan,
+    ReleaseInFlight,
+    SchedulingMachine,
+)
+from kschedd.scheduling.nominator import Nominator
+from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.times import stamp
+from kschedd.values import value
+
+MOST_POPPED: Final = 32  # pods handed out at once: a hop between actors costs more than a pop
+
+
+@attrs.frozen
+class PlanWait:
+    """A plan whose writes are done: the binding goes on when it is ready, or fails at the deadline."""
+
+    plan: Plan
+    deadline_s: float
+
+
+@attrs.define(eq=False)
+class BindingCycle:
+    """A pod that has its node and is on its way to be bound."""
+
+    number: int  # in the order in which they began
+    assumed: AssumedPod
+    binding: Binding
+    plan: Plan | None = None  # that is being executed
+    waits: AwaitPermit | PlanWait | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.assumed.pod.uid
+
+    @property
+    def deadline_s(self) -> float | None:
+        """When the patience with what it waits for ends."""
+        if isinstance(self.waits, PlanWait):
+            return self.waits.deadline_s
+        if self.waits is not None and not self.waits.waiting.decided:
+            return self.waits.waiting.deadline
+        return None
+
+
+@value(eq=False)
+class Eviction:
+    """What preemption wants written for a pod; if something of it goes wrong, `eviction_failed` is to be called."""
+
+    pod: Pod
+    writes: tuple[Write, ...]
+
+
+@attrs.define(eq=False)
+class Effects:
+    """What is to be done, field by field; whoever took it has it alone."""
+
+    released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
+    queue: list[QueueOperation] = attrs.field(factory=list)
+    writes: list[Write] = attrs.field(factory=list)  # not answered: if they are refused, things have moved on
+    evictions: list[Eviction] = attrs.field(factory=list)
+    plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `plan_executed`
+    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # these wait at Permit from now on
+    resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
+    events: list[SchedulerEvent] = attrs.field(factory=list)
+    records: list[AttemptRecord] = attrs.field(factory=list)
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # for those who look closer than records do
+    bound: list[Pod] = attrs.field(factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.queue
+            or self.released
+            or self.plans
+            or self.records
+            or self.bound
+            or self.writes
+            or self.evictions
+            or self.events
+            or self.permit_waits
+            or self.resumed
+        )
+
+
+class SchedulingDriver:
+    """See the module. `current_pod` tells plugins of stored pods, where somebody knows more than the watch has told."""
+
+    def __init__(self, machine: SchedulingMachine, *, current_pod: Callable[[str], Pod | None] | None = None) -> None:
+        self.machine = machine
+        self.pending: dict[str, Pod] = {}  # every pod without a node, by key, as the watch said last
+        self.nominator = Nominator(self.pending.get)
+        self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
+        self.attempts_allowed: int | None = None  # so many more; None: as many as there are pods
+        self.permit_waits: dict[str, BindingCycle] = {}  # those of them that wait at Permit, by uid
+        self.plan_waits: dict[str, BindingCycle] = {}  # those whose plan is written and not ready yet, by uid
+        self._popped: deque[QueuedPod] = deque()  # handed out to us, not tried yet
+        self._in_flight: set[str] = set()  # uids: tried, and the queue keeps events for them
+        self._passed_over: set[str] = set()  # uids of pending pods that no attempt was made for: in no queue
+        self._to_activate: list[Pod] = []
+        self._cycles = 0
+        self._effects = Effects()
+        handle = machine.handle
+        handle.nominated_pods = self.nominator.on_node
+        handle.current_pod = current_pod or self.pending.get
+        handle.activate = self._to_activate.extend
+
+    def take_effects(self) -> Effects:
+        """What is to be done since the last time."""
+        if self._to_activate:
+            self._effects.queue.append(Activate(tuple(self._to_activate)))
+            self._to_activate.clear()
+        effects, self._effects = self._effects, Effects()
+        return effects
+
+    # -- the cluster ------------------------------------------------------------------------------------------
+
+    def observe(self, events: Sequence[WatchEvent]) -> None:
+        """Bring the caches up to date, and have the queue told."""
+        observe = self.machine.observe
+        assumed: set[str] = set()
+        rejected: set[str] = set()
+        for event in events:
+            observe((event,))
+            pod = event.new
+            if not isinstance(pod, Pod):
+                continue
+            if event.type == DELETED or pod.node_name or pod.finished:
+                self._no_longer_pending(pod, rejected)
+            else:
+                self._pending_changed(event, pod, assumed)
+        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
+
+    def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
+        self.pending.pop(pod.key, None)
+        self.nominator.remove(pod)
+        self._passed_over.discard(pod.uid)
+        if pod.uid in self.permit_waits and self.machine.waiting.reject(pod.uid, "", "removed"):
+            rejected.add(pod.uid)
+
+    def _pending_changed(self, event: WatchEvent, pod: Pod, assumed: set[str]) -> None:
+        self.pending[pod.key] = pod
+        old = event.old
+        if not isinstance(old, Pod):
+            return
+        if self.machine.cluster.is_assumed(pod):
+            assumed.add(pod.uid)
+        elif pod.uid in self._in_flight or old.finished or old.node_name or same_version(old, pod):
+            pass  # an attempt goes on with the pod as it was popped
+        elif pod.uid in self._passed_over:
+            self._passed_over.discard(pod.uid)  # the queue takes it in as a new one
+            self.nominator.remove(pod)
+        elif self.machine.responsible(pod.scheduler_name):
+            self.nominator.update(old, pod)
+
+    # -- attempts ---------------------------------------------------------------------------------------------
+
+    @property
+    def pods_wanted(self) -> int:
+        """How many pods the queue may hand out at most.
+
+        One at a time as long as pods are nominated: what their victims leave must find the pods after them in the
+        queue, not in flight.
+        """
+        most = 1 if self.nominator else MOST_POPPED
+        return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
+
+    def popped(self, entries: Sequence[QueuedPod]) -> None:
+        """The queue handed these out. Those that come before others that wait here are tried before them."""
+        if not self._popped:
+            self._popped.extend(entries)
+            return
+        sort_key = self.machine.sort_key()
+        for entry in entries:
+            insort(self._popped, entry, key=sort_key)
+
+    def nominated(self, pods: Sequence[Pod]) -> None:
+        """These got into the active queue with a nomination of their own."""
+        for pod in pods:
+            current = self.pending.get(pod.key)
+            if current is not None and current.uid == pod.uid:
+                self.nominator.add(current)
+
+    def next_popped(self) -> QueuedPod | None:
+        """The pod to be tried next, of those that were handed out."""
+        return self._popped.popleft() if self._popped else None
+
+    @property
+    def has_popped(self) -> bool:
+        return bool(self._popped)
+
+    def begin(self, entry: QueuedPod) -> Attempt | None:
+        """An attempt for a popped pod, as it is now; None if it is passed over, and then no longer in flight."""
+        pod = self.pending.get(entry.key)
+        uid = entry.pod.uid
+        self._in_flight.add(uid)
+        if self.attempts_allowed is not None:
+            self.attempts_allowed -= 1
+        if (
+            pod is None
+            or pod.uid != uid
+            or self.machine.skips(pod)
+            or not self.machine.responsible(pod.scheduler_name)  # its profile was taken away meanwhile
+        ):
+            self._passed_over.add(uid)
+            self._release(uid)
+            return None
+        entry.pod = pod
+        return self.machine.begin(pod, self.nominator.nominated)
+
+    def complete_attempt(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
+    ) -> AssumedPod | FailedAttempt:
+        """What an attempt comes to: the pod goes on to its node, or back to the queue."""
+        outcome = self.machine.complete_attempt(entry, result, now)
+        if isinstance(outcome, FailedAttempt):
+            self._record(entry, result, now, took_s, outcome)
+            self._fail(outcome, now)
+            return outcome
+        self._record(entry, result, now, took_s, None)
+        self.nominator.remove(entry.pod)
+        self._cycles += 1
+        cycle = BindingCycle(self._cycles, outcome, self.machine.binding(outcome))
+        self.binding_cycles[cycle.uid] = cycle
+        self._advance(cycle, None, now)
+        return outcome
+
+    def _record(
+        self,
+        entry: QueuedPod,
+        result: ScheduleResult | FitError,
+        now: float,
+        took_s: float,
+        failed: FailedAttempt | None,
+        of_binding: bool = False,
+    ) -> None:
+        node, feasible, visited, ties, score = "", 0, 0, 0, None
+        if isinstance(result, ScheduleResult):
+            feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
+            node = "" if failed is not None else result.node_name
+        elif result.diagnosis.verdicts is not None:
+            visited = len(result.diagnosis.verdicts.rows)
+        self._effects.records.append(
+            AttemptRecord(
+                now,
+                entry.key,
+                entry.pod.uid,
+                entry.attempts,
+                node,
+                feasible,
+                visited,
+                ties,
+                score,
+                took_s,
+                "" if failed is None else failed.message,
+                "" if failed is None else failed.nominated_node or "",
+                of_binding,
+            )
+        )
+
+    def _release(self, uid: str) -> None:
+        self._in_flight.discard(uid)
+        self._effects.released.append(uid)
+        self.nominator.left_queue(uid)
+
+    def _fail(self, failed: FailedAttempt, now: float) -> None:
+        """Hand the pod back to the queue and tell the API server why."""
+        entry, effects = failed.entry, self._effects
+        pod = self.pending.get(entry.key)
+        if pod is None or pod.uid != entry.pod.uid:
+            self._release(entry.pod.uid)
+        else:
+            self._in_flight.discard(pod.uid)
+            effects.queue.append(
+                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts)
+            )
+            self.nominator.add(pod, failed.nominated_node)
+            patch = failure_status(pod, failed, stamp(now))
+            if patch is not None:
+                effects.writes.append(patch)
+        pod = entry.pod
+        if failed.evicts:
+            effects.evictions.append(Eviction(pod, failed.writes))
+        else:
+            effects.writes.extend(failed.writes)
+        effects.failures.append(failed)
+        effects.events.append(SchedulerEvent(now, WARNING, "FailedScheduling", pod.namespace, pod.name, failed.message))
+        for victim in failed.victims:
+            text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
+            effects.events.append(SchedulerEvent(now, NORMAL, "Preempted", victim.namespace, victim.name, text))
+
+    def eviction_failed(self, pod: Pod) -> None:
+        """Nothing will wake the pod for which these victims were to go: it is tried again at once."""
+        self._to_activate.append(pod)
+
+    # -- bindings ---------------------------------------------------------------------------------------------
+
+    def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
+        """The writes of a binding's plan are done, or the API server refused one."""
+        cycle = self.binding_cycles[uid]
+        plan = cycle.plan
+        assert plan is not None, f"no plan of {uid} is expected to be executed now"
+        cycle.plan = None
+        if failure is None and plan.ready is not None:
+            cycle.waits = PlanWait(plan, now + plan.timeout_s)
+            self.plan_waits[uid] = cycle
+        else:
+            self._advance(cycle, failure, now)
+
+    def tick(self, now: float) -> None:
+        """Time has passed: reject the pods at Permit for which a plugin's patience has ended."""
+        for waiting in list(self.machine.waiting.pods.values()):
+            waiting.expire(now)
+
+    def waiting_cycles(self) -> list[BindingCycle]:
+        """The binding cycles that wait, in the order in which they began."""
+        waiting = [*self.permit_waits.values(), *self.plan_waits.values()]
+        if len(waiting) > 1:
+            waiting.sort(key=lambda cycle: cycle.number)
+        return waiting
+
+    @property
+    def any_decided(self) -> bool:
+        """Whether a pod at Permit has been decided about: its binding can go on."""
+        return any(_is_decided(cycle) for cycle in self.permit_waits.values())
+
+    def resume_decided(self, now: float) -> None:
+        """Go on with the bindings that waited at Permit and are decided; one of them may decide about others."""
+        while decided := [cycle for cycle in self.permit_waits.values() if _is_decided(cycle)]:
+            for cycle in decided:
+                self.resume(cycle, now)
+
+    def resume_ready(self, now: float) -> None:
+        """Go on with the bindings whose plan is ready, or will not be."""
+        for cycle in list(self.plan_waits.values()):
+            self.resume(cycle, now)
+
+    def deadlines(self) -> Iterator[float]:
+        """When the patience with each binding cycle that waits ends."""
+        return (at for cycle in self.waiting_cycles() if (at := cycle.deadline_s) is not None)
+
+    def resume(self, cycle: BindingCycle, now: float) -> bool:
+        """Go on with a binding if what it waits for has come, or will not; whether it did."""
+        waits, answer = cycle.waits, None
+        if isinstance(waits, PlanWait):
+            status = self._ready(waits, now)
+            if status is None:
+                return False
+            answer = None if status.code == Code.SUCCESS else status
+            del self.plan_waits[cycle.uid]
+        elif _is_decided(cycle):
+            del self.permit_waits[cycle.uid]
+        else:
+            return False
+        self._effects.resumed.append(cycle.uid)
+        self._advance(cycle, answer, now)
+        return True
+
+    def _ready(self, waits: PlanWait, now: float) -> Status | None:
+        plan = waits.plan
+        assert plan.ready is not None
+        try:
+            status = plan.ready(self.machine.cluster)
+        except Exception as fault:  # a plugin's fault ends here: the binding fails
+            status = error(fault_text(fault))
+        if status is None and waits.deadline_s <= now:
+            return plan.timed_out or error("timed out")
+        return status
+
+    def _advance(self, cycle: BindingCycle, answer: Status | None, now: float) -> None:
+        """Go on with a binding until it has to wait, or ends."""
+        cycle.waits = None
+        effects, binding = self._effects, cycle.binding
+        try:
+            while True:
+                effect = binding.send(answer)
+                answer = None
+                if isinstance(effect, ExecutePlan):
+                    if effect.plan.writes or effect.plan.ready is not None:
+                        cycle.plan = effect.plan
+                        effects.plans.append(effect)
+                        return
+                elif isinstance(effect, ReleaseInFlight):
+                    self._in_flight.discard(cycle.uid)
+                    effects.released.append(cycle.uid)
+                elif not effect.waiting.decided:
+                    cycle.waits = effect
+                    self.permit_waits[cycle.uid] = cycle
+                    effects.permit_waits.append(cycle)
+                    return
+        except StopIteration as end:
+            del self.binding_cycles[cycle.uid]
+            self._ended(cycle.assumed, end.value, now)
+
+    def _ended(self, assumed: AssumedPod, failure: Status | None, now: float) -> None:
+        pod, effects = assumed.pod, self._effects
+        if failure is None:
+            effects.bound.append(pod)
+            effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
+            return
+        failed = self.machine.undo(assumed, failure)
+        self._record(assumed.entry, assumed.result, now, 0.0, failed, of_binding=True)
+        if failure.rejected:
+            # Woken by the room it leaves itself, the pod would come straight back.
+            self._fail(failed, now)
+            effects.queue.append(AssumedPodForgotten(pod, for_itself=False))
+        else:
+            effects.queue.append(AssumedPodForgotten(pod, for_itself=True))
+            self._fail(failed, now)
+
+    # -- the configuration --------------------------------------------------------------------------------------
+
+    @property
+    def has_out_of_tree(self) -> bool:
+        """Whether any profile has out-of-tree plugins."""
+        added = self.machine.registry.added
+        return any(name in added for profile in self.machine.config.profiles for name in profile.names())
+
+    def reconfigure(self, config: Config) -> Config:
+        """Run by this configuration from the next attempt on; returns the one before. Raises PluginLoadError."""
+        before = self.machine.config
+        self.machine.reconfigure(config)
+        self._effects.queue.append(self.queue_configuration())
+        return before
+
+    def queue_configuration(self) -> Reconfigured:
+        machine = self.machine
+        config = machine.config
+        return Reconfigured(
+            self.has_out_of_tree,
+            frozenset(machine.schedulers),
+            QueueSettings(
+                config.pod_initial_backoff_s * SECOND,
+                config.pod_max_backoff_s * SECOND,
+                config.feature_gates.get("SchedulerPopFromBackoffQ", True),
+            ),
+            machine.sort_key(),
+            machine.pre_enqueue(),
+            machine.registrations(),
+        )
+
+
+def _is_decided(cycle: BindingCycle) -> bool:
+    return isinstance(cycle.waits, AwaitPermit) and cycle.waits.waiting.decided

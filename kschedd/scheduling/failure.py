@@ -1,0 +1,92 @@
+"""An attempt, or a binding, that failed: what the queue, the API server and the user are told about it.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, updatePod).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import MergePatch, Write
+from kschedd.queue.entry import NO_PLUGINS, QueuedPod
+
+
+@attrs.frozen(eq=False)
+class FailedAttempt:
+    """An attempt, or a binding, that failed. `reason` is the condition's: Unschedulable or SchedulerError."""
+
+    entry: QueuedPod
+    reason: str
+    message: str
+    unschedulable_plugins: frozenset[str]
+    pending_plugins: frozenset[str]
+    nominated_node: str | None  # None leaves the nomination as it is, "" clears it
+    writes: tuple[Write, ...] = ()  # of PostFilter: nominations cleared, victims evicted
+    victims: tuple[Pod, ...] = ()  # those evicted now; one that is terminating already is not evicted again
+    evicts: bool = False  # whether the end of victims will wake the pod
+
+
+def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
+    return FailedAttempt(entry, "SchedulerError", message, NO_PLUGINS, NO_PLUGINS, "")
+
+
+def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
+    """A plugin refused the chosen node after the filters had passed."""
+    if not status.rejected:
+        return failed_by_error(entry, status.message)
+    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+    blamed = frozenset({status.plugin}) if status.plugin else NO_PLUGINS
+    pending = status.code == Code.PENDING
+    return FailedAttempt(
+        entry,
+        "Unschedulable",
+        f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:",
+        NO_PLUGINS if pending else blamed,
+        blamed if pending else NO_PLUGINS,
+        "",
+    )
+
+
+def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
+    """The writes with the time (RFC 3339) in conditions that state none: plugins do not know it."""
+    return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
+
+
+def _stamped(patch: MergePatch, at: str) -> MergePatch:
+    status = patch.patch.get("status") or {}
+    conditions = status.get("conditions")
+    if not conditions:
+        return patch
+    dated = [{"lastTransitionTime": at, **condition} for condition in conditions]
+    return attrs.evolve(patch, patch={**patch.patch, "status": {**status, "conditions": dated}})
+
+
+def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
+    """The write that tells the pod why it is not scheduled; None if it says so already.
+
+    `at` is the time of the transition, RFC 3339. Source: schedule_one.go, updatePod.
+    """
+    conditions = list(pod.status.get("conditions") or ())
+    wanted = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": failed.reason,
+        "message": failed.message,
+    }
+    place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)
+    changed: dict[str, Any] = {}
+    if place is None:
+        changed["conditions"] = [*conditions, {**wanted, "lastProbeTime": None, "lastTransitionTime": at}]
+    elif any(conditions[place].get(field) != value for field, value in wanted.items()):
+        since = conditions[place].get("lastTransitionTime") if conditions[place].get("status") == "False" else at
+        conditions[place] = {**conditions[place], **wanted, "lastTransitionTime": since or at}
+        changed["conditions"] = conditions
+    if failed.nominated_node is not None and failed.nominated_node != pod.nominated_node_name:
+        changed["nominatedNodeName"] = failed.nominated_node or None
+    if not changed:
+        return None
+    patch = {"metadata": {"uid": pod.uid}, "status": changed}
+    return MergePatch("Pod", pod.namespace, pod.name, patch, "status")

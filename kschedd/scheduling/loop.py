@@ -1,0 +1,141 @@
+"""SchedulingLoop: the scheduling driver and the queue run in one loop, every effect carried out at once.
+
+Whoever keeps time and stores objects (a simulation, a replay of recorded traces) calls, in its own order,
+
+    observe(event)        the watch told of a change: caches first, then the queue
+    pop()                 the next pod, in flight from now on; None if there is nothing to do
+    decide(entry)         filters, scores, PostFilter; None if the pod is not to be considered
+    complete(...)         what the attempt comes to: requeued and told why, or assumed and on its way to be bound
+    resume_bindings()     binding cycles that wait look again
+
+Writes go out through the environment at once; what they cause comes back only through `observe`. It decides nothing:
+the daemon's actors do the same for the same driver, with channels in between.
+Owns the queue and the driver.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Status
+from kschedd.framework.writes import Plan, Write
+from kschedd.queue.entry import QueuedPod
+from kschedd.queue.operations import QueueOperations
+from kschedd.queue.scheduling_queue import Recorder
+from kschedd.scheduling.driver import Effects, SchedulingDriver
+from kschedd.scheduling.eviction import evict
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.store.log import WatchEvent
+
+
+class Environment(Protocol):
+    """Time and objects, as whoever runs the loop has them."""
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+
+    @property
+    def now_ns(self) -> int:
+        """The queue's clock."""
+
+    def current_pod(self, key: str) -> Pod | None:
+        """The stored pod of that key."""
+
+    def write(self, write: Write) -> Status | None:
+        """Carry out one write; the Status of its refusal if it is refused."""
+
+
+class SchedulingLoop:
+    """See the module. `on_effects` hears of all that was carried out, batch by batch."""
+
+    def __init__(
+        self,
+        machine: SchedulingMachine,
+        environment: Environment,
+        *,
+        recorder: Recorder | None = None,
+        on_effects: Callable[[Effects], None] = lambda effects: None,
+    ) -> None:
+        self.environment = environment
+        self.machine = machine
+        self.driver = SchedulingDriver(machine, current_pod=environment.current_pod)
+        run_by = self.driver.queue_configuration()
+        self.queue = run_by.new_queue()
+        self.queue.recorder = recorder
+        self._operations = QueueOperations(self.queue, run_by.scheduler_names)
+        machine.handle.evicting = self._operations.evicting
+        self._on_effects = on_effects
+
+    def observe(self, event: WatchEvent) -> None:
+        """Tell the caches, then the queue, of one write."""
+        self.driver.observe((event,))
+        self._carry_out()
+
+    # -- attempts ---------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPod | None:
+        return self.queue.pop(self.environment.now_ns)
+
+    def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
+        """Run the attempt for a popped pod; None if it is not to be considered, and then no longer in flight."""
+        attempt = self.driver.begin(entry)
+        if attempt is None:
+            self._carry_out()
+            return None
+        result: ScheduleResult | FitError = drive(attempt)
+        return result
+
+    def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
+        """What follows from the attempt."""
+        outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
+        self._carry_out()
+        return outcome
+
+    # -- bindings ---------------------------------------------------------------------------------------------
+
+    def resume_bindings(self) -> bool:
+        """Look again at the binding cycles that wait; whether one of them went on."""
+        resumed = False
+        for cycle in self.driver.waiting_cycles():
+            if self.driver.resume(cycle, self.environment.now_s):
+                self._carry_out()
+                resumed = True
+        return resumed
+
+    # -- effects ----------------------------------------------------------------------------------------------
+
+    def _carry_out(self) -> None:
+        """Carry out effects, and those of the answers to them."""
+        driver, environment = self.driver, self.environment
+        while effects := driver.take_effects():
+            now = environment.now_ns
+            for uid in effects.released:
+                self.queue.done(uid, now)
+            for operation in effects.queue:
+                self._operations.apply(operation, now)
+            if self._operations.nominated:
+                driver.nominated(self._operations.take_nominated())
+            for write in effects.writes:
+                environment.write(write)
+            for eviction in effects.evictions:
+                if evict(eviction.writes, environment.write, self._uid_of) is not None:
+                    driver.eviction_failed(eviction.pod)
+            for wanted in effects.plans:
+                driver.plan_executed(wanted.uid, self._execute(wanted.plan), environment.now_s)
+            self._on_effects(effects)
+
+    def _execute(self, plan: Plan) -> Status | None:
+        """Do the writes of a plan up to the first that is refused."""
+        for write in plan.writes:
+            failure = self.environment.write(write)
+            if failure is not None:
+                return failure
+        return None
+
+    def _uid_of(self, namespace: str, name: str) -> str | None:
+        pod = self.environment.current_pod(f"{namespace}/{name}")
+        return None if pod is None else pod.uid

@@ -1,0 +1,170 @@
+"""The queue actor: what it hands out, when, and in which order."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+import trio.testing
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.mailbox import Asking, Doorbell, Question
+from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
+from kschedd.api.pods import Pod
+from kschedd.config.load import default_config
+from kschedd.queue.entry import Place, QueuedPod
+from kschedd.queue.operations import AttemptFailed, EventsObserved, QueueOperation
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.store.log import ADDED, WatchEvent
+from tests.actors.clusters import pod
+
+BOTH = frozenset({"NodeResourcesFit"})
+
+
+def made(name: str, priority: int = 0, nominated: str = "") -> Pod:
+    raw = pod(name, priority=priority)
+    raw["metadata"]["uid"] = f"uid-{name}"
+    if nominated:
+        raw["status"] = {"nominatedNodeName": nominated}
+    return Pod.from_raw(raw)
+
+
+def come(*pods: Pod) -> EventsObserved:
+    events = [WatchEvent(ADDED, None, one, number) for number, one in enumerate(pods, 1)]
+    return EventsObserved(events, frozenset(), frozenset())
+
+
+@attrs.define(eq=False)
+class Bench:
+    """The queue actor with a test in place of the scheduling actor."""
+
+    updates: "trio.MemorySendChannel[QueueUpdate | Question[QueueActor, Any]]"
+    popped: "trio.MemoryReceiveChannel[Popped]"
+    bell: Doorbell
+
+    async def tell(self, *operations: QueueOperation, wants: int | None = None, released: tuple[str, ...] = ()) -> None:
+        await self.updates.send(QueueUpdate(released, operations, wants))
+        await trio.testing.wait_all_tasks_blocked()
+
+    def handed_out(self) -> list[QueuedPod]:
+        found: list[QueuedPod] = []
+        try:
+            while True:
+                found.extend(self.popped.receive_nowait().entries)
+        except trio.WouldBlock:
+            return found
+
+    def names(self) -> list[str]:
+        return [entry.pod.name for entry in self.handed_out()]
+
+    async def counts(self) -> dict[Place, int]:
+        counts = await Asking("queue", self.updates).ask(lambda owner: owner.queue.counts())
+        return {place: count for place, count in counts.items() if count}
+
+
+@asynccontextmanager
+async def bench() -> AsyncIterator[Bench]:
+    driver = SchedulingDriver(SchedulingMachine(default_config()))
+    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | Question[QueueActor, Any]](8)
+    to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
+    bell = Doorbell()
+    actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, Clock.started(1000.0))
+    driver.machine.handle.evicting = actor.operations.evicting
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(actor.run)
+        yield Bench(to_queue, popped_in, bell)
+        to_queue.close()
+
+
+async def test_pods_are_handed_out_when_they_are_wanted_the_most_important_first(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b", 5), made("c", 1)))
+        assert queue.names() == []
+        await queue.tell(wants=2)
+        assert queue.names() == ["b", "c"]
+        await queue.tell(wants=32)
+        assert queue.names() == ["a"]
+
+
+async def test_a_request_waits_for_a_pod_and_rings(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(wants=32)
+        assert queue.names() == []
+        await queue.tell(come(made("a")))
+        assert await queue.bell.wait()
+        assert queue.names() == ["a"]
+
+
+async def test_a_more_important_pod_is_handed_out_after_others_unasked(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a", 5), made("b", 5)), wants=32)
+        assert queue.names() == ["a", "b"]
+        await queue.tell(come(made("less", 4)))
+        assert queue.names() == []
+        await queue.tell(come(made("more", 6), made("most", 7)))
+        assert queue.names() == ["most", "more"]
+        await queue.tell(wants=32)
+        assert queue.names() == ["less"]
+
+
+async def test_more_important_pods_than_there_is_room_for_wait_in_the_queue(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b")), wants=32)
+        assert queue.names() == ["a", "b"]
+        await queue.tell(come(*(made(f"more-{number}", 1) for number in range(ANSWERS + 2))))
+        assert len(queue.names()) == ANSWERS
+        assert await queue.counts() == {Place.ACTIVE: 2, Place.IN_FLIGHT: ANSWERS + 2}
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(queue.names()) == 2
+
+
+async def test_a_pod_with_a_nomination_of_its_own_is_told_of_with_the_answer(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a", nominated="n1"), made("b")), wants=32)
+        answer = queue.popped.receive_nowait()
+        assert [one.name for one in answer.nominated] == ["a"]
+        await queue.tell(come(made("c")), wants=32)
+        assert queue.popped.receive_nowait().nominated == ()
+
+
+async def test_a_failed_pod_sleeps_and_a_released_one_is_gone(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b")), wants=32)
+        first, second = queue.handed_out()
+        await queue.tell(AttemptFailed(first, first.pod, BOTH, frozenset()), released=(second.uid,))
+        assert await queue.counts() == {Place.UNSCHEDULABLE: 1}
+
+
+async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_evicted(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b")), wants=32)
+        first, second = queue.handed_out()
+        running = made("gone", 0)
+        gone = WatchEvent("DELETED", running, attrs.evolve(running, node_name="n1"), 9)
+        await queue.tell(EventsObserved([gone], frozenset(), frozenset()))
+        await queue.tell(
+            AttemptFailed(first, first.pod, BOTH, frozenset(), evicting=True),
+            AttemptFailed(second, second.pod, BOTH, frozenset()),
+        )
+        places = await Asking("queue", queue.updates).ask(
+            lambda owner: {name: owner.queue.entry(f"default/{name}").place for name in "ab"}  # type: ignore[union-attr]
+        )
+        assert places == {"a": Place.GATED, "b": Place.BACKOFF}
+
+
+async def test_backoffs_end_with_a_second(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a")), wants=32)
+        [entry] = queue.handed_out()
+        await queue.tell(AttemptFailed(entry, entry.pod, frozenset(), frozenset()), wants=32)
+        assert await queue.counts() == {Place.ERROR_BACKOFF: 1}
+        await trio.sleep(2.5)
+        assert queue.names() == ["a"]
+
+
+async def test_it_ends_when_nobody_can_tell_it_anything(autojump_clock: Any) -> None:
+    with trio.fail_after(1):
+        async with bench() as queue:
+            await queue.tell(come(made("a")))

@@ -1,0 +1,513 @@
+"""The scheduling driver, told by hand what happens: what it wants done then."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw, default_config
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Code, Status, error, unschedulable
+from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
+from kschedd.queue.entry import QueuedPod
+from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
+from kschedd.scheduling.driver import MOST_POPPED, Effects, SchedulingDriver
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+
+Raw = dict[str, Any]
+NOW = 1000.0
+
+
+def node(name: str = "n", cpu: str = "1") -> Raw:
+    status = {"allocatable": {"cpu": cpu, "memory": "4Gi", "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str, *, cpu: str = "1", priority: int = 0, on: str = "", nominated: str = "", **meta: Any) -> Raw:
+    spec: Raw = {
+        "priority": priority,
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    if on:
+        spec["nodeName"] = on
+    status = {"nominatedNodeName": nominated} if nominated else {}
+    named = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1", **meta}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": spec, "status": status}
+
+
+class Driven:
+    """A driver with a queue that is a list: pods are popped in the order in which they are named."""
+
+    def __init__(self, *plugins: type[Any]) -> None:
+        registry = Registry({plugin.name: plugin for plugin in plugins})
+        config = default_config()
+        if plugins:
+            enabled = {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}
+            raw = {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"plugins": enabled}],
+            }
+            config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+        self.machine = SchedulingMachine(config, registry=registry, seed=1)
+        self.driver = SchedulingDriver(self.machine)
+        self.objects: dict[tuple[str, str], Object] = {}
+
+    def see(self, *raws: Raw) -> None:
+        """The watch tells of these."""
+        for raw in raws:
+            new = parse(raw)
+            old = self.objects.get((new.kind, new.key))
+            self.objects[new.kind, new.key] = new
+            self.driver.observe((WatchEvent(ADDED if old is None else MODIFIED, old, new, 1),))
+
+    def goes(self, name: str) -> None:
+        gone = self.objects.pop(("Pod", f"default/{name}"))
+        self.driver.observe((WatchEvent(DELETED, gone, gone, 1),))
+
+    def entry(self, name: str) -> QueuedPod:
+        found = self.objects["Pod", f"default/{name}"]
+        assert isinstance(found, Pod)
+        return QueuedPod(found, found.key, 0, attempts=1)
+
+    def attempt(self, name: str) -> AssumedPod | FailedAttempt:
+        """One attempt for that pod; what came before is dropped."""
+        self.driver.take_effects()
+        entry = self.entry(name)
+        attempt = self.driver.begin(entry)
+        assert attempt is not None
+        return self.driver.complete_attempt(entry, drive(attempt), NOW)
+
+
+def names(pods: Sequence[Pod]) -> list[str]:
+    return [one.name for one in pods]
+
+
+def operations(effects: Effects) -> list[str]:
+    return [type(operation).__name__ for operation in effects.queue]
+
+
+# -- an attempt that finds a node ------------------------------------------------------------------------------
+
+
+def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    assert isinstance(run.attempt("p"), AssumedPod)
+    effects = run.driver.take_effects()
+    assert effects.released == ["uid-p"]
+    [wanted] = effects.plans
+    assert (wanted.uid, wanted.plan.writes) == ("uid-p", (Bind("default", "p", "uid-p", "n"),))
+    assert list(run.driver.binding_cycles) == ["uid-p"]
+    [record] = effects.records
+    assert (record.node, record.feasible, record.visited, record.message) == ("n", 1, 1, "")
+
+    run.driver.plan_executed("uid-p", None, NOW + 1)
+    effects = run.driver.take_effects()
+    assert names(effects.bound) == ["p"]
+    assert [(event.reason, event.message) for event in effects.events] == [
+        ("Scheduled", "Successfully assigned default/p to n")
+    ]
+    assert run.driver.binding_cycles == {}
+    assert not effects.queue
+
+
+def test_effects_are_handed_out_once() -> None:
+    run = Driven()
+    run.see(node())
+    assert run.driver.take_effects()
+    assert not run.driver.take_effects()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param({"deletionTimestamp": "2025-01-01T00:00:00Z"}, "deleted", id="that-is-being-deleted"),
+        pytest.param({"uid": "another"}, "replaced", id="whose-name-is-anothers-by-now"),
+    ],
+)
+def test_a_popped_pod_is_passed_over(change: Raw, why: str) -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    entry = run.entry("p")
+    run.see(pod("p", **{"resourceVersion": "2", **change}))
+    run.driver.take_effects()
+    assert run.driver.begin(entry) is None, why
+    effects = run.driver.take_effects()
+    assert effects.released == ["uid-p"]
+    assert not effects.records
+
+
+def test_a_popped_pod_whose_profile_is_gone_is_passed_over() -> None:
+    run = Driven()
+    raw = pod("p")
+    raw["spec"]["schedulerName"] = "other"
+    run.see(node(), raw)
+    assert run.driver.begin(run.entry("p")) is None
+
+
+# -- one that does not -----------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_fits_nowhere_goes_back_and_is_told_why() -> None:
+    run = Driven()
+    run.see(node(cpu="1"), pod("p", cpu="2"))
+    failed = run.attempt("p")
+    assert isinstance(failed, FailedAttempt)
+    effects = run.driver.take_effects()
+    [back] = effects.queue
+    assert isinstance(back, AttemptFailed)
+    assert (back.pod.name, back.unschedulable_plugins, back.evicting) == ("p", {"NodeResourcesFit"}, False)
+    [patch] = effects.writes
+    assert isinstance(patch, MergePatch)
+    assert patch.patch["status"]["conditions"][0]["message"] == failed.message
+    assert failed.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert [(event.reason, event.message) for event in effects.events] == [("FailedScheduling", failed.message)]
+    assert [(record.node, record.visited) for record in effects.records] == [("", 1)]
+    assert effects.released == []
+
+
+def test_a_pod_that_is_gone_by_then_is_only_released() -> None:
+    run = Driven()
+    run.see(node(cpu="1"), pod("p", cpu="2"))
+    entry = run.entry("p")
+    attempt = run.driver.begin(entry)
+    assert attempt is not None
+    result = drive(attempt)
+    run.goes("p")
+    run.driver.take_effects()
+    run.driver.complete_attempt(entry, result, NOW)
+    effects = run.driver.take_effects()
+    assert effects.released == ["uid-p"]
+    assert (effects.queue, effects.writes) == ([], [])
+
+
+def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
+    run = Driven()
+    run.see(node(cpu="1"), pod("victim", on="n"), pod("p", priority=9))
+    failed = run.attempt("p")
+    assert isinstance(failed, FailedAttempt)
+    effects = run.driver.take_effects()
+    [back] = effects.queue
+    assert isinstance(back, AttemptFailed)
+    assert back.evicting
+    [eviction] = effects.evictions
+    assert eviction.pod.name == "p"
+    assert [type(write) for write in eviction.writes] == [MergePatch, Delete]
+    assert [event.reason for event in effects.events] == ["FailedScheduling", "Preempted"]
+    assert names(run.driver.nominator.on_node("n")) == ["p"]
+
+    run.driver.eviction_failed(eviction.pod)
+    [again] = run.driver.take_effects().queue
+    assert isinstance(again, Activate)
+    assert names(again.pods) == ["p"]
+
+
+# -- nominations -----------------------------------------------------------------------------------------------
+
+
+def preempting() -> Driven:
+    """A pod `p` that is nominated to the node `n`, on which its victim still is."""
+    run = Driven()
+    run.see(node(cpu="1"), pod("victim", on="n"), pod("p", priority=9))
+    run.attempt("p")
+    return run
+
+
+def test_the_next_attempt_sees_the_nomination_of_the_one_before() -> None:
+    run = preempting()
+    run.goes("victim")
+    run.see(pod("q"))
+    assert isinstance(run.attempt("q"), FailedAttempt)
+    assert isinstance(run.attempt("p"), AssumedPod)
+    assert not run.driver.nominator
+
+
+@pytest.mark.parametrize(
+    ("then", "nominated"),
+    [
+        pytest.param(lambda run: run.goes("p"), [], id="ends-when-the-pod-goes"),
+        pytest.param(lambda run: run.see(pod("p", priority=9, on="n", resourceVersion="2")), [], id="or-has-a-node"),
+        pytest.param(
+            lambda run: run.see(pod("p", priority=9, resourceVersion="2", labels={"a": "b"})),
+            ["p"],
+            id="survives-an-update-by-those-who-do-not-know-of-it-yet",
+        ),
+        pytest.param(
+            lambda run: run.see(pod("p", priority=9, resourceVersion="2", nominated="other")),
+            [],
+            id="gives-way-to-the-api-servers-word",
+        ),
+    ],
+)
+def test_a_nomination(then: Any, nominated: list[str]) -> None:
+    run = preempting()
+    then(run)
+    assert names(run.driver.nominator.on_node("n")) == nominated
+
+
+def test_a_nomination_that_a_pod_comes_with_counts_once_the_queue_says_that_it_is_active() -> None:
+    run = Driven()
+    run.see(node(), pod("p", nominated="n"))
+    assert not run.driver.nominator
+    found = run.objects["Pod", "default/p"]
+    assert isinstance(found, Pod)
+    run.driver.nominated((found,))
+    assert names(run.driver.nominator.on_node("n")) == ["p"]
+
+
+def test_a_nomination_of_a_pod_that_went_meanwhile_does_not_count() -> None:
+    run = Driven()
+    run.see(node(), pod("p", nominated="n"))
+    found = run.objects["Pod", "default/p"]
+    assert isinstance(found, Pod)
+    run.goes("p")
+    run.driver.nominated((found,))
+    assert not run.driver.nominator
+
+
+def test_pods_are_wanted_one_by_one_while_some_are_nominated_and_none_when_no_attempt_is_allowed() -> None:
+    run = Driven()
+    assert run.driver.pods_wanted == MOST_POPPED
+    assert preempting().driver.pods_wanted == 1
+    run.driver.attempts_allowed = 3
+    assert run.driver.pods_wanted == 3
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    assert run.driver.pods_wanted == 2
+
+
+def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
+    run = Driven()
+    run.see(node(), *(pod(name, priority=value) for name, value in (("a", 5), ("b", 1), ("c", 9), ("d", 3))))
+    run.driver.popped([run.entry("a"), run.entry("b")])
+    run.driver.popped([run.entry("c")])
+    run.driver.popped([run.entry("d")])
+    order = []
+    while (entry := run.driver.next_popped()) is not None:
+        order.append(entry.pod.name)
+    assert order == ["c", "a", "d", "b"]
+
+
+# -- binding cycles --------------------------------------------------------------------------------------------
+
+
+class Recording:
+    """A plugin of its own kind for each test; notes what is taken back."""
+
+    undone: ClassVar[list[str]]
+
+    def reserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        return None
+
+    def unreserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        type(self).undone.append(pod.name)
+
+
+class Holds(Recording):
+    name: ClassVar = "Holds"
+    undone: ClassVar[list[str]] = []
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return Status(Code.WAIT), 30.0
+
+
+class Plans(Recording):
+    name: ClassVar = "Plans"
+    undone: ClassVar[list[str]] = []
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan:
+        def ready(cluster: Cluster) -> Status | None:
+            found = cluster.get("ConfigMap", "default/p")
+            if found is None:
+                return None
+            if found.raw["data"]["word"] == "raise":
+                raise ValueError("no such word")
+            return Status(Code.SUCCESS) if found.raw["data"]["word"] == "yes" else error("it said no")
+
+        return Plan((Create(said("", "asked")),), ready, 10.0, error("nobody said anything"))
+
+
+def said(word: str, name: str = "p") -> Raw:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"word": word}}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_undone() -> None:
+    Holds.undone.clear()
+    Plans.undone.clear()
+
+
+def held() -> Driven:
+    run = Driven(Holds)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    return run
+
+
+def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> None:
+    run = held()
+    effects = run.driver.take_effects()
+    assert [cycle.uid for cycle in effects.permit_waits] == ["uid-p"]
+    assert (effects.released, effects.plans) == ([], [])
+    assert list(run.driver.deadlines()) == [NOW + 30.0]
+    run.driver.resume_decided(NOW + 1)
+    assert not run.driver.take_effects()
+
+    assert run.machine.waiting.allow("uid-p", "Holds")
+    assert run.driver.any_decided
+    run.driver.resume_decided(NOW + 1)
+    effects = run.driver.take_effects()
+    assert (effects.resumed, effects.released, len(effects.plans)) == (["uid-p"], ["uid-p"], 1)
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        pytest.param(
+            lambda run: run.driver.tick(NOW + 30.0),
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Holds.",
+            id="when-time-is-up",
+        ),
+        pytest.param(
+            lambda run: run.machine.waiting.reject("uid-p", "Holds", "not today"),
+            "0/1 nodes are available: 1 not today.",
+            id="when-it-is-rejected",
+        ),
+    ],
+)
+def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
+    run = held()
+    end(run)
+    run.driver.take_effects()
+    run.driver.resume_decided(NOW + 30.0)
+    effects = run.driver.take_effects()
+    assert [failed.message for failed in effects.failures] == [message]
+    assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
+    left = effects.queue[1]
+    assert isinstance(left, AssumedPodForgotten)
+    assert not left.for_itself  # it was rejected, and woken by its own leaving it would come straight back
+    assert [(record.node, record.of_binding) for record in effects.records] == [("", True)]
+    assert Holds.undone == ["p"]
+    assert run.machine.cluster.pod_count == 0
+
+
+def test_a_pod_at_permit_before_its_time_keeps_waiting() -> None:
+    run = held()
+    run.driver.tick(NOW + 29.9)
+    assert not run.driver.any_decided
+
+
+def test_a_pod_deleted_at_permit_is_rejected_and_the_queue_hears_of_it_with_the_event() -> None:
+    run = held()
+    run.driver.take_effects()
+    run.goes("p")
+    [observed] = run.driver.take_effects().queue
+    assert isinstance(observed, EventsObserved)
+    assert observed.rejected == {"uid-p"}
+    run.driver.resume_decided(NOW + 1)
+    effects = run.driver.take_effects()
+    assert effects.released == ["uid-p"]
+    assert operations(effects) == ["AssumedPodForgotten"]
+
+
+def planned() -> Driven:
+    """A pod whose plan has been written and is not ready."""
+    run = Driven(Plans)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    [wanted] = run.driver.take_effects().plans
+    assert wanted.plan.ready is not None
+    run.driver.plan_executed("uid-p", None, NOW)
+    run.driver.resume_ready(NOW + 1)
+    assert not run.driver.take_effects()
+    return run
+
+
+def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
+    run = planned()
+    assert list(run.driver.deadlines()) == [NOW + 10.0]
+    run.see(said("yes"))
+    run.driver.take_effects()
+    run.driver.resume_ready(NOW + 2)
+    effects = run.driver.take_effects()
+    assert effects.resumed == ["uid-p"]
+    assert [wanted.plan.writes for wanted in effects.plans] == [(Bind("default", "p", "uid-p", "n"),)]
+
+
+@pytest.mark.parametrize(
+    ("word", "at", "why"),
+    [
+        pytest.param("no", NOW + 1, "it said no", id="it-says-so"),
+        pytest.param("raise", NOW + 1, "ValueError: no such word", id="its-plugin-raises"),
+        pytest.param("", NOW + 10, "nobody said anything", id="time-is-up"),
+    ],
+)
+def test_a_plan_that_will_not_be_ready_fails_the_binding_if(word: str, at: float, why: str) -> None:
+    run = planned()
+    if word:
+        run.see(said(word))
+    run.driver.take_effects()
+    run.driver.resume_ready(at)
+    effects = run.driver.take_effects()
+    [failed] = effects.failures
+    assert failed.reason == "SchedulerError"
+    assert failed.message.startswith(f'running PreBind plugin "Plans": {why}')
+    assert operations(effects) == ["AssumedPodForgotten", "AttemptFailed"]
+    left = effects.queue[0]
+    assert isinstance(left, AssumedPodForgotten)
+    assert left.for_itself
+    assert Plans.undone == ["p"]
+
+
+def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    run.driver.take_effects()
+    run.driver.plan_executed("uid-p", error('pods "p" not found'), NOW + 1)
+    effects = run.driver.take_effects()
+    [failed] = effects.failures
+    assert failed.message == 'running Bind plugin "DefaultBinder": pods "p" not found'
+    assert run.machine.cluster.pod_count == 0
+    assert run.driver.binding_cycles == {}
+
+
+class Refuses(Recording):
+    name: ClassVar = "Refuses"
+    undone: ClassVar[list[str]] = []
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Status:
+        return unschedulable("never")
+
+
+def test_a_pod_that_permit_refuses_is_never_bound() -> None:
+    run = Driven(Refuses)
+    run.see(node(), pod("p"))
+    failed = run.attempt("p")
+    assert isinstance(failed, FailedAttempt)
+    assert failed.unschedulable_plugins == {"Refuses"}
+    assert run.driver.take_effects().plans == []
+    assert Refuses.undone == ["p"]
+
+
+# -- the cluster -----------------------------------------------------------------------------------------------
+
+
+def test_an_update_of_an_assumed_pod_is_told_to_the_queue_as_such() -> None:
+    run = Driven()
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    run.driver.take_effects()
+    run.see(pod("p", resourceVersion="2", labels={"a": "b"}))
+    [observed] = run.driver.take_effects().queue
+    assert isinstance(observed, EventsObserved)
+    assert (observed.assumed, observed.rejected) == ({"uid-p"}, set())
