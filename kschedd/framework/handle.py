@@ -1,14 +1,21 @@
 """What a plugin is given of its surroundings when it is made.
 
+A plugin's instance lives as long as its name, its arguments and the feature gates stay the same. What is true of the
+cluster whatever a plugin's arguments are, such as what was assumed for pods that are being bound, must outlive it: that
+is kept in an object of its own (`shared`), one for all instances in all profiles.
+
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Handle).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
+
+S = TypeVar("S")
 
 
 def _nobody(_: str) -> Sequence[Pod]:
@@ -32,3 +39,11 @@ class Handle:
     )  # whether what PostFilter wanted for this pod is still being done
     current_pod: Callable[[str], Pod | None] | None = None  # key -> the stored pod, where somebody knows better than we
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
+    _shared: dict[Callable[[Cluster], Any], Any] = attrs.field(factory=dict, init=False)
+
+    def shared(self, make: Callable[[Cluster], S]) -> S:
+        """The one object that `make` (a class, as a rule) makes of the cluster, made when it is first asked for."""
+        found: S | None = self._shared.get(make)
+        if found is None:
+            found = self._shared[make] = make(self.cluster)
+        return found

@@ -30,14 +30,13 @@ from kschedd.devices.claims import (
     ClaimError,
     InUse,
     allocation,
-    consumer,
-    devices_of,
     is_reserved_for,
     pod_claims,
     read_claim,
     reserved_for,
 )
-from kschedd.devices.inventory import DeviceId, Inventory
+from kschedd.devices.in_flight import ClaimsInFlight
+from kschedd.devices.inventory import Inventory
 from kschedd.devices.results import allocations
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -86,11 +85,10 @@ class DynamicResources:
     _enabled: bool
     _features: Features
     _most_steps: int
+    _in_flight: ClaimsInFlight
     _in_use: InUse = attrs.field(factory=InUse)
     _inventory: Inventory = attrs.field(factory=Inventory)
     _inventory_version: int = -1
-    _in_flight: dict[str, tuple[str, Raw]] = attrs.field(factory=dict)  # claim's uid -> (key, allocation) not seen yet
-    _reserving: dict[str, dict[str, Raw]] = attrs.field(factory=dict)  # claim's uid -> pod's uid -> entry not seen yet
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
@@ -104,6 +102,7 @@ class DynamicResources:
             gates.get("DynamicResourceAllocation", True),
             Features(gates.get("DRAAdminAccess", True), gates.get("DRAPrioritizedList", True)),
             max(1, int(timeout * STEPS_PER_SECOND)) if limited else 0,
+            handle.shared(ClaimsInFlight),
         )
 
     # -- before a node is looked at ---------------------------------------------------------------------------
@@ -128,7 +127,7 @@ class DynamicResources:
             return unresolvable(str(missing))
         if not claims:
             return SKIP
-        self._forget_what_was_seen(cluster)
+        self._in_flight.forget_seen()
         reachable: list[NodeSelector | None] = []
         open_claims: dict[int, Claim] = {}
         for place, claim in enumerate(claims):
@@ -150,7 +149,7 @@ class DynamicResources:
 
     def _cannot_allocate(self, claim: Claim, cluster: Cluster) -> Status | None:
         """Why no node need be asked for devices for this claim, if so."""
-        if claim.obj.uid in self._in_flight:
+        if claim.obj in self._in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests:
             if not request.wishes:
@@ -177,15 +176,12 @@ class DynamicResources:
         known = self._in_use.devices(cluster.of_kind("ResourceClaim"), cluster.objects_version.get("ResourceClaim", 0))
         return Allocator(
             claims,
-            known | self._devices_in_flight() if self._in_flight else known,
+            known.union(self._in_flight.devices()) if self._in_flight else known,
             lambda name: cluster.get("DeviceClass", name),
             self._inventory,
             self._features,
             self._most_steps,
         )
-
-    def _devices_in_flight(self) -> frozenset[DeviceId]:
-        return frozenset(device for _, kept in self._in_flight.values() for device in devices_of(kept))
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
@@ -254,7 +250,7 @@ class DynamicResources:
             return error(str(fault))
         for place, kept in zip(attempt.open_claims, made, strict=True):
             attempt.reserved[place] = kept
-            self._in_flight[attempt.claims[place].uid] = (attempt.claims[place].key, kept)
+            self._in_flight.allocate(attempt.claims[place], kept)
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
@@ -263,9 +259,8 @@ class DynamicResources:
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
             if place in attempt.reserved:
-                self._in_flight.pop(claim.uid, None)
-            entries = self._reserving.get(claim.uid, {})
-            entries.pop(pod.uid, None)
+                self._in_flight.give_back(claim)
+            self._in_flight.release(claim, pod)
             current = self._handle.cluster.get("ResourceClaim", claim.key)
             if current is not None and current.uid == claim.uid and is_reserved_for(current, pod):
                 left = [entry for entry in reserved_for(current) if entry.get("uid") != pod.uid]
@@ -287,7 +282,7 @@ class DynamicResources:
             if current is None or current.uid != claim.uid or current.deleting:
                 return error(f"claim {claim.key} got deleted in the meantime")
             kept = attempt.reserved.get(place)
-            fields: dict[str, Any] = {"reservedFor": self._reserve_for(current, pod)}
+            fields: dict[str, Any] = {"reservedFor": self._in_flight.reserve_for(current, pod)}
             if kept is not None:
                 if allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
@@ -297,27 +292,6 @@ class DynamicResources:
                 fields["allocation"] = kept
             writes.append(status_of(current, fields))
         return Plan(tuple(writes)) if writes else None
-
-    def _reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
-        """`status.reservedFor` with this pod, and with those whose entry is on its way."""
-        entries = self._reserving.setdefault(claim.uid, {})
-        for entry in reserved_for(claim):
-            entries.pop(entry.get("uid") or "", None)
-        entries[pod.uid] = consumer(pod)
-        return [*reserved_for(claim), *entries.values()]
-
-    def _forget_what_was_seen(self, cluster: Cluster) -> None:
-        """Allocations and reservations that the watch has shown by now, or whose claim is gone, need no keeping."""
-        for uid, (key, _) in list(self._in_flight.items()):
-            claim = cluster.get("ResourceClaim", key)
-            if claim is None or claim.uid != uid or allocation(claim) is not None:
-                del self._in_flight[uid]
-        if len(self._reserving) > 64:
-            claims = {claim.uid: claim for claim in cluster.of_kind("ResourceClaim").values()}
-            for uid in list(self._reserving):
-                seen = {entry.get("uid") for entry in reserved_for(claims[uid])} if uid in claims else None
-                if seen is None or not self._reserving[uid].keys() - seen:
-                    del self._reserving[uid]
 
     # -- events -----------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable
 from kschedd.framework.writes import Plan, Update
-from kschedd.storage.assume import AssumeCache, VolumeCache
+from kschedd.storage.assume import CLAIM, VOLUME, AssumeCache, AssumedVolumes, VolumeCache
 from kschedd.storage.capacity_score import score, usage
 from kschedd.storage.claims import SELECTED_NODE, claims_used, missing, not_made_for, uses, volume_of
 from kschedd.storage.migration import MIGRATED_PLUGINS
@@ -50,7 +50,6 @@ from kschedd.storage.volumes import StorageError, bound_to
 
 _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 _SUCCESS: Final = Status(Code.SUCCESS)
-CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 
 
 @attrs.define(eq=False)
@@ -79,12 +78,11 @@ class VolumeBinding:
     def from_args(cls, args: Any, handle: Handle) -> Self:
         wanted = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
         gates = handle.feature_gates
-        cluster = handle.cluster
-        versions = cluster.objects_version
+        assumed = handle.shared(AssumedVolumes)
         return cls(
-            cluster,
-            AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM)),
-            VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.get(VOLUME, 0)),
+            handle.cluster,
+            assumed.claims,
+            assumed.volumes,
             wanted.bind_timeout_s,
             wanted.shape if gates.get("StorageCapacityScoring", False) else (),
             gates.get("VolumeAttributesClass", True),

@@ -24,7 +24,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.config.model import Config
+from kschedd.config.model import Config, Profile
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hint_map
 from kschedd.framework.handle import Handle
@@ -115,17 +115,20 @@ class SchedulingMachine:
 
     def reconfigure(self, config: Config) -> None:
         """Run by this configuration from the next attempt on. Raises PluginLoadError, and then nothing has changed."""
-        self.schedulers = {
-            profile.scheduler_name: Scheduler(
-                start_profile(config, profile, self.registry, self.handle),
-                self.cluster,
-                self._choose,
-                self.start,
-                self._remember,
-            )
-            for profile in config.profiles
-        }
+        before, self.handle.feature_gates = self.handle.feature_gates, config.feature_gates
+        try:
+            self.schedulers = {profile.scheduler_name: self._scheduler(config, profile) for profile in config.profiles}
+        except Exception:  # raised again
+            self.handle.feature_gates = before
+            raise
         self.config = config
+
+    def _scheduler(self, config: Config, profile: Profile) -> Scheduler:
+        before = self.schedulers.get(profile.scheduler_name)
+        framework = start_profile(
+            config, profile, self.registry, self.handle, None if before is None else before.profile
+        )
+        return Scheduler(framework, self.cluster, self._choose, self.start, self._remember)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ ones see one node at a time.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -54,6 +54,15 @@ def _sort(plugin: Any, column_method: str) -> Sort:
     return Sort.LOCAL if getattr(plugin, "reads", None) else Sort.COLUMNS
 
 
+@attrs.frozen
+class MadeOf:
+    """What an instance of a plugin follows from: while it is the same, so is the instance."""
+
+    plugin_class: type[Any]
+    args: Any
+    feature_gates: Mapping[str, bool]
+
+
 @attrs.define(eq=False)
 class RunningProfile:
     profile: Profile
@@ -64,6 +73,7 @@ class RunningProfile:
     trusted: frozenset[str]
     pre_scores: tuple[Any, ...]
     reads_pods: bool  # whether any local plugin's verdict depends on the pods of a node
+    made_of: Mapping[str, MadeOf]
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)
 
     @property
@@ -79,9 +89,23 @@ class RunningProfile:
         return found
 
 
-def start_profile(config: Config, profile: Profile, registry: Registry, handle: Handle) -> RunningProfile:
-    """Make every plugin of the profile. Raises PluginLoadError where one from elsewhere cannot be made."""
-    plugins = {name: registry.make(name, profile.args(name), handle) for name in profile.names()}
+def start_profile(
+    config: Config, profile: Profile, registry: Registry, handle: Handle, before: RunningProfile | None = None
+) -> RunningProfile:
+    """Make the plugins of the profile. Raises PluginLoadError where one from elsewhere cannot be made.
+
+    Instances that the profile had `before` live on where nothing has changed that they were made of.
+    """
+    made_of = {
+        name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates) for name in profile.names()
+    }
+    known = {} if before is None else before.made_of
+    plugins = {
+        name: before.plugins[name]
+        if before is not None and known.get(name) == of
+        else registry.make(name, of.args, handle)
+        for name, of in made_of.items()
+    }
     points = {point: frozenset(ref.name for ref in profile.at(point)) for point in ("pre_filter", "pre_score")}
     at_filter = [(ref.name, prepared(ref.name, plugins[ref.name], "filter", points)) for ref in profile.at("filter")]
     at_score = [(ref, prepared(ref.name, plugins[ref.name], "score", points)) for ref in profile.at("score")]
@@ -111,4 +135,5 @@ def start_profile(config: Config, profile: Profile, registry: Registry, handle: 
         frozenset(name for name in plugins if name not in registry.added),
         tuple(plugins[ref.name] for ref in profile.at("pre_score") if takes_part(plugins[ref.name], "pre_score")),
         any("pods" in plugin.reads for plugin in local),
+        made_of,
     )

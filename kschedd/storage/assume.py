@@ -2,7 +2,8 @@
 
 `get` gives what was assumed, or else what the cluster knows. An assumption ends when it is taken back, when the object
 goes, or when a newer version of it arrives: the cluster's word always wins. Volumes are also found by class.
-Owned by one VolumeBinding plugin; it reads the cluster and changes nothing in it.
+Shared by all instances of VolumeBinding, so that none forgets what another has assumed; it reads the cluster and
+changes nothing in it.
 Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
 """
 
@@ -11,8 +12,10 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.cache.cluster import Cluster
 from kschedd.storage.volumes import StorageError, Volume
 
+CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 Objects = Callable[[], Mapping[str, Object]]
 
 
@@ -117,3 +120,12 @@ class VolumeCache(AssumeCache):
             del self._by_class[old.storage_class][name]
         self._read[name] = new
         self._by_class.setdefault(new.storage_class, {})[name] = new
+
+
+class AssumedVolumes:
+    """The claims and volumes of a cluster, those assumed as they are assumed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        versions = cluster.objects_version
+        self.claims = AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM))
+        self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.get(VOLUME, 0))

@@ -1,0 +1,78 @@
+"""A scheduling driver that is told by hand what happens, and manifests for it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.registry import Registry
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+
+Raw = dict[str, Any]
+NOW = 1000.0
+
+
+def node(name: str = "n", cpu: str = "1") -> Raw:
+    status = {"allocatable": {"cpu": cpu, "memory": "4Gi", "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str, *, cpu: str = "1", priority: int = 0, on: str = "", nominated: str = "", **meta: Any) -> Raw:
+    spec: Raw = {
+        "priority": priority,
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    if on:
+        spec["nodeName"] = on
+    status = {"nominatedNodeName": nominated} if nominated else {}
+    named = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1", **meta}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": spec, "status": status}
+
+
+class Driven:
+    """A driver with a queue that is a list: pods are popped in the order in which they are named."""
+
+    def __init__(self, *plugins: type[Any], profiles: Sequence[str] = ("default-scheduler",), **settings: Any) -> None:
+        registry = Registry({plugin.name: plugin for plugin in plugins})
+        enabled = {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": name, "plugins": enabled, **settings} for name in profiles],
+        }
+        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+        self.machine = SchedulingMachine(config, registry=registry, seed=1)
+        self.driver = SchedulingDriver(self.machine)
+        self.objects: dict[tuple[str, str], Object] = {}
+
+    def see(self, *raws: Raw) -> None:
+        """The watch tells of these."""
+        for raw in raws:
+            new = parse(raw)
+            old = self.objects.get((new.kind, new.key))
+            self.objects[new.kind, new.key] = new
+            self.driver.observe((WatchEvent(ADDED if old is None else MODIFIED, old, new, 1),))
+
+    def goes(self, name: str) -> None:
+        gone = self.objects.pop(("Pod", f"default/{name}"))
+        self.driver.observe((WatchEvent(DELETED, gone, gone, 1),))
+
+    def entry(self, name: str) -> QueuedPod:
+        found = self.objects["Pod", f"default/{name}"]
+        assert isinstance(found, Pod)
+        return QueuedPod(found, found.key, 0, attempts=1)
+
+    def attempt(self, name: str) -> AssumedPod | FailedAttempt:
+        """One attempt for that pod; what came before is dropped."""
+        self.driver.take_effects()
+        entry = self.entry(name)
+        attempt = self.driver.begin(entry)
+        assert attempt is not None
+        return self.driver.complete_attempt(entry, drive(attempt), NOW)

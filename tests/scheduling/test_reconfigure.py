@@ -1,0 +1,197 @@
+"""What a change of the configuration leaves alone: plugin instances, what they assumed, binding cycles under way."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.config.args import DynamicResourcesArgs, VolumeBindingArgs
+from kschedd.config.changes import with_weight
+from kschedd.config.model import Config
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import PluginLoadError
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Bind
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.machine import AssumedPod
+from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_of
+from tests.plugins.test_volumebinding import claim, storage_class, volume
+from tests.scheduling.driven import NOW, Driven, Raw, node, pod
+
+
+class Hold:
+    """Keeps every pod waiting at Permit; notes which instance reserved and which took back."""
+
+    name: ClassVar = "Hold"
+    made: ClassVar[list["Hold"]] = []
+
+    def __init__(self) -> None:
+        self.reserved: list[str] = []
+        self.undone: list[str] = []
+        self.made.append(self)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> "Hold":
+        return cls()
+
+    def reserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        self.reserved.append(pod.name)
+
+    def unreserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        self.undone.append(pod.name)
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return Status(Code.WAIT), 30.0
+
+
+@pytest.fixture(autouse=True)
+def _none_made() -> None:
+    Hold.made.clear()
+
+
+def weighted(config: Config) -> Config:
+    return with_weight(config, "default-scheduler", "NodeResourcesFit", 7)
+
+
+def with_args(plugin: str, args: Any) -> Callable[[Config], Config]:
+    """The configuration with other arguments for a plugin."""
+
+    def change(config: Config) -> Config:
+        profiles = tuple(attrs.evolve(one, plugin_args={**one.plugin_args, plugin: args}) for one in config.profiles)
+        return attrs.evolve(config, profiles=profiles)
+
+    return change
+
+
+def without_gate(config: Config) -> Config:
+    return attrs.evolve(config, feature_gates={**config.feature_gates, "SchedulerAsyncPreemption": False})
+
+
+def using(name: str, what: str, **entry: Any) -> Raw:
+    raw = pod(name, cpu="100m")
+    raw["spec"][what] = [{"name": "it", **entry}]
+    return raw
+
+
+def raws(*objects: Object) -> list[Raw]:
+    return [dict(one.raw) for one in objects]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(weighted, id="a-weight"),
+        pytest.param(with_args("VolumeBinding", VolumeBindingArgs(bind_timeout_s=7)), id="its-own-arguments"),
+        pytest.param(without_gate, id="a-feature-gate"),
+    ],
+)
+def test_a_volume_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
+    change: Callable[[Config], Config],
+) -> None:
+    run = Driven(Hold)
+    run.see(node(), *raws(storage_class(), volume("only"), claim("first"), claim("second")))
+    for name in ("first", "second"):
+        run.see(using(name, "volumes", persistentVolumeClaim={"claimName": name}))
+    assert isinstance(run.attempt("first"), AssumedPod)
+    run.driver.reconfigure(change(run.machine.config))
+    failed = run.attempt("second")
+    assert isinstance(failed, FailedAttempt)
+    assert "didn't find available persistent volumes to bind" in failed.message
+
+    # What was kept is given back by the plugins that kept it.
+    run.machine.waiting.reject("uid-first", "Hold", "not today")
+    run.driver.resume_decided(NOW + 1)
+    assert isinstance(run.attempt("second"), AssumedPod)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(weighted, id="a-weight"),
+        pytest.param(with_args("DynamicResources", DynamicResourcesArgs(filter_timeout_s=7)), id="its-own-arguments"),
+    ],
+)
+def test_a_device_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
+    change: Callable[[Config], Config],
+) -> None:
+    run = Driven(Hold)
+    run.see(node("n1"), class_raw("gpu", f'device.driver == "{DRIVER}"'), dict(slice_of("n1", device("g0")).raw))
+    for name in ("first", "second"):
+        run.see(claim_raw(name, exact("r")), using(name, "resourceClaims", resourceClaimName=name))
+    assert isinstance(run.attempt("first"), AssumedPod)
+    run.driver.reconfigure(change(run.machine.config))
+    failed = run.attempt("second")
+    assert isinstance(failed, FailedAttempt)
+    assert "cannot allocate all claims" in failed.message
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        pytest.param(weighted, True, id="lives-on-when-a-weight-changes"),
+        pytest.param(with_args("VolumeBinding", VolumeBindingArgs(7)), True, id="lives-on-when-anothers-arguments-do"),
+        pytest.param(with_args("Hold", {"a": 1}), False, id="is-made-anew-when-its-arguments-change"),
+        pytest.param(without_gate, False, id="is-made-anew-when-a-feature-gate-does"),
+    ],
+)
+def test_an_instance(change: Callable[[Config], Config], same: bool) -> None:
+    run = Driven(Hold)
+    run.driver.reconfigure(change(run.machine.config))
+    assert len(Hold.made) == (1 if same else 2)
+    assert run.machine.schedulers["default-scheduler"].profile.at("permit") == [Hold.made[-1]]
+
+
+def test_profiles_have_instances_of_their_own_and_keep_them() -> None:
+    run = Driven(Hold, profiles=("default-scheduler", "other"))
+    before = {name: one.profile.plugins["Hold"] for name, one in run.machine.schedulers.items()}
+    run.driver.reconfigure(weighted(run.machine.config))
+    after = {name: one.profile.plugins["Hold"] for name, one in run.machine.schedulers.items()}
+    assert before == after
+    assert len(Hold.made) == 2
+
+
+def test_a_pod_at_permit_ends_with_the_instances_it_began_with() -> None:
+    run = Driven(Hold)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    run.driver.reconfigure(with_args("Hold", {"a": 1})(run.machine.config))
+    run.machine.waiting.reject("uid-p", "Hold", "not today")
+    run.driver.resume_decided(NOW + 1)
+    assert [(hold.reserved, hold.undone) for hold in Hold.made] == [(["p"], ["p"]), ([], [])]
+
+
+def test_a_pod_at_permit_is_bound_though_its_profile_is_gone() -> None:
+    run = Driven(Hold, profiles=("default-scheduler", "other"))
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    config = run.machine.config
+    run.driver.reconfigure(attrs.evolve(config, profiles=config.profiles[1:]))
+    run.driver.take_effects()
+    assert run.machine.waiting.allow("uid-p", "Hold")
+    run.driver.resume_decided(NOW + 1)
+    [wanted] = run.driver.take_effects().plans
+    assert wanted.plan.writes == (Bind("default", "p", "uid-p", "n"),)
+
+
+class Fragile(Hold):
+    """Cannot be made with arguments."""
+
+    name: ClassVar = "Fragile"
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> "Fragile":
+        if isinstance(args, dict):
+            raise ValueError("no arguments, please")
+        return cls()
+
+
+def test_a_configuration_whose_plugins_cannot_be_made_changes_nothing() -> None:
+    run = Driven(Fragile)
+    before = run.machine.config, dict(run.machine.schedulers), run.machine.handle.feature_gates
+    with pytest.raises(PluginLoadError, match="no arguments, please"):
+        run.driver.reconfigure(with_args("Fragile", {"a": 1})(without_gate(run.machine.config)))
+    assert (run.machine.config, run.machine.schedulers, run.machine.handle.feature_gates) == before
+    assert not run.driver.take_effects()
