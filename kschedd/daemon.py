@@ -16,6 +16,7 @@ import os
 import random
 import signal
 import sys
+import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError
@@ -36,7 +37,7 @@ from kschedd.actors.decisions import Message as DecisionsMessage
 from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
-from kschedd.actors.journal import Commit, JournalActor
+from kschedd.actors.journal import Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import Asking, Doorbell, Question
 from kschedd.actors.permit import Expired
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
@@ -62,6 +63,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Choose
 from kschedd.store.admission import Admission
 from kschedd.store.journal import Journal
+from kschedd.store.journal_salvage import open_journal
 from kschedd.store.store import Store
 
 log = structlog.get_logger("kschedd")
@@ -92,11 +94,12 @@ async def cluster_actors(
     clock = clock or Clock.started()
     registry = LeashedRegistry({} if registry is None else registry.added, plugin_limit_s)
     driver = SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
-    kept = None if journal is None else Journal(journal)
-    store = _open_store(kept, clock, seed, drop_damaged, admission)
+    kept, store = _open_store(journal, clock, seed, drop_damaged, admission)
 
     # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    # Back from it: the store is always ready to hear how far it has come.
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     # To the store: as many requests as it serves in a batch.
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)
     # To the scheduling actor. Its bell has one token; those it sends to itself must never have to wait for it:
@@ -119,7 +122,7 @@ async def cluster_actors(
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
     store_client = StoreClient.of(to_store)
-    store_actor = StoreActor(store, store_in, None if kept is None else to_journal)
+    store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     scheduling_actor = SchedulingActor(
         driver,
         store_client.clone(),
@@ -147,13 +150,12 @@ async def cluster_actors(
         clock,
         seed,
         journal,
+        uuid.uuid4().hex if kept is None else kept.epoch,
     )
     failure: BaseException | None = None
     async with trio.open_nursery() as actors:
         if kept is not None:
-            actors.start_soon(JournalActor(kept, journal_in).run, name="journal")
-            if kept.version < store.version:
-                await to_journal.send(Commit(store.watch(None, kept.version).take(), ()))
+            actors.start_soon(JournalActor(kept, journal_in, to_kept).run, name="journal")
         actors.start_soon(store_actor.run, name="store")
         actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
         actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
@@ -177,18 +179,23 @@ async def cluster_actors(
 
 
 def _open_store(
-    journal: Journal | None, clock: Clock, seed: int, drop_damaged: bool, admission: Admission | None
-) -> Store:
-    """The store as the journal has it, or a new one. Raises JournalError."""
-    if journal is not None:
-        try:
-            found = journal.load(now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged)
-        except BaseException:
-            journal.close()
-            raise
-        if found is not None:
-            return found
-    return Store(now=clock.now, seed=seed, admission=admission)
+    file: Path | None, clock: Clock, seed: int, drop_damaged: bool, admission: Admission | None
+) -> tuple[Journal | None, Store]:
+    """The journal, and the store as it has it, or a new one. Raises JournalError."""
+    if file is None:
+        return None, Store(now=clock.now, seed=seed, admission=admission)
+    opened = open_journal(file, now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged)
+    for what in opened.lost:
+        log.warning("journal_damaged", what=what)
+    if opened.store is not None:
+        return opened.journal, opened.store
+    store = Store(now=clock.now, seed=seed, admission=admission)
+    try:
+        opened.journal.append(store.written_after(0))
+    except BaseException:
+        opened.journal.close()
+        raise
+    return opened.journal, store
 
 
 @attrs.frozen
@@ -203,7 +210,7 @@ class Options:
     log_level: str = "info"
     controllers: bool = True  # kubelets, workloads, taints, volumes
     plugin_limit_s: float = PLUGIN_LIMIT_S
-    drop_damaged: bool = False  # go on without what follows a damaged place in the journal
+    drop_damaged: bool = False  # set a damaged journal aside and go on with what is whole of it
 
 
 @attrs.define(eq=False)

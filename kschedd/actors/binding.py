@@ -2,7 +2,8 @@
 
 Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for the plans and failed evictions in it.
 Owns: nothing but the binding cycles that have to wait.  Ends: when its sender closes and the running cycles have ended.
-Fails: a refusal of the API server is a Status in the answer; anything else is a bug.
+Fails: a refusal of the API server is a Status in the answer, and so is a journal that could not keep what was written;
+anything else is a bug.
 
 Plans that are nothing but writes share one request to the store. One that has to wait for what others do with its
 writes (a volume to be provisioned) has a task of its own until the scheduling actor says that its wait is over; no more
@@ -24,6 +25,7 @@ from kschedd.framework.writes import Plan
 from kschedd.scheduling.driver import Eviction
 from kschedd.scheduling.eviction import evict
 from kschedd.store.errors import ApiError
+from kschedd.store.journal_format import JournalError
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
 from kschedd.values import value
@@ -77,16 +79,24 @@ class BindingActor:
                             quick.append(request)
                         else:
                             cycles.start_soon(self._cycle, request, request.over)
-                    await self._answer(await self._store.do(partial(execute_batch, batch, quick)))
+                    await self._answer(await self._execute(batch, quick))
         finally:
             self._store.close()
 
     async def _cycle(self, request: BindingRequest, over: "trio.MemoryReceiveChannel[None]") -> None:
         """One binding that has to wait; it counts for the limit until it waits no more."""
         async with self._limiter, over:
-            await self._answer(await self._store.do(partial(execute_batch, (), [request])))
+            await self._answer(await self._execute((), [request]))
             async for _ in over:
                 pass
+
+    async def _execute(self, batch: Sequence[BindingBatch], requests: Sequence[BindingRequest]) -> Answered:
+        try:
+            return await self._store.do(partial(execute_batch, batch, requests))
+        except JournalError as failure:  # nothing of it was kept
+            status = error(str(failure))
+            failed = [eviction.pod for one in batch for eviction in one.evictions]
+            return Answered([(request.uid, status) for request in requests], failed)
 
     async def _answer(self, answered: Answered) -> None:
         if answered.plans or answered.failed_evictions:

@@ -19,7 +19,8 @@ from kschedd.scheduling.driver import SchedulingDriver
 
 @attrs.frozen(eq=False)
 class LiveCluster:
-    """The ways in. `journal` is the journal's file, if there is one."""
+    """The ways in. `journal` is the journal's file, if there is one; `epoch` names the history of the store: in another
+    one a resourceVersion may mean something else."""
 
     store: StoreClient
     scheduler: Asking[SchedulingDriver]
@@ -29,6 +30,7 @@ class LiveCluster:
     clock: Clock
     seed: int
     journal: Path | None
+    epoch: str
 
     async def end(self) -> None:
         """Have the actors end, one after the other, each when it has done what was asked of it."""

@@ -4,8 +4,11 @@ Receives: rings of its watch, and its own timer.  Sends: one request to the stor
 controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
 is no longer true, and sees its own writes the next time.
 Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle.
+What the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
+first, starts over from what is there, when the store takes writes again.
 """
 
+import copy
 from collections.abc import Sequence
 from functools import partial
 
@@ -16,6 +19,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.store import StoreClient, Watch
 from kschedd.controllers.controller import Controller
 from kschedd.store.errors import ApiError
+from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
@@ -30,15 +34,28 @@ class ControllerActor:
     _clock: Clock
 
     async def run(self) -> None:
-        watch = await self._store.watch(self._controller.kinds, with_present=True)
+        at_first = copy.deepcopy(self._controller)
         try:
-            while await self._woken(watch):
-                events = watch.take(_MOST)
-                if events or self._due():
-                    await self._store.do(partial(take_turn, self._controller, events))
+            while not await self._work():
+                await self._store.until_writable()
+                self._controller = copy.deepcopy(at_first)
         finally:
-            watch.close()
             self._store.close()
+
+    async def _work(self) -> bool:
+        """True when the store is ending, False when something was not kept."""
+        try:
+            watch = await self._store.watch(self._controller.kinds, with_present=True)
+            try:
+                while await self._woken(watch):
+                    events = watch.take(_MOST)
+                    if events or self._due():
+                        await self._store.do(partial(take_turn, self._controller, events), once=True)
+            finally:
+                watch.close()
+        except JournalError:
+            return False
+        return True
 
     async def _woken(self, watch: Watch) -> bool:
         """Wait for something to do; False when the store is ending."""

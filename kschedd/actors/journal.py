@@ -1,61 +1,155 @@
-"""JournalActor: writes what the store has written to disk, and only then answers those who asked for it.
+"""JournalActor: writes what the store has written to disk, and tells the store how far that has come.
 
-Receives: `Commit`, the events of a batch and the answers that wait for them.  Sends: those answers.
-Owns: the Journal, which only its worker thread (limiter of 1) touches. Whatever waits goes into one transaction, so the
-slower the disk, the larger the batches.  Ends: when the store closes its channel; the file is closed then.
-Fails: JournalError refuses the answers that wait and ends the daemon: what cannot be kept must not be promised.
+Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, to the store alone, which is always
+ready to hear.
+Owns: the Journal, which only a worker thread touches, for one call at a time. Whatever waits goes into one transaction,
+so the slower the disk, the larger the batches. Between two transactions it compacts, a slice at a time: when the
+journal has grown long, until it is short. A writer waits for one slice at most.
+Ends: when the store closes its channel; the file is closed then.
+Fails: a journal that cannot be written is `NotKept`, with all that is under way; commits of before that (an older
+`term`) are dropped, since the store takes them back. Then it tries again, ever less often, until it can: `Writable`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import attrs
+import structlog
 import trio
 
-from kschedd.actors.mailbox import Reply, batch_from
-from kschedd.store.journal import Journal, JournalError
+from kschedd.actors.mailbox import batch_from, waiting_in
+from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
+
+T = TypeVar("T")
+
+log = structlog.get_logger("kschedd.journal")
 
 COMPACT_AFTER = 200_000  # events; then the present state becomes the snapshot
 _MOST = 64  # batches in a transaction
+_EVENTS = 100  # moved in a slice of the compaction: a few milliseconds
+_PAGES = 100  # given back in a slice
+_FIRST_RETRY_S = 0.25
+_LONGEST_RETRY_S = 10.0
 
 
 @attrs.frozen(eq=False)
 class Commit:
     events: Sequence[WatchEvent]
-    answers: Sequence[Reply[Any]]  # noted, to be announced
+    term: int  # how often writes had been taken back when these were made
+
+
+@attrs.frozen
+class Kept:
+    """Everything up to this version is on disk."""
+
+    version: int
+
+
+@attrs.frozen(eq=False)
+class NotKept:
+    """Nothing after the last `Kept` is, nor will be; this is the term of what may come."""
+
+    failure: JournalError
+    term: int
+
+
+@attrs.frozen
+class Writable:
+    """After `NotKept`: writing works again."""
+
+
+Outcome = Kept | NotKept | Writable
+
+
+class DurableLog(Protocol):
+    """What the actor asks of a Journal. Each call may raise JournalError, and then has changed nothing."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def tail(self) -> int: ...
+    def append(self, events: Sequence[WatchEvent], /) -> None: ...
+    def repair(self) -> None: ...
+    def compact_some(self, events: int, /) -> bool: ...
+    def shrink_some(self, pages: int, /) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Execute(Protocol):
+    """Runs what touches the disk, one at a time, since each call is awaited."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    return await trio.to_thread.run_sync(work)
 
 
 @attrs.define(eq=False)
 class JournalActor:
-    _journal: Journal
+    _journal: DurableLog
     _inbox: trio.MemoryReceiveChannel[Commit]
+    _outbox: "trio.MemorySendChannel[Outcome]"
     _compact_after: int = COMPACT_AFTER
-    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
+    _run: Execute = attrs.field(factory=lambda: in_thread)  # a test may do without the thread
+    _term: int = attrs.field(default=0, init=False)
+    _compacting: bool = attrs.field(default=False, init=False)
+    _shrinking: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
-        async with self._inbox:
+        async with self._inbox, self._outbox:
             try:
                 while True:
-                    await self._commit(await batch_from(self._inbox, _MOST))
+                    await self._turn(await self._next())
             except trio.EndOfChannel:
                 pass
             finally:
                 self._journal.close()
 
-    async def _commit(self, commits: Sequence[Commit]) -> None:
+    async def _next(self) -> Sequence[Commit]:
+        """What waits; while there is something to compact, perhaps nothing. Raises trio.EndOfChannel."""
+        if not (self._compacting or self._shrinking):
+            return await batch_from(self._inbox, _MOST)
         try:
-            await trio.to_thread.run_sync(self._write, commits, limiter=self._limiter)
-        except JournalError as failure:
-            for commit in commits:
-                for reply in commit.answers:
-                    reply.refuse(failure)
-            raise
-        for commit in commits:
-            for reply in commit.answers:
-                reply.announce()
-        if self._journal.tail > self._compact_after:
-            await trio.to_thread.run_sync(self._journal.compact, limiter=self._limiter)
+            first = self._inbox.receive_nowait()
+        except trio.WouldBlock:
+            return ()
+        return [first, *waiting_in(self._inbox, _MOST - 1)]
 
-    def _write(self, commits: Sequence[Commit]) -> None:
-        self._journal.append([event for commit in commits for event in commit.events])
+    async def _turn(self, commits: Sequence[Commit]) -> None:
+        events = [event for commit in commits if commit.term == self._term for event in commit.events]
+        try:
+            if events:
+                await self._run(lambda: self._journal.append(events))
+                await self._outbox.send(Kept(events[-1].version))
+            await self._compact()
+        except JournalError as failure:
+            await self._recover(failure)
+
+    async def _compact(self) -> None:
+        if self._journal.tail > self._compact_after:
+            self._compacting = True
+        if self._compacting:
+            self._compacting = await self._run(lambda: self._journal.compact_some(_EVENTS))
+            self._shrinking = not self._compacting
+        elif self._shrinking:
+            self._shrinking = await self._run(lambda: self._journal.shrink_some(_PAGES))
+
+    async def _recover(self, failure: JournalError) -> None:
+        self._term += 1
+        log.error("read_only", why=str(failure))
+        await self._outbox.send(NotKept(failure, self._term))
+        pause = _FIRST_RETRY_S
+        while True:
+            with trio.move_on_after(pause):
+                async for _ in self._inbox:
+                    pass  # of an older term: the store writes nothing now
+                raise trio.EndOfChannel
+            try:
+                await self._run(self._journal.repair)
+                break
+            except JournalError:
+                pause = min(2 * pause, _LONGEST_RETRY_S)
+        log.warning("writable_again")
+        await self._outbox.send(Writable())

@@ -41,8 +41,9 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Have the answer ready, from any thread; `announce` it afterwards."""
+        """Have the answer ready, from any thread, in place of one that was ready; `announce` it afterwards."""
         self._value = value
+        self._failure = None
 
     def note_failure(self, failure: Exception) -> None:
         self._failure = failure
@@ -99,6 +100,7 @@ class Doorbell:
 class Question(Generic[S, T]):
     ask: Callable[[S], T]
     reply: Reply[T]
+    once: bool = False  # it may not be run again to make its answer anew
 
     def work_out(self, owned: S) -> None:
         """Run it and note the answer, to be announced; what it raises belongs to whoever asked, not to the owner."""
@@ -116,10 +118,10 @@ class Asking(Generic[S]):
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
-    async def ask(self, question: Callable[[S], T]) -> T:
+    async def ask(self, question: Callable[[S], T], *, once: bool = False) -> T:
         """What `question` returns, run by the owner over what it owns; raises what that raises, or Ending."""
         reply: Reply[T] = Reply()
-        await post(self._send, Question(question, reply), self.whom)
+        await post(self._send, Question(question, reply, once), self.whom)
         if self._bell is not None:
             self._bell.ring()
         return await reply.value()

@@ -1,10 +1,15 @@
-"""StoreActor: the one task that touches the objects. Takes requests in batches, answers after the batch, wakes
-watchers.
+"""StoreActor: the one owner of the objects. Takes requests in batches, answers after the batch, wakes watchers.
 
 Receives: `Question` over the Store (a request is a function that reads or writes it; nothing comes in between),
-`Open` and `EndWatches`.  Sends: answers; `Commit` to the journal actor if there is one, which then answers instead.
-Owns: the Store, and the bells of those who watch it.  Ends: when its last sender closes.
-Fails: what a request raises is its asker's; a journal that cannot be written is answered with JournalError.
+`Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, how far it has come.
+Sends: answers; `Commit` to the journal actor.
+Owns: the Store, and the bells of those who watch it.  Ends: when its last sender closes, and the journal has ended.
+Fails: what a request raises is its asker's.
+
+Nothing is shown that is not kept: with a journal, watchers see what it has, and an answer waits until it has the
+version that the answer was made from, be it to a write, to a read, or a refusal. What the journal could not keep is
+taken back: nobody has seen it, its writers are refused with JournalError, and those who only read are answered from
+what is there now. Until the journal can be written again the store answers reads and refuses writes.
 
 A watcher has a place in the store's log (a Cursor, whose events are values) and is only told that there is more: so
 an event costs nothing per watcher until the watcher takes it, and a slow watcher holds nobody up.
@@ -12,18 +17,20 @@ an event costs nothing per watcher until the watcher takes it, and a slow watche
 
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
 import trio
 
-from kschedd.actors.journal import Commit
+from kschedd.actors.journal import Commit, Kept, NotKept, Outcome
 from kschedd.actors.mailbox import Asking, Doorbell, Question, Reply, batch_from, post
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.settle import listed
 from kschedd.store.errors import ApiError
-from kschedd.store.journal import JournalError
+from kschedd.store.journal_format import JournalError
 from kschedd.store.log import Cursor, WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
@@ -80,29 +87,66 @@ class Open:
 
 
 @attrs.frozen(eq=False)
+class UntilWritable:
+    """Answered when the store takes writes, at once if it does now."""
+
+    reply: Reply[None]
+
+
+@attrs.frozen(eq=False)
+class Condition:
+    """What keeps the store from taking writes, if anything does."""
+
+    reply: Reply[JournalError | None]
+
+
+@attrs.frozen(eq=False)
 class EndWatches:
     """The daemon is ending: close every watcher's bell."""
 
 
-Message = Question[Store, Any] | Open | EndWatches
+Message = Question[Store, Any] | Open | UntilWritable | Condition | EndWatches
+
+
+@attrs.frozen(eq=False)
+class _Answer:
+    """An answer that is ready and due when the journal has what it was made from."""
+
+    version: int
+    reply: Reply[Any]
+    again: Callable[[], None] | None  # makes it anew; None: it may be made once only
 
 
 @attrs.define(eq=False)
 class StoreActor:
+    """The journal has all that is in the store at first. `_kept` is heard whatever else the actor waits for."""
+
     _store: Store
     _inbox: trio.MemoryReceiveChannel[Message]
     _journal: "trio.MemorySendChannel[Commit] | None" = None
+    _kept: "trio.MemoryReceiveChannel[Outcome] | None" = None
     # Who forgets its watch has ended it; in the order in which they came.
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
-    _log: Cursor = attrs.field(init=False)
-    _answers: list[Reply[Any]] = attrs.field(factory=list, init=False)  # due now
-    _durable: list[Reply[Any]] = attrs.field(factory=list, init=False)  # due when the journal has them
+    _ending: bool = attrs.field(default=False, init=False)
+    _log: Cursor = attrs.field(init=False)  # without a journal: what watchers were not rung for yet
+    _told: int = attrs.field(init=False)  # with one: the version up to which it was sent what was written
+    _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
+    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # until the journal has their version
+    _failure: JournalError | None = attrs.field(default=None, init=False)
+    _term: int = attrs.field(default=0, init=False)
+    _until_writable: list[Reply[None]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._log = self._store.watch()
+        self._told = self._store.version
+        if self._journal is not None:
+            self._log.close()
+            self._store.show(self._told)
 
     async def run(self) -> None:
-        async with self._inbox:
+        async with self._inbox, trio.open_nursery() as nursery:
+            if self._kept is not None:
+                nursery.start_soon(self._heed, self._kept)
             try:
                 while True:
                     await self._serve(await batch_from(self._inbox, _MOST))
@@ -120,6 +164,14 @@ class StoreActor:
                 self._do(message)
             elif isinstance(message, Open):
                 self._open(message)
+                # Without what is there now, the watch begins at what is kept.
+                version = self._store.version if message.with_present else self._store.shown
+                self._answers.append(_Answer(version, message.reply, partial(self._open, message)))
+            elif isinstance(message, UntilWritable):
+                self._until_writable.append(message.reply)
+                self._let_write()
+            elif isinstance(message, Condition):
+                message.reply.give(self._failure)
             else:
                 self._end_watches()
             if number < len(batch) and time.perf_counter() > pause:
@@ -129,28 +181,76 @@ class StoreActor:
         await self._tell()
 
     def _do(self, request: Question[Store, Any]) -> None:
-        before = self._store.version
-        request.work_out(self._store)
-        wrote = self._journal is not None and self._store.version != before
-        (self._durable if wrote else self._answers).append(request.reply)
+        store = self._store
+        before = store.version
+        request.work_out(store)
+        wrote = store.version != before
+        if wrote and self._failure is not None:
+            store.roll_back(before)
+            request.reply.note_failure(self._failure)
+        once = wrote or request.once
+        self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.work_out, store)))
 
     async def _tell(self) -> None:
-        """Ring for what was written, then answer: those who wrote something once the journal has it."""
-        events = self._log.take()
-        if events:
-            self._ring(events)
+        """Ring for what was written, or have the journal keep it first; answer what need not wait for that."""
+        if self._journal is None:
+            events = self._log.take()
+            if events:
+                self._ring(events)
+        else:
+            events = self._store.written_after(self._told)
+            self._told = self._store.version
+        shown = self._store.shown
         answers, self._answers = self._answers, []
-        durable, self._durable = self._durable, []
-        for reply in answers:
-            reply.announce()
-        if self._journal is not None and events:
+        for answer in answers:
+            if answer.version <= shown:
+                answer.reply.announce()
+            else:
+                self._held.append(answer)
+        if events and self._journal is not None:
             try:
-                await self._journal.send(Commit(events, durable))
+                await self._journal.send(Commit(events, self._term))
             except trio.BrokenResourceError:
-                # It has failed, and whoever runs us both hears of that.
-                failure = JournalError("journal", "cannot be written any more; the daemon is ending")
-                for reply in durable:
-                    reply.refuse(failure)
+                # A fault of the journal's actor, and whoever runs us both hears of that.
+                self._take_back(JournalError("journal", "cannot be written any more; the daemon is ending"))
+
+    async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
+        """Hear from the journal. Waits for nothing but that, so that the journal never waits for us."""
+        async with kept:
+            async for outcome in kept:
+                if isinstance(outcome, Kept):
+                    self._show(outcome.version)
+                elif isinstance(outcome, NotKept):
+                    self._term = outcome.term
+                    self._take_back(outcome.failure)
+                else:
+                    self._failure = None
+                    self._let_write()
+
+    def _show(self, version: int) -> None:
+        events = self._store.written_between(self._store.shown, version)
+        self._store.show(version)
+        self._ring(events)
+        while self._held and self._held[0].version <= version:
+            self._held.popleft().reply.announce()
+
+    def _take_back(self, failure: JournalError) -> None:
+        self._failure = failure
+        self._told = self._store.shown
+        self._store.roll_back(self._told)
+        held, self._held = self._held, deque()
+        for answer in held:
+            if answer.again is None:
+                answer.reply.refuse(failure)
+            else:
+                answer.again()
+                answer.reply.announce()
+
+    def _let_write(self) -> None:
+        if self._failure is None or self._ending:
+            waiting, self._until_writable = self._until_writable, []
+            for reply in waiting:
+                reply.give(None)
 
     def _ring(self, events: Sequence[WatchEvent]) -> None:
         kinds = {event.new.kind for event in events}
@@ -172,18 +272,24 @@ class StoreActor:
             since = self._store.version if wanted.with_present else wanted.since_version
             watch = Watch(wanted.kinds, self._store.watch(wanted.kinds, since), wanted.bell, first)
         except ApiError as refusal:
-            wanted.reply.refuse(refusal)
+            wanted.reply.note_failure(refusal)
             return
-        self._watches.append(weakref.ref(watch))
-        if watch.behind:
-            watch.bell.ring()
-        wanted.reply.give(watch)
+        if self._ending:
+            watch.ended = True
+            watch.bell.close()
+        else:
+            self._watches.append(weakref.ref(watch))
+            if watch.behind:
+                watch.bell.ring()
+        wanted.reply.note(watch)
 
     def _open_watches(self) -> list[Watch]:
         watches = (ref() for ref in self._watches)
         return [watch for watch in watches if watch is not None and not watch.closed]
 
     def _end_watches(self) -> None:
+        self._ending = True
+        self._let_write()
         for watch in self._open_watches():
             watch.ended = True
             watch.bell.close()
@@ -204,9 +310,25 @@ class StoreClient:
     def clone(self) -> "StoreClient":
         return self.of(self._send.clone())
 
-    async def do(self, request: Callable[[Store], T]) -> T:
-        """Run a function over the store and return what it does, once its writes are durable; raises what it raises."""
-        return await self._asking.ask(request)
+    async def do(self, request: Callable[[Store], T], *, once: bool = False) -> T:
+        """Run a function over the store and return what it does, once all that it has seen or written is durable.
+
+        Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
+        it has seen could not be, or, where it may run `once` only, refused like a writer.
+        """
+        return await self._asking.ask(request, once=once)
+
+    async def until_writable(self) -> None:
+        """Wait until the store takes writes; returns as well when it is ending."""
+        reply: Reply[None] = Reply()
+        await post(self._send, UntilWritable(reply), "store")
+        await reply.value()
+
+    async def condition(self) -> JournalError | None:
+        """What keeps the store from taking writes now, if anything does."""
+        reply: Reply[JournalError | None] = Reply()
+        await post(self._send, Condition(reply), "store")
+        return await reply.value()
 
     async def perform(self, write: Write) -> Object:
         return await self.do(lambda store: perform(store, write))

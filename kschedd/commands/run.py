@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--state", type=Path, metavar="DIR", help="keep a journal here; default: in memory only")
     parser.add_argument(
-        "--drop-damaged", action="store_true", help="go on without what follows a damaged place in the journal"
+        "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")

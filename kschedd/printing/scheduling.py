@@ -171,6 +171,8 @@ def status_text(info: Raw, status: Raw, look: Look) -> str:
         ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
         ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
     ]
+    if info.get("read_only"):
+        lines.append(("Read-only", look.paint(f"writes are refused: {info['read_only']}", "red")))
     if status.get("paused"):
         lines.append(("Paused", "yes"))
     return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)

@@ -35,7 +35,9 @@ class DaemonMethods:
                 self.info,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {kind: count}, "
-                "resource_version, journal}`; journal is its file, null if objects are kept in memory only.",
+                "resource_version, epoch, journal, read_only}`; epoch names the history that versions count in; "
+                "journal is its file, null if objects are kept in memory only; read_only says why the journal cannot "
+                "be written now, so that writes are refused, null if it can.",
             ),
             Method(
                 "daemon.stop",
@@ -50,6 +52,7 @@ class DaemonMethods:
         cluster = self._cluster
         config = await cluster.scheduler.ask(lambda owner: owner.machine.config)
         counted = await cluster.store.do(_counted)
+        unwritable = await cluster.store.condition()
         return {
             "version": self._daemon.version,
             "pid": os.getpid(),
@@ -59,7 +62,9 @@ class DaemonMethods:
             "speed": 1.0,
             "profiles": [profile.scheduler_name for profile in config.profiles],
             **counted,
+            "epoch": cluster.epoch,
             "journal": None if cluster.journal is None else str(cluster.journal),
+            "read_only": None if unwritable is None else str(unwritable),
         }
 
     async def stop(self, call: Call) -> Any:

@@ -13,6 +13,7 @@ from kschedd.rpc.methods_apply import Outcome, Parsed, apply_all, apply_atomical
 from kschedd.rpc.methods_kinds import described, find_kind, space_of
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
+from kschedd.store.errors import OtherEpoch
 from kschedd.store.store import Store
 
 _CHUNK = 100  # objects applied in one request to the store
@@ -74,7 +75,8 @@ class ObjectMethods:
                     Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
                 ),
                 doc="Lists the objects of a kind, sorted by namespace and name.",
-                returns="`{kind, items, resource_version}`; watch from that version on to hear of every change since.",
+                returns="`{kind, items, resource_version, epoch}`; watch from that version on to hear of every change "
+                "since.",
             ),
             Method(
                 "objects.delete",
@@ -134,10 +136,11 @@ class ObjectMethods:
                     Param("kind", "string", False, doc="null: all kinds"),
                     SPACES,
                     Param("since", "integer", False, doc="a resource_version; null: from now on"),
+                    Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
                 ),
-                doc="Follows changes. To resume after a break, give the last resource_version seen; `gone` is answered "
-                "where that is too long ago: list again.",
-                returns="`{stream, resource_version}`, the version from which on it watches.",
+                doc="Follows changes. To resume after a break, give the last resource_version seen, and the epoch; "
+                "`gone` is answered where that is too long ago, or of another history than this daemon's: list again.",
+                returns="`{stream, resource_version, epoch}`, the version from which on it watches.",
                 items="`{type, object, resource_version}`, where type is `ADDED`, `MODIFIED` or `DELETED`.",
             ),
         ]
@@ -202,7 +205,12 @@ class ObjectMethods:
             kind = find_kind(store, call["kind"])
             space = call["namespace"] if kind.namespaced else None
             items = [obj.raw for obj in store.list(kind.name, space, labels, fields)]
-            return {"kind": kind.name, "items": items, "resource_version": store.version}
+            return {
+                "kind": kind.name,
+                "items": items,
+                "resource_version": store.version,
+                "epoch": self._cluster.epoch,
+            }
 
         return await self._cluster.store.do(read)
 
@@ -268,6 +276,8 @@ class ObjectMethods:
         kinds = None
         if call["kind"] is not None:
             kinds = {(await store.do(lambda owned: find_kind(owned, call["kind"]))).name}
+        if call["since"] is not None and call["epoch"] not in (None, self._cluster.epoch):
+            raise OtherEpoch(call["since"], call["epoch"])
         watch = await store.watch(kinds, call["since"])
         since = watch.cursor.version
         namespace = call["namespace"]
@@ -285,4 +295,4 @@ class ObjectMethods:
             finally:
                 watch.close()
 
-        return {"stream": call.open_stream(feed), "resource_version": since}
+        return {"stream": call.open_stream(feed), "resource_version": since, "epoch": self._cluster.epoch}

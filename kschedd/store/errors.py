@@ -126,3 +126,29 @@ class Gone(ApiError):
 
     def __str__(self) -> str:
         return f"too old resource version: {self.version} ({self.oldest})"
+
+
+@attrs.define(eq=False)
+class OtherEpoch(ApiError):
+    """The version is of another history than the store's: list again and watch from there."""
+
+    version: int
+    epoch: str
+
+    rpc_code: ClassVar[str] = "gone"
+
+    def __str__(self) -> str:
+        return f"resource version {self.version} is of another history of this cluster: list again"
+
+
+@attrs.define(eq=False)
+class StillToCome(ApiError):
+    """Nobody was ever given this version here: it is of another history, or made up."""
+
+    version: int
+    latest: int
+
+    rpc_code: ClassVar[str] = "gone"
+
+    def __str__(self) -> str:
+        return f"Too large resource version: {self.version}, current: {self.latest}"

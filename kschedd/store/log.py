@@ -5,6 +5,7 @@ watcher is a place in that one list: an event costs nothing per watcher until th
 
 History is kept for `history` events at least, and for as long as an open cursor has not taken them, up to `patience`
 events behind; a cursor further behind, and a watch from an older version, is told that the events are gone (410).
+Where somebody keeps the events elsewhere (a journal), cursors see only those that are kept: up to `shown`.
 Owned by the Store; a cursor ends when it is closed or dropped.
 """
 
@@ -13,12 +14,13 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from kschedd.api.objects import Object
-from kschedd.store.errors import Gone
+from kschedd.store.errors import Gone, StillToCome
 from kschedd.values import value
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
+_TRIM_STEP: Final = 1000  # events
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
@@ -51,7 +53,7 @@ class Cursor:
     @property
     def behind(self) -> bool:
         """Whether the log has gone on since the last take (perhaps with kinds this cursor does not watch)."""
-        return self._next <= self._log.version
+        return self._next <= self._log.shown
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
         """What happened since; at most `limit` log entries are looked at. Raises Gone when too far behind."""
@@ -73,13 +75,25 @@ class EventLog:
         self._first = version + 1  # version of _events[0], or of the next event
         self._history = history
         self._patience = max(patience, history)
-        self._trim_at = 2 * history
+        self._step = max(1, min(history, _TRIM_STEP))
+        self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
+        self._shown: int | None = None
 
     @property
     def version(self) -> int:
         """The version of the latest event."""
         return self._first + len(self._events) - 1
+
+    @property
+    def shown(self) -> int:
+        """The version up to which cursors see what happened."""
+        return self.version if self._shown is None else self._shown
+
+    def show(self, version: int) -> None:
+        """From now on cursors see events up to this version only, until the next call."""
+        assert version <= self.version, "what is shown has happened"
+        self._shown = version
 
     @property
     def oldest(self) -> int:
@@ -95,6 +109,8 @@ class EventLog:
     def watch(self, kinds: Iterable[str] | None, since_version: int) -> Cursor:
         if since_version < self.oldest:
             raise Gone(since_version, self.oldest)
+        if since_version > self.version:
+            raise StillToCome(since_version, self.version)
         cursor = Cursor(self, kinds, since_version)
         self._cursors.add(cursor)
         return cursor
@@ -103,19 +119,30 @@ class EventLog:
         start = version + 1 - self._first
         if start < 0:
             raise Gone(version, self.oldest)
-        return self._events[start:] if limit is None else self._events[start : start + limit]
+        end = len(self._events) if self._shown is None else max(start, self._shown + 1 - self._first)
+        return self._events[start : end if limit is None else min(end, start + limit)]
+
+    def written_after(self, version: int) -> list[WatchEvent]:
+        """Shown or not."""
+        assert version >= self.oldest, "what is not kept elsewhere yet is kept here"
+        return self._events[version + 1 - self._first :]
+
+    def truncate(self, version: int) -> None:
+        """Forget the events after this version, of which none has been shown."""
+        assert version >= self.shown, "what was shown stays"
+        del self._events[version + 1 - self._first :]
 
     def forget(self, cursor: Cursor) -> None:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
-        """Drop what is past history and no cursor waits for. Runs once per `history` events: O(1) each."""
+        """Drop what is past history and no cursor waits for, a little at a time: letting go of many takes its time."""
         keep = self._history
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)
-        keep = min(keep, self._patience)
+        keep = max(min(keep, self._patience), self.version - self.shown)
         drop = len(self._events) - keep
         if drop > 0:
             del self._events[:drop]
             self._first += drop
-        self._trim_at = len(self._events) + self._history
+        self._trim_at = len(self._events) + self._step

@@ -70,15 +70,19 @@ class Store:
         self._log = EventLog(version, history=history)
         self._intake = PodIntake(self._admission, self)
         if objects is None:
-            self._furnish()
+            self.furnish()
         else:
             for obj in objects:
                 self._place(None, obj)
 
-    def _furnish(self) -> None:
+    def furnish(self) -> None:
+        """Create what every cluster has, as far as it is not there."""
         for name in BUILT_IN_NAMESPACES:
-            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            if self.find("Namespace", "", name) is None:
+                self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name, value in SYSTEM_CLASSES.items():
+            if self.find("PriorityClass", "", name) is not None:
+                continue
             wording = "nodes" if "node" in name else "clusters"
             self.create(
                 {
@@ -157,7 +161,32 @@ class Store:
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
         """What is written after `since_version` (None: from now on). Raises Gone if that is no longer kept."""
-        return self._log.watch(kinds, self.version if since_version is None else since_version)
+        return self._log.watch(kinds, self.shown if since_version is None else since_version)
+
+    # --- keeping -----------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> int:
+        """The version up to which watches see what was written: all of it, unless somebody calls `show`."""
+        return self._log.shown
+
+    def show(self, version: int) -> None:
+        """Until the next call watches see what was written up to this version: the rest is not kept yet."""
+        self._log.show(version)
+
+    def written_after(self, version: int) -> builtins.list[WatchEvent]:
+        """Shown or not."""
+        return self._log.written_after(version)
+
+    def written_between(self, after: int, up_to: int) -> builtins.list[WatchEvent]:
+        """Shown or not."""
+        return self._log.written_after(after)[: up_to - after]
+
+    def roll_back(self, version: int) -> None:
+        """Take back what was written after this version, none of which was shown."""
+        for event in reversed(self._log.written_after(version)):
+            self._place(None if event.type == DELETED else event.new, event.old)
+        self._log.truncate(version)
 
     # --- writing -----------------------------------------------------------------------------------------------
 

@@ -1,16 +1,27 @@
 import shutil
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from kschedd.actors.journal import Commit, JournalActor
-from kschedd.actors.mailbox import Reply
-from kschedd.actors.store import Message, StoreActor, StoreClient
+from kschedd.actors.clock import Clock
+from kschedd.actors.controllers import ControllerActor
+from kschedd.actors.journal import Commit, JournalActor, NotKept, Outcome
+from kschedd.actors.journal import Kept as KeptUpTo
+from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
 from kschedd.daemon import cluster_actors
+from kschedd.store.errors import ApiError
 from kschedd.store.journal import Journal, JournalError
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
+from kschedd.store.writes import Create, Write
 from tests.actors.clusters import node, placed, pod
 
 
@@ -47,56 +58,244 @@ async def test_a_cluster_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
         assert await cluster.scheduler.ask(lambda owner: owner.machine.cluster.pod_count) == 2
 
 
-class Full(Journal):
-    """A disk without room from some version on."""
+@attrs.define(eq=False)
+class FakeLog:
+    """A log on a disk that fails, or stops, when it is told to: what it kept is what it was given whole."""
 
-    full_from = 1_000_000
+    version: int = 0
+    tail: int = 0
+    failing: str = ""  # in words; empty while it works
+    room_up_to: int = 1_000_000  # versions
+    may_go_on: threading.Event = attrs.field(factory=threading.Event)
+    repairs: int = 0
+    closed: bool = False
 
-    def append(self, events: list[WatchEvent]) -> None:  # type: ignore[override]
-        if events[-1].version >= self.full_from:
-            raise JournalError("journal.db", "cannot be written: database or disk is full")
-        super().append(events)
+    def __attrs_post_init__(self) -> None:
+        self.may_go_on.set()
+
+    def append(self, events: Sequence[WatchEvent]) -> None:
+        self.may_go_on.wait()
+        if events[-1].version > self.room_up_to:
+            self.failing = "database or disk is full"
+        self._work()
+        assert events[0].version == self.version + 1
+        self.version = events[-1].version
+        self.tail += len(events)
+
+    def repair(self) -> None:
+        self.repairs += 1
+        self._work()
+
+    def compact_some(self, events: int) -> bool:
+        self._work()
+        self.tail = max(0, self.tail - events)
+        return self.tail > 0
+
+    def shrink_some(self, pages: int) -> bool:
+        self._work()
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _work(self) -> None:
+        if self.failing:
+            raise JournalError("journal.db", self.failing)
 
 
-async def test_what_cannot_be_kept_is_refused_and_ends_the_daemon(tmp_path: Path) -> None:
-    journal = Full(tmp_path / "journal.db")
-    store = Store(now=lambda: 0.0)
+@attrs.frozen(eq=False)
+class Kept:
+    """A store whose journal is a FakeLog."""
+
+    log: FakeLog
+    owned: Store
+    store: StoreClient
+    nursery: trio.Nursery
+
+    def begin(self, work: Callable[[], Awaitable[Any]]) -> list[Any]:
+        """Have it done beside; what came of it, once it has."""
+        outcome: list[Any] = []
+
+        async def run() -> None:
+            try:
+                outcome.append(await work())
+            except JournalError as failure:
+                outcome.append(failure)
+
+        self.nursery.start_soon(run)
+        return outcome
+
+
+@asynccontextmanager
+async def a_store() -> AsyncIterator[Kept]:
+    owned = Store(now=lambda: 0.0)
+    log = FakeLog(version=owned.version)
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     to_store, store_in = trio.open_memory_channel[Message](4)
     client = StoreClient.of(to_store)
-    journal.append(list(store.watch(None, 0).take()))
-    journal.full_from = store.version + 2
-
-    async def write_until_full() -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(JournalActor(journal, journal_in).run)
-            nursery.start_soon(StoreActor(store, store_in, to_journal).run)
-            await client.create(node("n1"))
-            with trio.CancelScope(shield=True), pytest.raises(JournalError, match="disk is full"):
-                await client.create(node("n2"))
-
-    with pytest.raises(ExceptionGroup) as stopped:
-        await write_until_full()
-    assert stopped.group_contains(JournalError)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(log, journal_in, to_kept).run)
+        nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
+        try:
+            with trio.fail_after(20):
+                yield Kept(log, owned, client, nursery)
+        finally:
+            log.may_go_on.set()
+            client.close()
+    assert log.closed
 
 
-async def test_batches_that_wait_are_written_together_and_answered_after(tmp_path: Path) -> None:
+async def test_nothing_is_shown_before_it_is_kept() -> None:
+    async with a_store() as kept:
+        await kept.store.create(node("n1"))
+        watch = await kept.store.watch(["Node"])
+        kept.log.may_go_on.clear()
+        write = kept.begin(lambda: kept.store.create(node("n2")))
+        await wait_all_tasks_blocked()
+        unchanged = kept.begin(lambda: kept.store.do(lambda store: store.merge_patch("Node", "", "n2", {})))
+        read = kept.begin(lambda: kept.store.find("Node", "", "n2"))
+        refused = kept.begin(lambda: kept.store.create_many([node("n2")]))
+        present = kept.begin(lambda: kept.store.watch(["Node"], with_present=True))
+        await wait_all_tasks_blocked()
+        assert [write, unchanged, read, refused, present] == [[], [], [], [], []]
+        assert not watch.behind
+        assert watch.take() == []
+        since_now = await kept.store.watch(["Node"], kept.owned.shown)
+        assert since_now.take() == []
+        kept.log.may_go_on.set()
+        assert await watch.wait()
+        assert [event.new.name for event in watch.take()] == ["n2"]
+        await wait_all_tasks_blocked()
+        assert unchanged == read == write
+        assert write[0].name == "n2"
+        assert [str(answer) for answer in refused[0]] == ['nodes "n2" already exists']
+        assert [event.new.name for event in present[0].take()] == ["n1", "n2"]
+        assert [event.new.name for event in since_now.take()] == ["n2"]
+
+
+async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answered_without_it() -> None:
+    async with a_store() as kept:
+        await kept.store.create(node("n1"))
+        version = kept.owned.version
+        watch = await kept.store.watch(["Node"])
+        kept.log.may_go_on.clear()
+        kept.log.failing = "cannot be written: database or disk is full"
+        written = [kept.begin(lambda: kept.store.create(node("n2")))]
+        await wait_all_tasks_blocked()
+        written.append(kept.begin(lambda: kept.store.do(lambda store: store.delete("Node", "", "n1"))))
+        await wait_all_tasks_blocked()
+        reads = [kept.begin(lambda name=name: kept.store.find("Node", "", name)) for name in ("n1", "n2")]
+        once = kept.begin(lambda: kept.store.do(lambda store: store.version, once=True))
+        await wait_all_tasks_blocked()
+        kept.log.may_go_on.set()
+        await kept.store.do(lambda store: None)
+        while not (all(written) and all(reads) and once):
+            await trio.lowlevel.checkpoint()
+        assert [str(failure) for [failure] in (*written, once)] == [
+            "journal.db: cannot be written: database or disk is full"
+        ] * 3
+        assert [found and found.name for [found] in reads] == ["n1", None]
+        assert kept.owned.version == version
+        # Read-only now: reads are answered, writes refused, and it says why.
+        with pytest.raises(JournalError, match="disk is full"):
+            await kept.store.create(node("n3"))
+        assert await kept.store.find("Node", "", "n3") is None
+        assert (await kept.store.create_many([node("n1")]))[0].rpc_code == "already_exists"  # type: ignore[union-attr]
+        assert "disk is full" in str(await kept.store.condition())
+        assert not watch.behind
+        # There is room again.
+        kept.log.failing = ""
+        await kept.store.until_writable()
+        assert await kept.store.condition() is None
+        assert (await kept.store.create(node("n2"))).resource_version == version + 1
+        assert [(event.version, event.new.name) for event in watch.take()] == [(version + 1, "n2")]
+        assert kept.log.version == version + 1
+
+
+async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None:
+    times: list[float] = []
+    log = FakeLog(failing="disk I/O error")
+
+    async def at_once(work: Callable[[], Any]) -> Any:
+        """Not in a thread, for which the clock of this test would not wait."""
+        times.append(trio.current_time())
+        return work()
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
+    store = Store(now=lambda: 0.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
+        await to_journal.send(Commit(store.written_after(0), 0))
+        assert isinstance(await kept_in.receive(), NotKept)
+        with trio.move_on_after(60):
+            await to_journal.send(Commit(store.written_after(0), 0))  # it still takes what it is sent, and drops it
+            await trio.sleep_forever()
+        to_journal.close()
+    gaps = [round(after - before, 2) for before, after in pairwise(times)]
+    assert gaps[:7] == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0]
+    assert set(gaps[7:]) == {10.0}
+    assert log.version == 0
+
+
+async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
+    @attrs.define
+    class Namer:
+        """Gives each node a ConfigMap, and believes that it has."""
+
+        kinds: frozenset[str] = frozenset({"Node"})
+        wake_at: float | None = None
+        named: set[str] = attrs.field(factory=set)
+
+        def react(self, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
+            new = [event.new.name for event in events if event.new.name not in self.named]
+            self.named |= set(new)
+            return [Create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}) for name in new]
+
+        def refused(self, write: Write, error: ApiError, store: Store, now: float) -> list[Write]:
+            return []
+
+    async with a_store() as kept:
+        actor = ControllerActor(Namer(), kept.store.clone(), Clock.started())
+        kept.nursery.start_soon(actor.run)
+        kept.log.room_up_to = kept.owned.version + 3  # the second node, and not what is done for it
+        maps = await kept.store.watch(["ConfigMap"])
+        await kept.store.create(node("n1"))
+        assert await next_names(maps) == ["n1"]
+        await kept.store.create(node("n2"))
+        while await kept.store.condition() is None:
+            await trio.lowlevel.checkpoint()
+        assert await kept.store.find("ConfigMap", "default", "n2") is None
+        kept.log.room_up_to, kept.log.failing = 1_000_000, ""
+        assert await next_names(maps) == ["n2"]
+        await kept.store.end_watches()
+
+
+async def next_names(watch: Watch) -> list[str]:
+    while True:
+        assert await watch.wait()
+        if events := watch.take():
+            return [event.new.name for event in events]
+
+
+async def test_batches_that_wait_are_written_together_and_compacted_after(tmp_path: Path) -> None:
     store = Store(now=lambda: 0.0)
     journal = Journal(tmp_path / "journal.db")
     cursor = store.watch(None, 0)
     to_journal, journal_in = trio.open_memory_channel[Commit](8)
-    replies: list[Reply[int]] = []
+    to_kept, kept_in = trio.open_memory_channel[Outcome](1)
     for number in range(3):
         store.create(node(f"n{number}"))
-        reply: Reply[int] = Reply()
-        reply.note(number)
-        replies.append(reply)
-        to_journal.send_nowait(Commit(cursor.take(), (reply,)))
-    to_journal.close()
-    await JournalActor(journal, journal_in, compact_after=3).run()
-    assert [await reply.value() for reply in replies] == [0, 1, 2]
+        to_journal.send_nowait(Commit(cursor.take(), 0))
+    actor = JournalActor(journal, journal_in, to_kept, compact_after=3)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(actor.run)
+        assert await kept_in.receive() == KeptUpTo(store.version)
+        while journal.tail:
+            await trio.lowlevel.checkpoint()
+        to_journal.close()
     again = Journal(tmp_path / "journal.db")
-    assert again.tail == 0  # compacted
     loaded = again.load()
     again.close()
     assert loaded is not None

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.store.errors import Gone
 from kschedd.store.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.journal_salvage import open_journal
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod
 
@@ -43,14 +45,19 @@ def written(path: Path) -> Store:
     return store
 
 
-def loaded(path: Path, **options: Any) -> Store:
-    journal = Journal(path)
-    try:
-        store = journal.load(now=Clock(), seed=5, **options)
-        assert store is not None
-        return store
-    finally:
-        journal.close()
+def loaded(path: Path) -> Store:
+    opened = open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=False)
+    opened.journal.close()
+    assert opened.store is not None
+    return opened.store
+
+
+def salvaged(path: Path) -> tuple[Store, str]:
+    """The store, and what was said to be lost."""
+    opened = open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=True)
+    opened.journal.close()
+    assert opened.store is not None
+    return opened.store, "; ".join(opened.lost)
 
 
 def test_an_empty_journal_holds_no_store(path: Path) -> None:
@@ -138,8 +145,14 @@ def test_a_damaged_tail_is_found_and_can_be_dropped(path: Path, sql: str, words:
     with pytest.raises(JournalDamaged, match=words) as damaged:
         loaded(path)
     assert damaged.value.good_version == 8
-    store = loaded(path, drop_damaged=True)
-    assert store.version == 8
+    whole = Store(now=Clock(), seed=5)
+    whole.create(node())
+    whole.create(pod("a"))
+    store, lost = salvaged(path)
+    assert everything(store) == everything(whole)
+    assert "the writes from version 9 to version 13" in lost
+    with pytest.raises(Gone):
+        store.watch(None, 8)
     assert everything(loaded(path)) == everything(store)
 
 
@@ -147,12 +160,14 @@ def test_a_file_that_is_no_journal_is_refused_with_its_name(path: Path) -> None:
     path.write_bytes(b"not a database at all" * 100)
     with pytest.raises(JournalError, match=r"journal\.db: cannot be opened: file is not a database"):
         Journal(path)
+    with pytest.raises(JournalError, match=r"nothing can be read from it \(file is not a database\)"):
+        salvaged(path)
 
 
 def test_a_journal_of_another_format_is_refused(path: Path) -> None:
     written(path)
     damage(path, "UPDATE meta SET value = 99 WHERE name = 'format'")
-    with pytest.raises(JournalError, match="has format 99; this kschedd reads and writes format 1"):
+    with pytest.raises(JournalError, match="has format 99; this kschedd reads and writes format 2"):
         Journal(path)
 
 
@@ -162,7 +177,7 @@ def test_a_snapshot_that_cannot_be_read_is_refused(path: Path) -> None:
     journal.compact()
     journal.close()
     damage(path, "UPDATE objects SET raw = x'c1' WHERE kind = 'Pod' AND name = 'a'")
-    with pytest.raises(JournalError, match='the snapshot is damaged at Pod "a"'):
+    with pytest.raises(JournalError, match='the snapshot is damaged at Pod "default/a"'):
         loaded(path)
 
 

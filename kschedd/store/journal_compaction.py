@@ -1,0 +1,45 @@
+"""Compaction of the journal, a little at a time: events become the snapshot, and the file gives back what they held.
+
+Each step is one short transaction, so that whoever wants to write waits for one step at most. How large a step is, and
+when there is one, is for the journal's owner to say.
+
+Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal makes its own.
+"""
+
+import sqlite3
+
+import attrs
+
+from kschedd.store.journal_format import CODES, State
+from kschedd.store.log import DELETED
+
+_TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events WHERE version <= ?)"
+
+
+def move_events(db: sqlite3.Connection, state: State, up_to: int) -> tuple[State, int]:
+    """Take the events up to this version into the snapshot; the State after it, and how many they were."""
+    moved, chain = state.base, state.chain
+    last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
+    if last is None:
+        return state, 0
+    moved, chain = last
+    add_up = "SELECT count(*), coalesce(sum(sum), 0)"
+    lost, lost_total = db.execute(f"{add_up} FROM objects WHERE {_TOUCHED}", (up_to,)).fetchone()
+    db.execute(f"DELETE FROM objects WHERE {_TOUCHED}", (up_to,))
+    latest = (
+        "FROM events WHERE type != ? AND version IN"
+        " (SELECT max(version) FROM events WHERE version <= ? GROUP BY kind, namespace, name)"
+    )
+    which = (CODES[DELETED], up_to)
+    new, new_total = db.execute(f"{add_up} {latest}", which).fetchone()
+    db.execute(f"INSERT INTO objects SELECT kind, namespace, name, raw, sum {latest}", which)
+    db.execute("DELETE FROM events WHERE version <= ?", (up_to,))
+    total = state.total - lost_total + new_total
+    return attrs.evolve(state, base=moved, chain=chain, count=state.count - lost + new, total=total), moved - state.base
+
+
+def vacuum(db: sqlite3.Connection, pages: int) -> bool:
+    """Give back so many pages that hold nothing; whether there are more."""
+    # A statement that gives back a page for each row, of no columns; `execute` would stop at the first.
+    db.executescript(f"PRAGMA incremental_vacuum({pages})")
+    return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

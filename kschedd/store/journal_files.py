@@ -1,0 +1,73 @@
+"""The files that a journal is made of, as files: who may read them, which must be there, whether they still are.
+
+`journal.db` and, beside it, SQLite's `-wal` and `-shm` and our `-head`. All are for their owner alone to read,
+whatever the directory and the umask are.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from kschedd.store.journal_format import JournalError, ours
+
+_COMPANIONS: Final = ("-wal", "-shm", "-head")
+
+
+def beside(journal: Path, suffix: str) -> Path:
+    return journal.with_name(journal.name + suffix)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """The database, made if it is not there, for nobody but its owner to read. Raises JournalError."""
+    try:
+        # SQLite gives its other files the mode of this one.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
+            if file.exists():
+                file.chmod(0o600)
+    except OSError as error:
+        raise JournalError(str(path), f"cannot be opened: {error.strerror}") from error
+    with ours(str(path), "cannot be opened"):
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # Text that is none is found by its checksum, not here.
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
+    return db
+
+
+def refuse_remains(path: Path) -> None:
+    """Raises JournalError where files of a journal are there but not the journal: that is no new cluster."""
+    if path.exists() and path.stat().st_size:
+        return
+    left = [file.name for suffix in _COMPANIONS if (file := beside(path, suffix)).exists() and file.stat().st_size]
+    if left:
+        what = "is empty" if path.exists() else "is missing"
+        raise JournalError(
+            str(path),
+            f"{what}, though {' and '.join(left)} {'is' if len(left) == 1 else 'are'} there: put the whole state "
+            "directory back; to begin a new cluster, name another directory or remove these files",
+        )
+
+
+class OpenFiles:
+    """The files of an open journal. Made when all of them are there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inodes = {file: _inode(file) for file in (path, beside(path, "-wal"), beside(path, "-head"))}
+
+    def check(self) -> None:
+        """Raises JournalError if one of them is no longer the one that was opened: writes would go nowhere."""
+        for path, inode in self._inodes.items():
+            if _inode(path) != inode:
+                raise JournalError(
+                    str(self._path), f"{path.name} was deleted or replaced while the daemon was using it"
+                )
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,90 @@
+"""Reading a journal back, and believing nothing of it: every row is held against its checksums.
+
+Raises JournalDamaged at the first thing that is not what was written.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+
+import attrs
+import msgpack
+
+from kschedd.api.kinds import kind_of
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.errors import KscheddError
+from kschedd.store.intake import sharing
+from kschedd.store.journal_format import CODES as _CODES
+from kschedd.store.journal_format import JournalDamaged, State, link, ours, read_event, whole
+from kschedd.store.log import EventType
+
+
+@attrs.frozen
+class Reading:
+    _db: sqlite3.Connection
+    _file: str
+    _state: State
+
+    def check(self) -> None:
+        """That SQLite finds its own structures whole: what it writes later must not land on what is in use."""
+        with ours(self._file, "cannot be read"):
+            found = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        if found is None or found[0] != "ok":
+            what = "" if found is None else " ".join(str(found[0]).split())
+            raise JournalDamaged(self._file, f"the database is damaged: {what}")
+
+    def objects(self) -> Iterator[Object]:
+        """The snapshot."""
+        count = total = 0
+        with ours(self._file, "the snapshot cannot be read"):
+            for row in self._db.execute("SELECT kind, namespace, name, raw, sum FROM objects"):
+                if not whole(*row):
+                    raise JournalDamaged(self._file, f"the snapshot is damaged at {describe(*row[:3])}")
+                kind, namespace, name, raw, checksum = row
+                count, total = count + 1, total + checksum
+                try:
+                    yield read_object(kind, raw)
+                except UnreadableObject as error:
+                    raise JournalDamaged(self._file, f"{describe(kind, namespace, name)}: {error}") from error
+        if (count, total) != (self._state.count, self._state.total):
+            what = f"{count} of {self._state.count} objects are there"
+            raise JournalDamaged(self._file, f"the snapshot is damaged: {what}")
+
+    def events(self) -> Iterator[tuple[EventType, Object]]:
+        """What was written after the snapshot."""
+        version, chain = self._state.base, self._state.chain
+        with ours(self._file, "the events cannot be read", version):
+            for row in self._db.execute("SELECT * FROM events ORDER BY version"):
+                if isinstance(row[0], int) and row[0] != version + 1:
+                    why = f"version {version + 1} is missing (the next one there is {row[0]})"
+                    raise JournalDamaged(self._file, why, version)
+                event = read_event(row)
+                if event is None or event.chain != link(chain, event.version, _CODES[event.type], event.sum):
+                    raise JournalDamaged(self._file, f"version {version + 1} is damaged", version)
+                try:
+                    obj = read_object(event.kind, event.raw)
+                except UnreadableObject as error:
+                    raise JournalDamaged(self._file, f"version {event.version}: {error}", version) from error
+                version, chain = event.version, event.chain
+                yield event.type, obj
+
+
+class UnreadableObject(KscheddError):
+    """A row that is as it was written, and still no object that this kschedd can make out."""
+
+
+def read_object(kind: str, packed: bytes) -> Object:
+    """The object of a row. Raises UnreadableObject."""
+    try:
+        raw = msgpack.unpackb(packed, strict_map_key=False)
+        obj = parse(raw) if kind_of(raw).name == raw["kind"] else Object.from_raw(raw)
+    except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException, KscheddError) as error:
+        raise UnreadableObject(f"an object of kind {kind} cannot be read: {error}") from error
+    if isinstance(obj, Pod):
+        return sharing(obj)
+    return obj if obj.kind == kind else attrs.evolve(obj, kind=kind)
+
+
+def describe(kind: object, namespace: object, name: object) -> str:
+    where = f"{namespace}/{name}" if namespace else f"{name}"
+    return f'{kind} "{where}"'

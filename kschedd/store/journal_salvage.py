@@ -1,0 +1,206 @@
+"""What can be saved of a damaged journal, and the words for what cannot: `--drop-damaged`.
+
+Of the snapshot every row that is whole by itself is taken; of the events all up to the first that is not, since what
+came after it may rest on it. The damaged files stay beside the new ones as `journal.db.damaged-N`.
+
+The history that begins then has an epoch of its own, and its versions begin at a round number above every one that was
+ever shown: a client that resumes a watch from an old version is told that it is gone, never something else.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.store.admission import Admission
+from kschedd.store.journal import Journal
+from kschedd.store.journal_files import beside, connect, refuse_remains
+from kschedd.store.journal_format import (
+    CODES,
+    JournalDamaged,
+    JournalError,
+    State,
+    link,
+    ours,
+    read_event,
+    read_state,
+    whole,
+)
+from kschedd.store.journal_head import head_path, read_head
+from kschedd.store.journal_reading import UnreadableObject, describe, read_object
+from kschedd.store.log import DELETED
+from kschedd.store.store import Store
+
+_EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of it
+_NAMED: Final = 20  # lost objects that are named one by one
+
+Key = tuple[str, str, str]
+
+
+@attrs.define
+class Salvaged:
+    """What was found whole, and in words what was not."""
+
+    objects: dict[Key, Object] = attrs.field(factory=dict)
+    version: int = 0  # the last one that can be made out
+    lost: list[str] = attrs.field(factory=list)
+    _unreadable: list[str] = attrs.field(factory=list)
+
+
+@attrs.frozen
+class Opened:
+    """A journal and its store. `lost` says what was dropped; empty unless something was."""
+
+    journal: Journal
+    store: Store | None
+    lost: tuple[str, ...] = ()
+
+
+def open_journal(
+    path: Path, *, now: Callable[[], float], seed: int, admission: Admission | None, drop_damaged: bool
+) -> Opened:
+    """The journal, and the store as it has it. Raises JournalError, with `drop_damaged` only where nothing is left."""
+    try:
+        journal = Journal(path)
+        try:
+            return Opened(journal, journal.load(now=now, seed=seed, admission=admission))
+        except BaseException:
+            journal.close()
+            raise
+    except JournalDamaged as damage:
+        if not drop_damaged:
+            raise
+        why = damage.why
+    found = salvage(path)
+    store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
+    store.furnish()
+    aside = _put_in_place(path, store)
+    return Opened(Journal(path), store, (why, *found.lost, f"the damaged files are kept as {aside.name}*"))
+
+
+def salvage(path: Path) -> Salvaged:
+    """Read what is whole. Raises JournalError where nothing can be read at all."""
+    refuse_remains(path)
+    head = read_head(head_path(path))
+    found = Salvaged()
+    db = connect(path)
+    try:
+        state = _state(db, str(path))
+        _snapshot(db, state, found)
+        last = _events(db, state, found, known_end=None if head is None else head.version)
+    finally:
+        db.close()
+    known = max(last, 0 if head is None else head.version, 0 if state is None else state.base)
+    steps = known // _EPOCH_STEP + (1 if head is not None else 2)
+    found.version = steps * _EPOCH_STEP
+    return found
+
+
+def _state(db: sqlite3.Connection, file: str) -> State | None:
+    with ours(file, "nothing can be read from it"):
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            why = f"nothing can be read from it ({error}): put a copy of the whole state directory back"
+            raise JournalError(file, why) from error
+    try:
+        row = db.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return None if row is None else read_state(row[0])
+
+
+def _snapshot(db: sqlite3.Connection, state: State | None, found: Salvaged) -> None:
+    named: list[str] = []
+    try:
+        for row in db.execute("SELECT kind, namespace, name, raw, sum FROM objects"):
+            kind, namespace, name, raw, _ = row
+            try:
+                if not whole(*row):
+                    raise UnreadableObject("damaged")
+                found.objects[kind, namespace, name] = read_object(kind, raw)
+            except UnreadableObject:
+                named.append(describe(kind, namespace, name))
+    except sqlite3.Error as error:
+        found.lost.append(f"the snapshot cannot be read to its end: {error}")
+    missing = None if state is None else state.count - len(found.objects) - len(named)
+    found.lost += [f"lost from the snapshot: {one}" for one in named[:_NAMED]]
+    if len(named) > _NAMED:
+        found.lost.append(f"lost from the snapshot: {len(named) - _NAMED} more objects that are damaged")
+    if missing is None:
+        found.lost.append("how many objects the snapshot had is not known")
+    elif missing:
+        found.lost.append(f"lost from the snapshot: {missing} objects that are not there at all")
+
+
+def _events(db: sqlite3.Connection, state: State | None, found: Salvaged, known_end: int | None) -> int:
+    """Carry out the events up to the first that is not whole; the highest version seen."""
+    version, chain = (None, None) if state is None else (state.base, state.chain)
+    highest = 0
+    try:
+        highest = _highest(db)
+        for row in db.execute("SELECT * FROM events ORDER BY version"):
+            event = read_event(row)
+            if event is None or (version is not None and event.version != version + 1):
+                break
+            if chain is not None and event.chain != link(chain, event.version, CODES[event.type], event.sum):
+                break
+            try:
+                obj = read_object(event.kind, event.raw)
+            except UnreadableObject:
+                break
+            version, chain = event.version, event.chain
+            if event.type == DELETED:
+                found.objects.pop(event.key, None)
+            else:
+                found.objects[event.key] = obj
+    except sqlite3.Error as error:
+        found.lost.append(f"the events cannot be read to their end: {error}")
+    end = max(highest, known_end or 0)
+    if version is None:
+        found.lost.append("lost: which writes came after the snapshot is not known")
+    elif end > version:
+        found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
+    elif known_end is None:
+        found.lost.append(f"whether there were writes after version {version} is not known")
+    return end
+
+
+def _highest(db: sqlite3.Connection) -> int:
+    found = db.execute("SELECT max(version) FROM events").fetchone()[0]
+    return found if isinstance(found, int) and 0 < found < 1 << 48 else 0
+
+
+def _put_in_place(path: Path, store: Store) -> Path:
+    """A new journal with the state of this store, where the damaged one was; where that one is now.
+
+    At no moment is there no journal: dying in between leaves the damaged one, or a new one that says it is not its
+    head's, and the same command again goes on from there.
+    """
+    number = 1
+    while (aside := beside(path, f".damaged-{number}")).exists():
+        number += 1
+    fresh = beside(path, ".new")
+    try:
+        for suffix in ("", "-journal", "-wal", "-shm", "-head"):
+            beside(fresh, suffix).unlink(missing_ok=True)
+        journal = Journal(fresh)
+        journal.snapshot(store)
+        journal.compact()
+        journal.close()
+        for suffix in ("-wal", "-head"):
+            if beside(path, suffix).exists():
+                shutil.copy2(beside(path, suffix), beside(aside, suffix))
+        os.link(path, aside)
+        for suffix in ("-wal", "-shm"):
+            beside(path, suffix).unlink(missing_ok=True)
+        fresh.replace(path)
+        head_path(fresh).replace(head_path(path))
+    except OSError as error:
+        raise JournalError(str(path), f"the damaged files cannot be set aside: {error.strerror}") from error
+    return aside

@@ -1,0 +1,228 @@
+"""The journal on a disk that is full, fails, takes half of what it is given, or is taken away.
+
+The fake disk is held against real ones: a limit on the size of files, and a file system that is full.
+"""
+
+import errno
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from kschedd.store.journal import Journal, JournalError
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map
+
+
+@attrs.define
+class FakeDisk:
+    """The real one, until a fault is set: an errno, or how many bytes it takes of what it is given."""
+
+    error: int = 0
+    takes: int | None = None
+
+    def pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
+        self._fail()
+        return os.pwrite(descriptor, data if self.takes is None else data[: self.takes], offset)
+
+    def fdatasync(self, descriptor: int) -> None:
+        self._fail()
+        os.fdatasync(descriptor)
+
+    def _fail(self) -> None:
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+
+
+@attrs.frozen(eq=False)
+class Kept:
+    """A store and its journal; `write` is what the daemon does, in one step."""
+
+    path: Path
+    disk: FakeDisk
+    journal: Journal
+    store: Store
+
+    def write(self, name: str, **data: str) -> None:
+        self.store.create(config_map(name, **data))
+        try:
+            self.journal.append(self.store.written_after(self.journal.version))
+        except JournalError:
+            self.store.roll_back(self.journal.version)
+            raise
+
+    def names(self) -> list[str]:
+        """Of the journal as it is found by the next one that opens it."""
+        copy = self.path.parent.with_name("copy")
+        shutil.copytree(self.path.parent, copy)
+        journal = Journal(copy / self.path.name)
+        store = journal.load(now=Clock())
+        journal.close()
+        shutil.rmtree(copy)
+        assert store is not None
+        assert store.version == self.store.version
+        return [obj.name for obj in store.list("ConfigMap")]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    path, disk, store = tmp_path / "state" / "journal.db", FakeDisk(), Store(now=Clock(), seed=1)
+    path.parent.mkdir()
+    store.show(0)
+    journal = Journal(path, disk=disk)
+    journal.append(store.written_after(0))
+    store.show(store.version)
+    yield Kept(path, disk, journal, store)
+    journal.close()
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """A real disk that takes no more, as far as this process is concerned: EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def faulty(kept: Kept, **fault: int) -> Iterator[None]:
+    for name, value in fault.items():
+        setattr(kept.disk, name, value)
+    yield
+    kept.disk.error, kept.disk.takes = 0, None
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        pytest.param(lambda kept: faulty(kept, error=errno.ENOSPC), "No space left on device", id="full"),
+        pytest.param(lambda kept: faulty(kept, error=errno.EIO), "Input/output error", id="failing"),
+        pytest.param(lambda kept: faulty(kept, takes=100), "100 of 512 bytes were taken", id="short-write"),
+        pytest.param(lambda kept: no_file_above(600), r"cannot be written: disk I/O error", id="real-limit-on-files"),
+    ],
+)
+def test_what_a_faulty_disk_did_not_keep_is_not_there_and_it_goes_on_after(
+    kept: Kept, fault: Callable[[Kept], "contextmanager[None]"], words: str
+) -> None:
+    kept.write("before")
+    with fault(kept):  # type: ignore[attr-defined]
+        for _ in range(2):
+            with pytest.raises(JournalError, match=words):
+                kept.write("meanwhile", text="x" * 100_000)
+        with pytest.raises(JournalError):
+            kept.journal.repair()
+    kept.journal.repair()
+    assert kept.names() == ["before"]
+    kept.write("after", text="x" * 100_000)
+    assert kept.names() == ["after", "before"]
+
+
+def test_files_deleted_under_the_journal_are_missed_and_those_moved_away_are_found_again(kept: Kept) -> None:
+    kept.write("before")
+    state, away = kept.path.parent, kept.path.parent.with_name("away")
+    state.rename(away)
+    for _ in range(2):
+        with pytest.raises(JournalError, match=r"journal\.db was deleted or replaced while the daemon was using it"):
+            kept.write("meanwhile")
+    with pytest.raises(JournalError, match="was deleted or replaced"):
+        kept.journal.repair()
+    away.rename(state)
+    kept.journal.repair()
+    kept.write("after")
+    assert kept.names() == ["after", "before"]
+    shutil.rmtree(state)
+    with pytest.raises(JournalError, match="was deleted or replaced"):
+        kept.write("gone")
+
+
+@pytest.mark.parametrize("file", ["journal.db-wal", "journal.db-head"])
+def test_a_single_file_replaced_under_the_journal_is_missed(kept: Kept, file: str) -> None:
+    path = kept.path.with_name(file)
+    data = path.read_bytes()
+    path.unlink()
+    path.with_name("other").write_bytes(data)
+    path.with_name("other").rename(path)
+    with pytest.raises(JournalError, match=f"{file} was deleted or replaced"):
+        kept.write("meanwhile")
+
+
+def test_no_file_of_the_journal_is_for_others_to_read_whatever_the_folder_and_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        path.touch(0o644)
+        journal = Journal(path)
+    finally:
+        os.umask(before)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    journal.close()
+    assert modes == dict.fromkeys(("journal.db", "journal.db-wal", "journal.db-shm", "journal.db-head"), 0o600)
+
+
+ON_A_FULL_DISK = """
+import sys
+from pathlib import Path
+from kschedd.store.journal import Journal, JournalError
+from kschedd.store.store import Store
+folder = Path(sys.argv[1])
+ballast = folder / "ballast"
+ballast.write_bytes(bytes(1 << 20))
+store = Store(seed=1)
+store.show(0)
+journal = Journal(folder / "journal.db")
+number, said = 0, []
+def write():
+    global number
+    number += 1
+    data = {"text": "x" * 9000}
+    store.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}, "data": data})
+    try:
+        journal.append(store.written_after(journal.version))
+    except JournalError as failure:
+        store.roll_back(journal.version)
+        return failure.why
+while not (why := write()):
+    pass
+said.append(why)
+try:
+    journal.repair()
+except JournalError as failure:
+    said.append(failure.why)
+ballast.unlink()
+journal.repair()
+said.append(write())
+journal.close()
+journal = Journal(folder / "journal.db")
+again = journal.load()
+assert [obj.raw for obj in again.list("ConfigMap")] == [obj.raw for obj in store.list("ConfigMap")]
+assert again.version == store.version
+print(*said, sep="\\n")
+"""
+
+
+def test_a_file_system_that_is_full_is_as_the_fake_has_it(tmp_path: Path) -> None:
+    mount = f"mount -t tmpfs -o size=8m none {tmp_path}"
+    enter = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*enter, mount], capture_output=True).returncode:
+        pytest.skip("mounting a file system of one's own is not allowed here")
+    command = [*enter, f'{mount} && exec "$@"', "sh", sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path)]
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "cannot be written: database or disk is full",
+        "cannot be written: No space left on device",
+        "None",
+    ]
