@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,8 +18,9 @@ from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.daemon import BUG, Options, StateDirError, UnreadableFile, claimed, read_options, run_daemon
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import DaemonRunningError, NoDaemonError, RpcError
+from kschedd.rpc.errors import DaemonRunningError, RpcError
 from tests.actors.clusters import deployment, node, pod
+from tests.daemons import process
 
 
 @pytest.fixture(autouse=True)
@@ -263,38 +262,6 @@ def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) 
     (tmp_path / "file").touch()
     with pytest.raises(StateDirError, match="a file there that is no directory"), claimed(tmp_path / "file"):
         pass
-
-
-PROGRAM = """
-import sys, trio
-from pathlib import Path
-from kschedd.daemon import Options, run_daemon
-here = Path(sys.argv[1])
-sys.exit(trio.run(run_daemon, Options(socket=here / "k.sock", state_dir=here / "state", seed=1)))
-"""
-
-
-@asynccontextmanager
-async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
-    """A daemon in a process of its own, ready to answer."""
-    with (where / "log").open("ab") as log:
-        started = subprocess.Popen(  # noqa: ASYNC220 - starting takes a moment, and nothing else runs
-            [sys.executable, "-c", PROGRAM, str(where)], stderr=log, cwd=Path(__file__).parents[1]
-        )
-    try:
-        with trio.fail_after(30):
-            while True:
-                try:
-                    async with Client.connect(where / "k.sock") as client:
-                        await client.call("rpc.ping")
-                        break
-                except NoDaemonError:  # not there yet, or left by one that was killed
-                    assert started.poll() is None, (where / "log").read_text()
-                    await trio.sleep(0.01)
-        yield started
-    finally:
-        started.kill()
-        started.wait()
 
 
 async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_path: Path) -> None:
