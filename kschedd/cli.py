@@ -68,7 +68,9 @@ def _drop_output() -> None:
 
 
 def _complain(text: str) -> None:
-    print(text, file=sys.stderr)
+    from kschedd.printing.safe import safe
+
+    print(safe(text), file=sys.stderr)
 
 
 def _run(words: list[str]) -> int:

@@ -52,6 +52,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
+from kschedd.printing.safe import safe
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import Daemon
@@ -380,7 +381,7 @@ class _Stderr:
     """Standard error as it is at the time of writing."""
 
     def write(self, text: str) -> None:
-        sys.stderr.write(text)
+        sys.stderr.write(safe(text, colour=sys.stderr.isatty()))
 
     def flush(self) -> None:
         sys.stderr.flush()

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kschedd.api.kinds import kind_of
+from kschedd.printing.safe import exact, has_commands
 
 Raw = Mapping[str, Any]
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, indent=4, ensure_ascii=False, default=str) + "\n"
+    return exact(json.dumps(value, indent=4, ensure_ascii=False, default=str)) + "\n"
 
 
 def as_yaml(value: Any) -> str:
@@ -22,11 +23,11 @@ def as_yaml(value: Any) -> str:
             return True
 
     Dumper.add_representer(str, _text)
-    return str(yaml.dump(value, Dumper=Dumper, default_flow_style=False, allow_unicode=True, width=120))
+    return exact(yaml.dump(value, Dumper=Dumper, default_flow_style=False, allow_unicode=True, width=120))
 
 
 def _text(dumper: Any, text: str) -> Any:
-    style = "|" if "\n" in text else None
+    style = '"' if has_commands(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

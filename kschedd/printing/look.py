@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-_CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
+CODES = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1"}
 _PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗": "x", "·": "-", "│": "|", "─": "-"})
 
 
@@ -24,7 +24,7 @@ class Look:
 
     def paint(self, text: str, tone: str) -> str:
         """`text` in that tone ("" for none)."""
-        return f"\x1b[{_CODES[tone]}m{text}\x1b[0m" if self.colour and tone and text else text
+        return f"\x1b[{CODES[tone]}m{text}\x1b[0m" if self.colour and tone and text else text
 
     def plain(self, text: str) -> str:
         """`text` with the characters of ours that the terminal lacks written in ASCII."""

@@ -70,7 +70,7 @@ def watch(session: Session, options: argparse.Namespace) -> int:
     looks = 0
     screen = session.look.width > 0
     if screen:
-        session.write("\x1b[?1049h")  # the terminal's other screen: what was there comes back at the end
+        session.command("\x1b[?1049h")  # the terminal's other screen: what was there comes back at the end
     try:
         while True:
             shown: list[str] = []
@@ -80,7 +80,8 @@ def watch(session: Session, options: argparse.Namespace) -> int:
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
-                session.write("\x1b[H\x1b[2J" + session.look.paint(every, "dim") + "\n\n" + _cut(session.look, text))
+                session.command("\x1b[H\x1b[2J")
+                session.write(session.look.paint(every, "dim") + "\n\n" + _cut(session.look, text))
             else:
                 session.write(text)
             looks += 1
@@ -89,7 +90,7 @@ def watch(session: Session, options: argparse.Namespace) -> int:
             session.sleep(options.interval)
     finally:
         if screen:
-            session.write("\x1b[?1049l")
+            session.command("\x1b[?1049l")
 
 
 def _cut(look: Look, text: str) -> str:

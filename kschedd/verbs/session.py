@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.printing.look import Look
+from kschedd.printing.safe import safe
 
 
 class Daemon(Protocol):
@@ -23,11 +24,11 @@ class Daemon(Protocol):
 
 @attrs.define(eq=False)
 class Session:
-    """`write` and `complain` take whole pieces of text, line ends included."""
+    """`write` and `complain` take whole pieces of text, line ends included, and make them safe for a terminal."""
 
     connect: Callable[[], Daemon]
-    write: Callable[[str], None]
-    complain: Callable[[str], None]
+    _write: Callable[[str], None]
+    _complain: Callable[[str], None]
     look: Look
     now: Callable[[], float]  # seconds since the epoch
     sleep: Callable[[float], None]
@@ -43,6 +44,16 @@ class Session:
         if self._daemon is None:
             self._daemon = self.connect()
         return self._daemon
+
+    def write(self, text: str) -> None:
+        self._write(safe(text, colour=self.look.colour))
+
+    def complain(self, text: str) -> None:
+        self._complain(safe(text, colour=self.look.colour))
+
+    def command(self, terminal: str) -> None:
+        """A command of ours to the terminal."""
+        self._write(terminal)
 
     def warn(self, text: str) -> None:
         self.complain(f"{self.look.paint('Warning:', 'yellow')} {text}\n")

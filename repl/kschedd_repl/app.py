@@ -19,6 +19,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
 from kschedd.printing.look import look_of
+from kschedd.printing.safe import safe
 from kschedd.printing.scheduling import bar_text
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
@@ -237,10 +238,10 @@ class Shell:
     def _notice(self, text: str) -> None:
         """News that nobody asked for: above a half-typed line, if there is one."""
         if self._terminal is not None and self._terminal.asking:
-            print(self._look.paint(text, "yellow"))
+            print(self._look.paint(safe(text), "yellow"))
             self._terminal.redraw()
         else:
-            self._complain(f"{text}\n")
+            self._complain(f"{safe(text)}\n")
 
     def _read_input(self) -> bytes:
         """What `-f -` stands for: lines that follow, up to one with a dot."""

@@ -84,14 +84,14 @@ def test_ctrl_c_ends_the_command_that_runs(served, capsys, monkeypatch) -> None:
     gone = {**served.daemon.objects[2], "status": {"phase": "Failed", "reason": "Evicted"}}
     served.daemon.streams["objects.watch"] = [{"type": "MODIFIED", "object": gone, "resource_version": 10}]
     shell = app.Shell(served.path, [Script("x", ["get pods -w", "get nodes"])], False, "default", "")
-    written = shell._session.write
+    written = shell._session._write
 
     def interrupt_at_the_change(text: str) -> None:
         written(text)
         if "Evicted" in text:
             os.kill(os.getpid(), signal.SIGINT)
 
-    shell._session.write = interrupt_at_the_change
+    shell._session._write = interrupt_at_the_change
     assert trio.run(shell.run) == 130
     captured = capsys.readouterr()
     assert "(cancelled)" in captured.err
