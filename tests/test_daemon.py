@@ -285,3 +285,29 @@ async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_p
         assert "SIGTERM" in log
         assert "stopped" in log
         assert not (tmp_path / "k.sock").exists()
+
+
+async def test_a_daemon_whose_journal_is_taken_away_is_read_only_until_it_is_back(
+    options: Options, tmp_path: Path
+) -> None:
+    state, away = tmp_path / "state", tmp_path / "away"
+    async with running(attrs.evolve(options, state_dir=state)) as path, Client.connect(path) as client:
+        await client.call("objects.apply", [node("n1")])
+        info = await client.call("daemon.info")
+        state.rename(away)
+        for _ in range(2):
+            with pytest.raises(RpcError, match="was deleted or replaced while the daemon was using it") as refused:
+                await client.call("objects.apply", [node("n2")])
+            assert refused.value.code == "journal"
+        assert await listed(client, "nodes", lambda item: item["metadata"]["name"]) == ["n1"]
+        now = await client.call("daemon.info")
+        assert "was deleted or replaced" in now["read_only"]
+        assert (now["resource_version"], now["epoch"]) == (info["resource_version"], info["epoch"])
+        away.rename(state)
+        with trio.fail_after(20):
+            while (await client.call("daemon.info"))["read_only"]:  # noqa: ASYNC110 - nobody tells clients of it
+                await trio.sleep(0.005)
+        await client.call("objects.apply", [node("n2")])
+    async with running(attrs.evolve(options, state_dir=state)) as path, Client.connect(path) as client:
+        assert await listed(client, "nodes", lambda item: item["metadata"]["name"]) == ["n1", "n2"]
+        assert (await client.call("daemon.info"))["epoch"] == info["epoch"]

@@ -19,6 +19,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
+from kschedd.printing.safe import exact, safe
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.scenario import run_files
@@ -80,7 +81,7 @@ def main(options: argparse.Namespace) -> int:
             return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout)
         return _simulate(options)
     except KscheddError as fault:
-        print(f"kschedd simulate: {fault}", file=sys.stderr)
+        print(safe(f"kschedd simulate: {fault}"), file=sys.stderr)
         return BAD_INPUT
 
 
@@ -95,10 +96,10 @@ def _simulate(options: argparse.Namespace) -> int:
     with DecisionLog(options.decisions) as log:
         summary = _run(options, registry, config, manifests, trace, log)
     for warning in summary.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(safe(f"warning: {warning}"), file=sys.stderr)
     for error in summary.errors:
-        print(f"error: {error}", file=sys.stderr)
-    print(summary.json_text() if options.output == "json" else summary.text())
+        print(safe(f"error: {error}"), file=sys.stderr)
+    print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))
     if summary.errors:
         return BAD_INPUT
     if summary.audit is not None and summary.audit.missed:

@@ -164,6 +164,20 @@ async def test_changes_of_a_watch_arrive_in_order_and_it_resumes(talk: Talk) -> 
         await talk("objects.watch", kind="nothing")
 
 
+async def test_a_watch_from_a_version_of_another_history_is_gone(talk: Talk) -> None:
+    found = await talk("objects.list", kind="nodes")
+    version, epoch = found["resource_version"], found["epoch"]
+    async with talk.client.subscribe("objects.watch", kind="nodes", since=version, epoch=epoch):
+        pass
+    for since, of, words in (
+        (version, "0" * 32, f"resource version {version} is of another history of this cluster: list again"),
+        (version + 1, epoch, f"Too large resource version: {version + 1}, current: {version}"),
+    ):
+        with pytest.raises(RpcError, match=words) as gone:
+            await talk("objects.watch", kind="nodes", since=since, epoch=of)
+        assert gone.value.code == "gone"
+
+
 async def test_events_are_followed(talk: Talk) -> None:
     async with talk.client.subscribe("events.watch", namespace="default") as events:
         await talk("objects.apply", manifests=[node(), pod("a")])
