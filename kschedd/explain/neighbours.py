@@ -9,6 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.explain.looking import Change, Looking
 from kschedd.framework.status import Status
+from kschedd.plugins.interpodaffinity import as_asked
 
 _NAMED = 3
 
@@ -67,7 +68,8 @@ def _not_near(looking: Looking, row: int, filtering: Any) -> list[Change]:
 
 def _too_near(looking: Looking, row: int, filtering: Any) -> list[Change]:
     changes = []
-    for term, tally in zip(looking.pod.shape.required_anti_affinity, filtering.away, strict=True):
+    terms = map(as_asked, looking.pod.shape.required_anti_affinity)
+    for term, tally in zip(terms, filtering.away, strict=True):
         if tally.counts[looking.number(row, tally.key)] > 0:
             names = _first_in_domain(looking, row, tally.key, partial(_speaks, looking, term))
             changes.append(Change(f"{names} did not run in {tally.key}={looking.labels(row)[tally.key]}", 1.2))

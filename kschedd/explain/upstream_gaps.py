@@ -18,6 +18,7 @@ from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.cluster import Cluster
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
+from kschedd.plugins.interpodaffinity import as_asked
 from kschedd.queue.entry import QueuedPod
 
 
@@ -36,7 +37,8 @@ class Change:
         return {} if found is None else found.labels
 
     def all_match(self, terms: Iterable[PodAffinityTerm], pod: Pod) -> bool:
-        wanted = list(terms)
+        """Whether all of these terms of the pod's own speak of the other one."""
+        wanted = list(map(as_asked, terms))
         labels = self.namespace_labels(pod.namespace)
         return bool(wanted) and all(term.matches(pod.namespace, pod.labels, labels) for term in wanted)
 
@@ -67,6 +69,16 @@ def _friend_went(change: Change) -> bool:
     near = change.pod.shape.required_affinity
     left = change.new is None or not change.all_match(near, change.new)
     return change.suits_itself and change.all_match(near, change.old) and left
+
+
+def _selected_by_namespace(change: Change) -> bool:
+    """A pod came or went in a namespace that only the labels of namespaces tell; the hint asks the selector of none."""
+    if change.event.resource is not EventResource.ASSIGNED_POD:
+        return False
+    shape = change.pod.shape
+    terms = [term for term in (*shape.required_affinity, *shape.required_anti_affinity) if term.namespace_selector]
+    pods = [pod for pod in (change.old, change.new) if pod is not None]
+    return any(change.all_match([term], pod) for term in terms for pod in pods)
 
 
 def _own_labels_changed(change: Change) -> bool:
@@ -122,6 +134,7 @@ _AFFINITY, _SPREADING = "InterPodAffinity", "PodTopologySpread"
 GAPS: tuple[tuple[str, Callable[[Change], bool], str], ...] = (
     (_AFFINITY, _hostile_pod_went, "a pod went whose anti-affinity kept this one away (kubernetes#134393)"),
     (_AFFINITY, _friend_went, "the last pod it must be with went, and it suits itself (kubernetes#141354)"),
+    (_AFFINITY, _selected_by_namespace, "InterPodAffinity's hint does not know the labels of namespaces"),
     (_AFFINITY, _own_labels_changed, "InterPodAffinity does not look at changes of the pod's own labels"),
     (_AFFINITY, _node_came, "InterPodAffinity does not see that a new node is away from those that keep the pod away"),
     (_AFFINITY, _node_left_a_domain, "InterPodAffinity does not look at who was on a node that left a domain"),

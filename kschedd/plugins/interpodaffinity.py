@@ -21,7 +21,7 @@ import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod, PodShape
-from kschedd.api.selectors import SelectorError
+from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.counts import Kind, kind_of
@@ -64,6 +64,19 @@ class _Terms:
 
 
 _NO_TERMS = _Terms(None, (), (), ())
+
+
+def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
+    """A term of the pod to be placed as v1.34.1 asks it of the pods already there.
+
+    Upstream writes the namespaces that the selector finds into the term and means to drop the selector then, but drops
+    it from a copy only (kubernetes#141526): the selector is asked again, of a namespace without labels. One that
+    matches no labels at all (of nothing but NotIn and DoesNotExist) so selects every namespace.
+    """
+    selector = term.namespace_selector
+    if selector is None or not selector.matches({}):
+        return term
+    return attrs.evolve(term, namespace_selector=EVERYTHING)
 
 
 @attrs.define(eq=False)
@@ -257,9 +270,10 @@ class InterPodAffinity:
             return _NO_TERMS
         terms = self._terms.get(shape.number)
         if terms is None:
-            near, away = shape.required_affinity, shape.required_anti_affinity
-            preferred = [(weighted.term, weighted.weight) for weighted in shape.preferred_affinity]
-            preferred += [(weighted.term, -weighted.weight) for weighted in shape.preferred_anti_affinity]
+            near = tuple(map(as_asked, shape.required_affinity))
+            away = tuple(map(as_asked, shape.required_anti_affinity))
+            preferred = [(as_asked(weighted.term), weighted.weight) for weighted in shape.preferred_affinity]
+            preferred += [(as_asked(weighted.term), -weighted.weight) for weighted in shape.preferred_anti_affinity]
             terms = _Terms(
                 kind_of(near) if near else None,
                 tuple(dict.fromkeys(term.topology_key for term in near)),

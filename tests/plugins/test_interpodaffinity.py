@@ -37,12 +37,12 @@ class PlainFilter:
     minded: Counter[Pair] = attrs.field(factory=Counter)
 
     def own_term_speaks(self, term: PodAffinityTerm, other: Pod) -> bool:
-        """The namespaces that an own term selects are those that exist; with an empty selector, all."""
-        chosen = other.namespace in term.namespaces
+        """An own term's selector selects among the namespaces that exist, and is asked again of no labels."""
+        merged = set(term.namespaces)
         selector = term.namespace_selector
-        if selector is not None and not chosen:
-            labels = self.world.namespaces.get(other.namespace)
-            chosen = selector.empty or (labels is not None and selector.matches(labels))
+        if selector is not None and not selector.empty:
+            merged |= {name for name, labels in self.world.namespaces.items() if selector.matches(labels)}
+        chosen = other.namespace in merged or (selector is not None and selector.matches({}))
         return chosen and term.selector.matches(other.labels)
 
     def near_all(self, other: Pod) -> bool:
