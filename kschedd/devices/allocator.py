@@ -7,11 +7,17 @@ the rest can be done depends only on which devices are taken so far and what the
 are remembered. The work is counted and ends at `most_steps`, which stands for upstream's timeout (time would make two
 runs differ).
 
+Two bugs of v1.34.1 concern a prioritised list in which another alternative than the first wants all devices; what comes
+of them is what is decided here. The devices that match the second alternative are taken from a cache filed under the
+first, so they are the first one's if that wants all devices too. And after the first of its devices the search goes on
+as if it were the first alternative that was being tried.
+
 Source: Kubernetes v1.34, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
 Errors: AllocationError ends the scheduling attempt; NodeFailure concerns this node only.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from enum import Enum
 from typing import Any, Final
 
 import attrs
@@ -130,6 +136,16 @@ class _MatchAttribute:
 _Place = tuple[int, int, int, int, int]
 
 
+class _DeadEnd(Enum):
+    """Why nothing comes of a place."""
+
+    FAILED = 0
+    TOO_MANY = 1  # a claim cannot hold so many devices, whichever they are: other devices need not be tried
+
+
+_Choices = Generator[_Place, _DeadEnd, _DeadEnd]
+
+
 @attrs.define(eq=False)
 class _Search:
     setting: Allocator
@@ -171,7 +187,11 @@ class _Search:
                     f"claim {claim}, request {request.name}: "
                     "has subrequests, but the DRAPrioritizedList feature is disabled"
                 )
-            alternatives = [self._wanted(claim, wish) for wish in request.wishes]
+            alternatives: list[_Wanted] = []
+            for which, wish in enumerate(request.wishes):
+                # Looked up in the cache of the first alternative, which has any only if that one wants all.
+                matched = alternatives[0].every if which == 1 else None
+                alternatives.append(self._wanted(claim, wish, matched))
             requests.append(alternatives)
             at_least += min((wanted.count for wanted in alternatives), default=0)
         if at_least > MOST_DEVICES:
@@ -190,7 +210,8 @@ class _Search:
         self.given.append([])
         self.chosen.append([0] * len(requests))
 
-    def _wanted(self, claim: Claim, wish: Wish) -> _Wanted:
+    def _wanted(self, claim: Claim, wish: Wish, matched: tuple[Device, ...] | None) -> _Wanted:
+        """`matched`: the devices that are taken to match it where it wants all; None: they are looked for."""
         here = f"claim {claim}, request {wish.name}"
         for number, selector in enumerate(wish.selectors):
             if selector.get("cel") is None:
@@ -209,35 +230,45 @@ class _Search:
             return _Wanted(wish, device_class, wish.count, None)
         if wish.mode != "All":
             raise AllocationError(f"{here}: unsupported count mode {wish.mode}")
-        every = []
+        found: list[Device] = []
         for pool in self.pools:
             if pool.incomplete or pool.invalid:
                 state = "being updated" if pool.incomplete else "invalid"
                 raise AllocationError(f"{here}: asks for all devices, but resource pool {pool} is currently {state}")
-            for one in pool.slices:
-                every += [device for device in one.devices if self._selected(claim, wish, device_class, device)]
-        return _Wanted(wish, device_class, len(every), tuple(every))
+            if matched is None:
+                for one in pool.slices:
+                    found += [device for device in one.devices if self._selected(claim, wish, device_class, device)]
+        every = tuple(found) if matched is None else matched
+        return _Wanted(wish, device_class, len(every), every)
 
     # -- the search -------------------------------------------------------------------------------------------
 
     def _solve(self) -> bool:
-        """Depth first, on a stack of its own: a generator makes a choice and undoes it when asked for the next."""
+        """Depth first, on a stack of its own: a generator makes a choice and undoes it when it led nowhere."""
         begin: _Place = (0, 0, -1, 0, 0)
-        stack: list[tuple[_Place, Iterator[_Place]]] = [(begin, self._choices(begin))]
+        stack: list[tuple[_Place, _Choices]] = [(begin, self._choices(begin))]
+        led_to: _DeadEnd | None = None  # what came of the last choice
         while stack:
             place, choices = stack[-1]
-            following = next(choices, None)
-            if following is None:
+            try:
+                following = next(choices) if led_to is None else choices.send(led_to)
+            except StopIteration as end:
+                led_to = end.value
                 stack.pop()
-                if self.steps > _REMEMBER_FROM and len(self.failed) < _MOST_REMEMBERED:
+                remember = self.steps > _REMEMBER_FROM and len(self.failed) < _MOST_REMEMBERED
+                if remember and led_to is _DeadEnd.FAILED:
                     self.failed.add(self._state(place))
                 continue
             if following[0] >= len(self.setting.claims):
                 return True
             if self.failed and self._state(following) in self.failed:
+                led_to = _DeadEnd.FAILED
                 continue
+            led_to = None
             self._count_step()
             stack.append((following, self._choices(following)))
+        if led_to is _DeadEnd.TOO_MANY:
+            raise AllocationError("allocation max size exceeded")
         return False
 
     def _count_step(self) -> None:
@@ -255,31 +286,28 @@ class _Search:
         )
         return (place, taken, seen, len(self.given[place[0]]))
 
-    def _choices(self, place: _Place) -> Iterator[_Place]:
+    def _choices(self, place: _Place) -> _Choices:
         claim, request, alternative, number, start = place
         requests = self.wanted[claim]
         if request >= len(requests):
             yield (claim + 1, 0, -1, 0, 0)
-            return
+            return _DeadEnd.FAILED  # what another claim cannot hold is no fault of this one
         if alternative < 0:
-            for which in range(len(requests[request])):
-                self.chosen[claim][request] = which
-                yield (claim, request, which, 0, 0)
-            return
+            return (yield from self._alternatives(claim, request))
         wanted = requests[request][alternative]
         if wanted.every is not None and not wanted.every:
-            return  # "all" means at least one
+            return _DeadEnd.FAILED  # "all" means at least one
         if number >= wanted.count:
-            yield (claim, request + 1, -1, 0, 0)
-            return
+            return (yield (claim, request + 1, -1, 0, 0))
         if len(self.given[claim]) + wanted.count - number > MOST_DEVICES:
-            return
+            return _DeadEnd.TOO_MANY
         if wanted.every is not None:
             device = wanted.every[number]
-            if self._take(place, wanted, device, must=True):
-                yield (claim, request, alternative, number + 1, 0)
-                self._give_back(place, wanted, device)
-            return
+            if not self._take(place, wanted, device, must=True):
+                return _DeadEnd.FAILED
+            led_to = yield (claim, request, 0, number + 1, 0)  # as the first alternative: see the module's text
+            self._give_back(place, wanted, device)
+            return led_to
         of_claim = self.setting.claims[claim]
         for at in range(start, len(self.candidates)):
             candidate = self.candidates[at]
@@ -292,8 +320,19 @@ class _Search:
                 continue
             if self._take(place, wanted, device, must=False):
                 # The order of devices within a request does not matter: go on behind this one.
-                yield (claim, request, alternative, number + 1, at + 1)
+                led_to = yield (claim, request, alternative, number + 1, at + 1)
                 self._give_back(place, wanted, device)
+                if led_to is _DeadEnd.TOO_MANY:
+                    return led_to
+        return _DeadEnd.FAILED
+
+    def _alternatives(self, claim: int, request: int) -> _Choices:
+        """One alternative after the other; too many devices only if that is so whichever is taken."""
+        ends = set()
+        for which in range(len(self.wanted[claim][request])):
+            self.chosen[claim][request] = which
+            ends.add((yield (claim, request, which, 0, 0)))
+        return _DeadEnd.TOO_MANY if ends == {_DeadEnd.TOO_MANY} else _DeadEnd.FAILED
 
     def _occupied(self, claim: int, wish: Wish, device: Device) -> bool:
         takers = self.taken.get(device.id, _NOBODY)
@@ -356,7 +395,5 @@ def _all_select(whose: str, selectors: tuple[Mapping[str, Any], ...], device: De
         except SelectorFailure as failure:
             if failure.at_compile_time:
                 raise AllocationError(f"{whose}: selector #{number}: CEL compile error: {failure}") from failure
-            raise AllocationError(
-                f"{whose}: selector #{number} on device {device.id}: CEL runtime error: {failure}"
-            ) from failure
+            raise AllocationError(f"{whose}: selector #{number}: CEL runtime error: {failure}") from failure
     return True
