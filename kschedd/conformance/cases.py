@@ -101,11 +101,9 @@ def _said(status: Status) -> Raw:
     return {"plugin": status.plugin, "code": status.code.label, "reasons": sorted(status.reasons)}
 
 
-def _filter(verdicts: Verdicts, among: Iterable[str] | None = None) -> dict[str, Any]:
-    """What was said of every node; all but those `among` count as nobody asked about (None: as they are)."""
+def _filter(verdicts: Verdicts) -> dict[str, Any]:
+    """What was said of every node."""
     said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
-    if among is not None:
-        said = {name: said[name] for name in among if name in said}
     for name in verdicts.table.row_of:
         if name not in said:
             said[name] = _said(verdicts.absent)
@@ -134,7 +132,7 @@ def _describe_placed(
     elif not scheduler.profile.scores:  # the search ended at the first node that fits
         verdicts = rejected_by = _all_verdicts(scheduler, pod, nominated)
     _describe_narrowing(outcome, scheduler, pod)
-    outcome["filter"] = _filter(verdicts, outcome.get("prefilter_nodes"))
+    outcome["filter"] = _filter(verdicts)
     outcome["feasible"] = sorted(names[row] for row in rows.tolist())
     outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, rejected_by)
     if len(rows) == 1:
@@ -188,7 +186,7 @@ def _describe_failed(outcome: Got, scheduler: Scheduler, failed: FitError) -> No
         outcome["prefilter"] = _said(diagnosis.pre_filter)
     if diagnosis.verdicts is not None:
         _describe_narrowing(outcome, scheduler, failed.pod)
-        outcome["filter"] = _filter(diagnosis.verdicts, outcome.get("prefilter_nodes"))
+        outcome["filter"] = _filter(diagnosis.verdicts)
         names = diagnosis.verdicts.table.names
         if failed.status.code == Code.ERROR and not any(
             status.code == Code.ERROR for status, _ in diagnosis.verdicts.kinds()

@@ -185,12 +185,22 @@ class Filters:
         else:
             assert self.memory is not None
             failed, codes = self.memory.judge(remembered, state, pod, rows)
-        said: dict[int, Status] = {}
+        rejected = self.crowds.rejected(state, pod, rows, counted, remembered) if counted else {}
         if not by_itself:
-            said = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
-        if counted:
-            self.crowds.judge(state, pod, rows, failed, codes, said, counted, remembered)
-        spoken.update(said)
+            if rejected:
+                # What a node's nominated pods rejected is not looked at without them, so no filter hears of it then.
+                places = np.delete(np.arange(len(rows)), list(rejected))
+                some_failed, some_codes = failed[places], codes[places]
+                table = self.cluster.table
+                said = yield from self._judge_others(state, pod, table, rows[places], some_failed, some_codes)
+                failed[places], codes[places] = some_failed, some_codes
+            else:
+                said = yield from self._judge_others(state, pod, self.cluster.table, rows, failed, codes)
+            spoken.update(said)
+        for place, crowded in rejected.items():
+            failed[place], codes[place] = crowded.failed, crowded.code
+            if crowded.spoken is not None:
+                spoken[int(rows[place])] = crowded.spoken
         return Sifted.told(rows, failed, codes)
 
     def _sift(

@@ -20,11 +20,11 @@ import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
 from kschedd.scheduling.remembered import Remembered
-from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places
+from kschedd.scheduling.verdicts import PASSED, SPOKEN
 
 if TYPE_CHECKING:
     from kschedd.scheduling.feasible import Filters
@@ -88,21 +88,16 @@ class Crowds:
     filters: "Filters"
     _known: WeakKeyDictionary[Remembered, dict[int, Crowded]] = attrs.field(factory=WeakKeyDictionary, init=False)
 
-    def judge(
-        self,
-        state: CycleState,
-        pod: Pod,
-        rows: Rows,
-        failed: Places,
-        codes: Ints,
-        spoken: dict[int, Status],
-        counted: Counted,
-        remembered: Remembered | None,
-    ) -> None:
-        """Where a row with its nominated pods is rejected, that is its verdict; the others keep the one they have."""
+    def rejected(
+        self, state: CycleState, pod: Pod, rows: Rows, counted: Counted, remembered: Remembered | None
+    ) -> dict[int, Crowded]:
+        """The verdicts on those of the rows that are rejected with their nominated pods there, by place among `rows`.
+
+        The others are to be judged as they are.
+        """
         places = _places(rows, counted)
         if not places:
-            return
+            return {}
         known: dict[int, Crowded] = {}
         if remembered is not None and self.filters.row_by_row(state, pod):
             known = self._known.setdefault(remembered, {})
@@ -110,15 +105,7 @@ class Crowds:
         stale = [row for row in places if not _holds(known.get(row), table, row, counted[row])]
         if stale:
             self._look_again(known, state, pod, stale, counted)
-        for row, place in places.items():
-            crowded = known[row]
-            if crowded.failed == PASSED:
-                continue
-            failed[place], codes[place] = crowded.failed, crowded.code
-            if crowded.spoken is not None:
-                spoken[row] = crowded.spoken
-            else:
-                spoken.pop(row, None)
+        return {place: known[row] for row, place in places.items() if known[row].failed != PASSED}
 
     def _look_again(
         self, known: dict[int, Crowded], state: CycleState, pod: Pod, stale: list[int], counted: Counted

@@ -158,33 +158,38 @@ class _Stage:
         return fits
 
     def judge(self, rows: list[int], layer: Layer) -> Verdicts:
-        """The verdicts on these rows; where nominated pods count they are judged with them first, then without."""
-        failed, codes, spoken = self._judge(rows, layer)
+        """The verdicts on these rows; where nominated pods count with them first, and without them if they pass."""
         counting = [row for row in rows if row in self.nominated] if self.nominated else []
-        if counting:
-            self._with_nominated(counting, rows, layer, failed, codes, spoken)
+        crowded = self._with_nominated(counting, layer) if counting else {}
+        if not crowded:
+            failed, codes, spoken = self._judge(rows, layer)
+        else:
+            places = [place for place, row in enumerate(rows) if row not in crowded]
+            failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
+            failed[places], codes[places], spoken = self._judge([rows[place] for place in places], layer)
+            for place, row in enumerate(rows):
+                if row in crowded:
+                    failed[place], codes[place], status = crowded[row]
+                    if status is not None:
+                        spoken[row] = status
         asked = np.array(rows, dtype=np.int64)
         return Verdicts(self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, spoken)
 
-    def _with_nominated(
-        self, counting: list[int], rows: list[int], layer: Layer, failed: Places, codes: Ints, spoken: dict[int, Status]
-    ) -> None:
+    def _with_nominated(self, counting: list[int], layer: Layer) -> dict[int, tuple[int, int, Status | None]]:
+        """(place of the filter, code, status) of those of the rows that their nominated pods make unfit."""
         others = [(row, other) for row in counting for other in self.nominated[row]]
         for row, other in others:
             self._state_of(row)
             self.table.add_pod(row, other)
             self._tell("add_pod", [row], [other])
-        first_failed, first_codes, first_spoken = self._judge(counting, layer)
+        failed, codes, spoken = self._judge(counting, layer)
         for row, other in reversed(others):
             self.table.remove_pod(row, other)
             self._tell("remove_pod", [row], [other])
-        place_of = {row: place for place, row in enumerate(rows)}
-        for number in np.flatnonzero(first_failed != PASSED).tolist():
-            row = counting[number]
-            place = place_of[row]
-            failed[place], codes[place] = first_failed[number], first_codes[number]
-            if row in first_spoken:
-                spoken[row] = first_spoken[row]
+        rejected = np.flatnonzero(failed != PASSED).tolist()
+        return {
+            counting[place]: (int(failed[place]), int(codes[place]), spoken.get(counting[place])) for place in rejected
+        }
 
     def _judge(self, rows: list[int], layer: Layer) -> tuple[Places, Ints, dict[int, Status]]:
         asked: Rows = np.array(rows, dtype=np.int64)

@@ -146,7 +146,7 @@ class Scheduler:
             return self._post_filter(state, pod, diagnosis, view)
         remembered = None if self.memory is None else self.memory.of(pod, state)
         try:
-            found = yield from self._find(state, pod, narrowing, narrowed_by, counting, every_node, remembered)
+            found = yield from self._find(state, pod, narrowing, diagnosis, counting, every_node, remembered)
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
@@ -219,7 +219,7 @@ class Scheduler:
         state: CycleState,
         pod: Pod,
         narrowing: Narrowing | None,
-        narrowed_by: set[str],
+        diagnosis: Diagnosis,
         counting: Counting,
         every_node: bool,
         remembered: Remembered | None,
@@ -227,13 +227,16 @@ class Scheduler:
         table = self.cluster.table
         nominee: Found | None = None
         wished = pod.nominated_node_name
-        if wished and wished in table.row_of and not every_node:
+        if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
             # What is remembered of kin holds only where they are narrowed to.
             known = remembered if narrowing is None or wished in narrowing.node_names else None
             nominee = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), known)
-            if len(nominee.rows):
+            if len(nominee.rows) and not every_node:
                 return nominee
+            if not len(nominee.rows) and nominee.error is None:
+                # Named from now on, whatever is said of other nodes.
+                diagnosis.add_verdicts(nominee.verdicts)
         order = table.order
         if narrowing is not None:
             rows = sorted(table.row_of[name] for name in narrowing.node_names if name in table.row_of)
@@ -242,12 +245,14 @@ class Scheduler:
         start = self.start.index % len(order) if len(order) else 0
         found = yield from self.filters.search(state, pod, order, start, wanted, counting.everywhere, remembered)
         if narrowing is not None:
-            found.verdicts.absent = _narrowed(tuple(sorted(narrowed_by)))
+            # One set of plugins serves both searches, so who rejected the nominated node is named here, too.
+            found.verdicts.absent = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
-        if nominee is not None and nominee.error is None and table.row_of[wished] not in found.verdicts.rows:
-            # What was said of the nominated node stands, were it not among those that PreFilter left.
-            found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
-            processed += 1
+        if nominee is not None and not len(nominee.rows) and nominee.error is None:
+            if table.row_of[wished] not in found.verdicts.rows:
+                # What was said of the nominated node stands, were it not among those that PreFilter left.
+                found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
+                processed += 1
         if not every_node:
             self.start.index = (self.start.index + processed) % table.node_count
         return found

@@ -52,9 +52,9 @@ def test_a_nominated_node_may_fit_although_prefilter_left_it_out(tmp_path: Path,
     assert (said["feasible"], said["best"]) == (["a"], ["a"])
 
 
-def test_what_is_said_of_a_nominated_node_that_was_left_out_is_in_the_message_only(tmp_path: Path) -> None:
+def test_what_is_said_of_a_nominated_node_that_was_left_out_is_told_too(tmp_path: Path) -> None:
     wishing = {**pod("p", affinity=only("b")), "status": {"nominatedNodeName": "a"}}
     said = outcome(tmp_path, {}, [node("a"), node("b", cpu="0")], wishing)
-    assert reasons(said) == {"a": [LEFT_OUT], "b": ["Insufficient cpu"]}
+    assert reasons(said) == {"a": ["node(s) didn't match Pod's node affinity/selector"], "b": ["Insufficient cpu"]}
     expected = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
     assert said["message"].startswith(expected)
