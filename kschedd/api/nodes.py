@@ -17,6 +17,8 @@ Raw = Mapping[str, Any]
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
+BETA_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
@@ -54,9 +56,10 @@ class Node(Object):
     def zone(self) -> str:
         """The key by which nodes are visited zone by zone: region and zone joined, "" without either label.
 
+        A beta label that is present counts before the present name of the label, even where its value is empty.
         Source: component-helpers/node/topology (GetZoneKey).
         """
         labels = self.labels
-        zone = labels.get(ZONE_LABEL) or labels.get("failure-domain.beta.kubernetes.io/zone") or ""
-        region = labels.get(REGION_LABEL) or labels.get("failure-domain.beta.kubernetes.io/region") or ""
+        zone = labels.get(BETA_ZONE_LABEL, labels.get(ZONE_LABEL, ""))
+        region = labels.get(BETA_REGION_LABEL, labels.get(REGION_LABEL, ""))
         return f"{region}:\x00:{zone}" if region or zone else ""

@@ -55,6 +55,27 @@ def visited(made: SchedulingMachine, name: str) -> list[str]:
     return [made.cluster.table.names[row] for row in result.verdicts.rows.tolist()]
 
 
+BETA = "failure-domain.beta.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("labels", "zone"),
+    [
+        pytest.param({"topology.kubernetes.io/zone": "a"}, ":\x00:a", id="zone"),
+        pytest.param({"topology.kubernetes.io/zone": "a", BETA: "b"}, ":\x00:b", id="beta-label-first"),
+        pytest.param({"topology.kubernetes.io/zone": "a", BETA: ""}, "", id="beta-label-first-if-empty"),
+        pytest.param(
+            {"topology.kubernetes.io/region": "r", "failure-domain.beta.kubernetes.io/region": "", BETA: "b"},
+            ":\x00:b",
+            id="region-likewise",
+        ),
+        pytest.param({}, "", id="neither"),
+    ],
+)
+def test_the_zone_that_orders_nodes(labels: dict[str, str], zone: str) -> None:
+    assert Node.from_raw({"kind": "Node", "metadata": {"name": "n", "labels": labels}}).zone == zone
+
+
 def test_nodes_are_visited_zone_by_zone_in_turn() -> None:
     made = machine(node("a1", "a"), node("a2", "a"), node("a3", "a"), node("b1", "b"), node("c1", "c"), node("c2", "c"))
     assert visited(made, "p") == ["a1", "b1", "c1", "a2", "c2", "a3"]
@@ -82,7 +103,7 @@ def test_a_nominated_node_that_prefilter_leaves_out_is_asked_all_the_same() -> N
     wishing = Pod.from_raw({**wishing.raw, "status": {"nominatedNodeName": "a"}})
     made = machine(node("a", unschedulable=True), node("b", unschedulable=True), node("c"), node("d"))
     result = drive(made.begin(wishing, {}))
-    said = "2 node(s) didn't satisfy plugin(s) [NodeAffinity], 2 node(s) were unschedulable."
+    said = "2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeUnschedulable], 2 node(s) were unschedulable."
     assert result.message.startswith(f"0/4 nodes are available: {said}")
     assert result.diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeUnschedulable"}
 
