@@ -130,6 +130,7 @@ def _port(port: Raw, host_network: bool) -> Raw:
 
 _VOLUME_DEFAULTS: Final[Mapping[str, Raw]] = {
     "hostPath": {"type": ""},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
     "secret": {"defaultMode": 420},

@@ -77,6 +77,13 @@ def _gce_region(zones: list[str]) -> str:
     return regions.pop()
 
 
+def _azure_disk_handle(source: Raw, _: Labels | None) -> str:
+    kind = source.get("kind")
+    if kind is not None and kind != "Managed":
+        raise StorageError(f"kind({kind}) is not supported in csi migration")
+    return source.get("diskURI") or ""
+
+
 def _field(name: str) -> Callable[[Raw, Labels | None], str]:
     return lambda source, _: source.get(name) or ""
 
@@ -97,7 +104,7 @@ IN_TREE: Final = (
         _field("volumeID"),
         "topology.cinder.csi.openstack.org/zone",
     ),
-    InTree("azureDisk", "kubernetes.io/azure-disk", "disk.csi.azure.com", _field("diskURI")),
+    InTree("azureDisk", "kubernetes.io/azure-disk", "disk.csi.azure.com", _azure_disk_handle),
     InTree("azureFile", "kubernetes.io/azure-file", "file.csi.azure.com", _field("shareName"), migrated=False),
     InTree(
         "vsphereVolume",

@@ -187,3 +187,33 @@ def test_hints(
     (found,) = [e for e in events if e.event.resource is resource and e.event.action == action]
     assert found.hint is not None
     assert found.hint(pod("new", "a"), old, new) is answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        pytest.param({"kind": "Managed"}, "", id="managed"),
+        pytest.param({}, "", id="unstated-which-the-api-server-makes-shared"),
+        pytest.param({"kind": "Shared"}, "kind(Shared) is not supported in csi migration", id="shared"),
+        pytest.param({"kind": "Dedicated"}, "kind(Dedicated) is not supported in csi migration", id="dedicated"),
+    ],
+)
+def test_an_inline_azure_disk_has_to_be_managed(kind: dict[str, str], error: str) -> None:
+    volume = {"name": "v", "azureDisk": {"diskName": "d", "diskURI": "u", **kind}}
+    status = Trial(csi_node(disk_csi_azure_com=5)).judge(pod("new", volumes=[volume]))
+    if not error:
+        assert status is None
+        return
+    assert status is not None
+    assert (status.code, status.message) == (Code.ERROR, f"converting volume(v) from inline to csi: {error}")
+    assert Trial().judge(pod("new", volumes=[volume])) is None, "without a CSINode nothing is migrated"
+
+
+def test_a_claimed_azure_disk_that_is_not_managed_does_not_count() -> None:
+    def disk(kind: str) -> dict[str, Any]:
+        return {"azureDisk": {"diskName": "d", "diskURI": "u", "kind": kind}}
+
+    shared, managed = bound("a", source=disk("Shared")), bound("b", source=disk("Managed"))
+    trial = Trial(csi_node(disk_csi_azure_com=0), *shared, *managed)
+    assert trial.judge(pod("new", "a")) is None
+    assert trial.judge(pod("new", "b")) == EXCEEDED
