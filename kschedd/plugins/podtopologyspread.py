@@ -174,7 +174,8 @@ class PodTopologySpread:
         for ids in numbers:
             if ids.min() < 0:
                 lacking = ids < 0 if lacking is None else lacking | (ids < 0)
-        ignored = lacking if self._constraints.all_keys_needed(pod) else None
+        all_needed = self._constraints.all_keys_needed(pod)
+        ignored = lacking if all_needed else None
         scored = len(rows) if ignored is None else len(rows) - int(np.count_nonzero(ignored))
         total: Floats | None = None
         points: Floats
@@ -189,7 +190,7 @@ class PodTopologySpread:
                 counts = self._constraints.domains(ready).counts
                 seen = np.zeros(len(counts), dtype=np.bool_)
                 seen[ids if ignored is None else ids[~ignored]] = True
-                if lacking is not None and ignored is None:
+                if not all_needed:
                     counts = self._constraints.with_unlabelled(ready, counts, seen)
                 weight = math.log(int(np.count_nonzero(seen)) + 2)
                 by_domain = counts * weight + float(constraint.max_skew - 1)

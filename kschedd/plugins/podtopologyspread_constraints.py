@@ -126,11 +126,15 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Upstream takes a node without the key for one whose value is "", which is a domain of its own."""
+        """Upstream takes a node without the key for one whose value is "", which is a domain of its own.
+
+        `seen` has the values of the nodes to score, the last entry standing for those without the key; so all nodes
+        without it count for the domain, whether or not one of them is to be scored.
+        """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)
         empty = column.numbers.get("")
-        if empty is None or not seen[-1]:
+        if empty is None or not (seen[empty] or seen[-1]):
             return counts
         lacking = table.alive & (column.ids < 0)
         if ready.among is not None:

@@ -253,6 +253,21 @@ def test_default_constraints_equal_the_plain_rule(world: World, incoming: Pod, s
     assert codes.tolist() == [plain.code(where) for where in chosen]
 
 
+def test_system_defaults_count_nodes_without_a_zone_where_the_zone_is_empty() -> None:
+    """The node without the label cannot take the pod, but what runs there counts for the zone named ""."""
+    cluster = Cluster()
+    for name, labels in (("n1", {ZONE: ""}), ("n2", {ZONE: "a"}), ("n3", {})):
+        cluster.put(node(name, {HOST: name, **labels}))
+    cluster.put(pod("there", labels={"app": "web"}, on="n3"))
+    service: dict[str, Any] = {"kind": "Service", "metadata": {"name": "web", "namespace": "red"}}
+    cluster.put(parse({**service, "spec": {"selector": {"app": "web"}}}))
+    plugin, state = plugin_for(cluster, PodTopologySpreadArgs()), CycleState()
+    incoming = pod("new", labels={"app": "web"})
+    rows = np.array([cluster.table.row_of["n1"], cluster.table.row_of["n2"]])
+    assert plugin.pre_score(state, incoming, cluster, rows) is None
+    assert plugin.score_rows(state, incoming, cluster.table, rows).tolist() == [7, 6]
+
+
 def constraint(key: str = ZONE, action: str = HARD, *, selector: Any = None, **fields: Any) -> dict[str, Any]:
     chosen = {"matchLabels": {"app": "web"}} if selector is None else selector
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": chosen, **fields}
