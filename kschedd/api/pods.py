@@ -20,7 +20,14 @@ import msgpack
 
 from kschedd.api.lazily import lazily
 from kschedd.api.objects import Object, _version
-from kschedd.api.resources import Resources, pod_fit_score_requests, pod_nonzero_requests, pod_requests, resizes
+from kschedd.api.resources import (
+    PLAIN_AMOUNT,
+    Resources,
+    pod_fit_score_requests,
+    pod_nonzero_requests,
+    pod_requests,
+    resizes,
+)
 from kschedd.api.selectors import (
     IN,
     NODE_NAME,
@@ -182,11 +189,17 @@ class PodSpec:
 _OF_TRUNK = frozenset(name for name, field in vars(PodSpec).items() if isinstance(field, _of_trunk))
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Asks:
     requests: Resources
     nonzero: tuple[int, int]
     fit_score: Resources
+
+    @lazily
+    def wraps(self) -> bool:
+        """Whether an amount is negative, or so large that arithmetic with it may not fit an int64."""
+        amounts = (*self.requests.values(), *self.nonzero, *self.fit_score.values())
+        return not all(0 <= amount <= PLAIN_AMOUNT for amount in amounts)
 
 
 # Specs that differ elsewhere often have the same containers and tolerations: these are worked out once for all of them.

@@ -1,10 +1,11 @@
 """Quantities: the numbers with suffixes in which Kubernetes counts cpu, memory and devices, exactly.
 
-Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, suffix.go, scale_int.go).
+Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go).
 A quantity is a whole number of billionths ("nanos", a Python int); no float is ever involved.  A YAML or
-JSON number is taken as the text it was written as.  Finer than a nano is rounded away from zero, larger
-than 2**63-1 units is capped, so that whatever parses also fits an int64 column.  Text that holds no digit
-at all ("m", ".") is refused, as the written grammar has it, although upstream's scanner reads it as 0.
+JSON number is taken as the text it was written as.  Finer than a nano is rounded away from zero; one with a
+binary suffix is capped at 2**63-1 units.  Text that holds no digit at all ("m", ".") is refused, as the written
+grammar has it, although upstream's scanner reads it as 0.
+What does not fit an int64 becomes what upstream makes of it, which depends on how it holds the number (`Amount`).
 Owns nothing but caches of pure functions.  Raises QuantityError, nothing else.
 """
 
@@ -23,12 +24,15 @@ ALLOWED: Final = (
     "or exponent (e3), such as 250m, 1.5, 2Gi"
 )
 MAX_INT64: Final = 2**63 - 1
+MIN_INT64: Final = -(2**63)
 
 Style = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 """How a quantity was written, and so how upstream prints it again."""
 
 _NANO: Final = 10**9
 _MAX_NANOS: Final = MAX_INT64 * _NANO
+_ALL_BITS: Final = 2**64 - 1
+_NARROW_DIGITS: Final = 18  # of a decimal quantity that is held in an int64
 _LONGEST: Final = 256
 _TEXT: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
 _DECIMAL_EXPONENT: Final = {
@@ -75,7 +79,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
         raise QuantityError(quantity)
     if isinstance(quantity, int):
-        return _capped(quantity * _NANO), "DecimalSI"
+        return quantity * _NANO, "DecimalSI"
     text = quantity if isinstance(quantity, str) else repr(quantity)
     if len(text) > _LONGEST:
         raise QuantityError(quantity)
@@ -92,7 +96,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the outcome is the cap or one nano, whatever the 256 characters hold.
+        # Beyond +-600 the outcome is 0 or one nano, whatever the 256 characters hold.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
@@ -100,29 +104,102 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     nanos = amount * 10**shift if shift >= 0 else -(-amount // 10**-shift)
     if style == "BinarySI" and 0 < nanos < _NANO:
         style = "DecimalSI"  # upstream's own exception: less than one is never printed in Ki
-    nanos = min(nanos, _MAX_NANOS)
+    if style == "BinarySI":
+        nanos = min(nanos, _MAX_NANOS)
     return (-nanos if sign == "-" else nanos), style
 
 
-def _capped(nanos: int) -> int:
-    return max(-_MAX_NANOS, min(_MAX_NANOS, nanos))
+@attrs.frozen
+class Amount:
+    """A quantity as upstream holds it: `unscaled` times ten to the power of `exponent`.
+
+    `narrow`: in an int64, which most are; else in a number without limits. That tells what becomes of one that does not
+    fit an int64 in the end.
+    """
+
+    unscaled: int
+    exponent: int
+    narrow: bool
+
+    def __add__(self, other: "Amount") -> "Amount":
+        narrow = self.narrow and other.narrow
+        if not (self.unscaled and other.unscaled):
+            return attrs.evolve(self if self.unscaled else other, narrow=narrow)
+        low = min(self.exponent, other.exponent)
+        mine, theirs = self._at(low), other._at(low)
+        return Amount(mine + theirs, low, narrow and all(map(_fits, (mine, theirs, mine + theirs))))
+
+    def __gt__(self, other: "Amount") -> bool:
+        low = min(self.exponent, other.exponent)
+        return self._at(low) > other._at(low)
+
+    def _at(self, exponent: int) -> int:
+        shifted: int = self.unscaled * 10 ** (self.exponent - exponent)
+        return shifted
+
+    def in_units_of(self, exponent: int) -> int:
+        """How many powers of ten of this exponent, as an int64 (Quantity.ScaledValue)."""
+        up = self.exponent - exponent
+        if up < 0:
+            return wrapped(-(-self.unscaled // 10**-up))
+        exact: int = self.unscaled * 10**up
+        if self.narrow:
+            return wrapped(exact) if _fits(exact) or up in _MULTIPLIED_AT_ONCE else 0
+        # A power of ten that is no int64 is the least int64 there is.
+        factor: int = 10**up if up < 19 else MIN_INT64
+        return wrapped(self.unscaled * factor)
+
+
+_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # powers of ten; with others it goes by tens, and is 0 if it overflows
+
+
+def _fits(number: int) -> bool:
+    return MIN_INT64 <= number <= MAX_INT64
+
+
+def wrapped(number: int) -> int:
+    """The low 64 bits, with their sign: what is left of a number in Go's int64."""
+    return (number - MIN_INT64 & _ALL_BITS) + MIN_INT64
+
+
+def amount(quantity: str | int | float) -> Amount:
+    """The quantity as upstream holds it once it is read (ParseQuantity)."""
+    nanos = _read(quantity)[0]
+    match = _TEXT.fullmatch(quantity if isinstance(quantity, str) else repr(quantity))
+    assert match is not None, "what has been read is a quantity"
+    _, whole, fraction, binary, decimal, power = match.groups()
+    whole, fraction = whole.lstrip("0") or "0", fraction or ""
+    sign = -1 if nanos < 0 else 1
+    if binary is not None:
+        shift = _BINARY_SHIFT[binary]
+        if not fraction and len(whole) + shift * 3 // 10 <= 14:
+            return Amount(sign * (int(whole) << shift), 0, True)
+        return Amount(sign * MAX_INT64, 0, False) if abs(nanos) == _MAX_NANOS else Amount(nanos, -9, False)
+    exponent = _DECIMAL_EXPONENT[decimal] if power is None else max(-600, min(600, int(power)))
+    exponent -= len(fraction)
+    if len(whole) + len(fraction) <= _NARROW_DIGITS and exponent >= -9:
+        return Amount(sign * int(whole + fraction), exponent, True)
+    return Amount(nanos, -9, False)
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
-def _units(quantity: str | int | float, nanos_per_unit: int) -> int:
+def _units(quantity: str | int | float, exponent: int) -> int:
     nanos = _read(quantity)[0]
-    rounded = -(-abs(nanos) // nanos_per_unit)
-    return min(rounded, MAX_INT64) if nanos >= 0 else -min(rounded, MAX_INT64)
+    per_unit: int = 10 ** (9 + exponent)
+    rounded = -(-abs(nanos) // per_unit)
+    if rounded > MAX_INT64:
+        return amount(quantity).in_units_of(exponent)
+    return rounded if nanos >= 0 else -rounded
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def _value(quantity: str | int | float) -> int:
-    return _units(quantity, _NANO)
+    return _units(quantity, 0)
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def _milli_value(quantity: str | int | float) -> int:
-    return _units(quantity, _NANO // 1000)
+    return _units(quantity, -3)
 
 
 def value(quantity: str | int | float) -> int:
@@ -134,7 +211,7 @@ def value(quantity: str | int | float) -> int:
 
 
 def milli_value(quantity: str | int | float) -> int:
-    """Thousandths of a unit, rounded away from zero (Quantity.MilliValue); capped, never overflowing."""
+    """Thousandths of a unit, rounded away from zero (Quantity.MilliValue)."""
     try:
         return _milli_value(quantity)
     except TypeError as unhashable:

@@ -1,29 +1,34 @@
 """What a pod asks of a node: the arithmetic of containers, init containers, sidecars, pod level and overhead.
 
 Source: Kubernetes v1.34, component-helpers/resource/helpers.go (PodRequests) and scheduler/framework/types.go.
-Sums are made exactly and rounded up once, as upstream adds quantities, not integers.
+Sums are made exactly and rounded up once, as upstream adds quantities, not integers. One that does not fit an int64 is
+made again the way upstream adds (`Amount`), and becomes what that leaves of it: it may be negative, or 0.
 
 Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
-module sums are billionths of a unit (`Nanos`).
+module sums are billionths of a unit.
 Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be read.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from kschedd.api.quantity import MAX_INT64, milli_value, nanos, value
+from kschedd.api.quantity import MAX_INT64, Amount, amount, milli_value, nanos, value
 
 Raw = Mapping[str, Any]
 Resources = dict[str, int]
-Nanos = dict[str, int]
+_N = TypeVar("_N", int, Amount)
+_Read = Callable[[Any], _N]
 
 # What a container that requests nothing counts as when nodes are scored (schedutil.Default*Request).
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
+PLAIN_AMOUNT = 1 << 56
+"""Amounts from 0 to here can be multiplied by a hundred and still fit an int64."""
+
 _UNIT = 10**9
 _MILLI = _UNIT // 1000
-_ASSUMED: Mapping[str, int] = {"cpu": DEFAULT_CPU_MILLI * _MILLI, "memory": DEFAULT_MEMORY * _UNIT}
+_ASSUMED: Mapping[str, str] = {"cpu": f"{DEFAULT_CPU_MILLI}m", "memory": str(DEFAULT_MEMORY)}
 
 
 def amounts(quantities: Mapping[str, Any] | None) -> Resources:
@@ -33,24 +38,19 @@ def amounts(quantities: Mapping[str, Any] | None) -> Resources:
     return {name: milli_value(q) if name == "cpu" else value(q) for name, q in quantities.items()}
 
 
-def _exact(quantities: Mapping[str, Any] | None) -> Nanos:
-    return {name: nanos(quantity) for name, quantity in quantities.items()} if quantities else {}
+def _exact(quantities: Mapping[str, Any] | None, read: _Read[_N]) -> dict[str, _N]:
+    return {name: read(quantity) for name, quantity in quantities.items()} if quantities else {}
 
 
-def _rounded(total: Nanos) -> Resources:
-    """Up to whole units; never more than an int64 column holds."""
-    return {name: min(-(-n // (_MILLI if name == "cpu" else _UNIT)), MAX_INT64) for name, n in total.items()}
+def _add(total: dict[str, _N], more: Mapping[str, _N]) -> None:
+    for name, part in more.items():
+        total[name] = total[name] + part if name in total else part
 
 
-def _add(total: Nanos, more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
-
-
-def _raise_to(total: Nanos, least: Mapping[str, int]) -> None:
-    for name, amount in least.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
+def _raise_to(total: dict[str, _N], least: Mapping[str, _N]) -> None:
+    for name, other in least.items():
+        if name not in total or other > total[name]:
+            total[name] = other
 
 
 def _pod_level(name: str) -> bool:
@@ -69,39 +69,35 @@ def _infeasible(status: Raw) -> bool:
     return False
 
 
-def _container_requests(container: Raw, reported: Mapping[str, Raw], infeasible: bool) -> Nanos:
+def _container_requests(
+    container: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], read: _Read[_N]
+) -> dict[str, _N]:
     """Requests of one container; while it is resized in place, the most of spec, allocated and actual counts."""
-    asked = _exact((container.get("resources") or {}).get("requests"))
+    asked = _exact((container.get("resources") or {}).get("requests"), read)
     status = reported.get(container["name"]) if reported else None
-    if status is None or status.get("resources") is None:
-        return asked
-    most: Nanos = {} if infeasible else asked
-    _raise_to(most, _exact(status["resources"].get("requests")))
-    _raise_to(most, _exact(status.get("allocatedResources")))
-    return most
+    if status is not None and status.get("resources") is not None:
+        asked = {} if infeasible else asked
+        _raise_to(asked, _exact(status["resources"].get("requests"), read))
+        _raise_to(asked, _exact(status.get("allocatedResources"), read))
+    return {**_exact(assumed, read), **asked} if assumed else asked
 
 
 def _total(
+    read: _Read[_N],
     spec: Raw,
     reported: Mapping[str, Raw],
     infeasible: bool,
-    assumed: Mapping[str, int] | None,
-    *,
+    assumed: Mapping[str, str],
     pod_level: bool = True,
-) -> Nanos:
-    total: Nanos = {}
+) -> dict[str, _N]:
+    total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
-        asked = _container_requests(container, reported, infeasible)
-        if assumed:
-            asked = {**assumed, **asked}
-        _add(total, asked)
-    sidecars: Nanos = {}
-    starting: Nanos = {}
+        _add(total, _container_requests(container, reported, infeasible, assumed, read))
+    sidecars: dict[str, _N] = {}
+    starting: dict[str, _N] = {}
     for container in spec.get("initContainers") or ():
         is_sidecar = container.get("restartPolicy") == "Always"
-        asked = _container_requests(container, reported if is_sidecar else {}, infeasible)
-        if assumed:
-            asked = {**assumed, **asked}
+        asked = _container_requests(container, reported if is_sidecar else {}, infeasible, assumed, read)
         if is_sidecar:
             _add(total, asked)
             _add(sidecars, asked)
@@ -114,15 +110,27 @@ def _total(
     if pod_level:
         for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
             if _pod_level(name):
-                total[name] = nanos(quantity)
-    _add(total, _exact(spec.get("overhead")))
+                total[name] = read(quantity)
+    _add(total, _exact(spec.get("overhead"), read))
     return total
+
+
+def _sums(
+    spec: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], *, pod_level: bool = True
+) -> Resources:
+    """The total in whole units (of cpu: in millicores), rounded up."""
+    exact = _total(nanos, spec, reported, infeasible, assumed, pod_level)
+    total = {name: -(-n // (_MILLI if name == "cpu" else _UNIT)) for name, n in exact.items()}
+    if all([n <= MAX_INT64 for n in total.values()]):
+        return total
+    held = _total(amount, spec, reported, infeasible, assumed, pod_level)
+    return {name: sum_.in_units_of(-3 if name == "cpu" else 0) for name, sum_ in held.items()}
 
 
 def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
     """All that a pod asks of its node, resource by resource; a resource it never names is absent."""
     reported, infeasible = _reported(status)
-    return _rounded(_total(spec, reported, infeasible, None))
+    return _sums(spec, reported, infeasible, {})
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
@@ -131,9 +139,9 @@ def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int
     assumed = _ASSUMED
     if _states_pod_level(spec):
         # Then the least is assumed only of what neither the pod nor any container names.
-        named = _total(spec, reported, infeasible, None)
+        named = _total(nanos, spec, reported, infeasible, {})
         assumed = {name: least for name, least in assumed.items() if name not in named}
-    total = _rounded(_total(spec, reported, infeasible, assumed))
+    total = _sums(spec, reported, infeasible, assumed)
     return total.get("cpu", 0), total.get("memory", 0)
 
 
@@ -143,7 +151,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
     Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers
     counts.
     """
-    return _rounded(_total(spec, {}, False, _ASSUMED, pod_level=False))
+    return _sums(spec, {}, False, _ASSUMED, pod_level=False)
 
 
 def resizes(status: Raw | None) -> bool:

@@ -7,18 +7,23 @@ Units: CPU in millicores, other resources in whole units. Shapes: one int64 a ro
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 
 from kschedd.api.resource_names import is_scalar
-from kschedd.api.resources import Resources
+from kschedd.api.resources import PLAIN_AMOUNT, Resources
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 
 
 @attrs.frozen(eq=False)
 class Fractions:
-    """`columns`: (place of the resource in the list asked for, requested with the pod, allocatable)."""
+    """`columns`: (place of the resource in the list asked for, requested with the pod, allocatable).
+
+    `wraps`: amounts may be negative, and results may not fit an int64: they are to wrap around as upstream's do.
+    """
 
     rows: int
     columns: list[tuple[int, Ints, Ints]]
+    wraps: bool
 
 
 def scoring_resources(
@@ -30,8 +35,10 @@ def scoring_resources(
     An extended resource that the pod does not ask for is left out, and so is a name that stands for no resource.
     """
     columns = []
+    wraps = table.wraps
     for place, name in enumerate(names):
         asked = requests.get(name, 0)
+        wraps = wraps or not 0 <= asked <= PLAIN_AMOUNT
         if name == "cpu":
             used = table.nonzero[0] if nonzero else table.requested[CPU]
             columns.append((place, used[rows] + asked, table.allocatable[CPU][rows]))
@@ -41,4 +48,14 @@ def scoring_resources(
         elif name == "ephemeral-storage" or (asked and is_scalar(name)):
             number = table.resource(name)
             columns.append((place, table.requested[number][rows] + asked, table.allocatable[number][rows]))
-    return Fractions(len(rows), columns)
+    return Fractions(len(rows), columns, wraps)
+
+
+def truncated(dividend: Ints, divisor: Ints) -> Ints:
+    """Division towards zero, as Go divides; by zero it is 0."""
+    by = np.where(divisor == 0, 1, divisor)
+    with np.errstate(over="ignore"):  # the least int64 divided by -1
+        quotient = dividend // by
+        inexact = (quotient * by != dividend) & ((dividend < 0) != (by < 0))
+    towards_zero: Ints = np.where(divisor == 0, 0, quotient + inexact)
+    return towards_zero

@@ -7,7 +7,8 @@ the owner of the table changes them, between two cycles or on a copy of its own 
 Two logs say what changed, so that a remembered evaluation looks again at these rows only: `node_changes` (the Node
 object) and `pod_changes` (what runs on it).
 
-Units: int64 throughout; CPU in millicores, other resources in whole units.
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums wrap around as upstream's do; `wraps`
+tells that an amount was seen with which some arithmetic may.
 Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a resource is one contiguous column);
 `nonzero` is 2 (cpu, memory) by rows; all others have one value a row.
 Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
@@ -22,6 +23,8 @@ import numpy.typing as npt
 
 from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from kschedd.api.pods import Pod, PodSpec
+from kschedd.api.quantity import wrapped
+from kschedd.api.resources import PLAIN_AMOUNT
 from kschedd.api.terms import Taint
 
 Rows = npt.NDArray[np.int64]
@@ -31,6 +34,7 @@ Bools = npt.NDArray[np.bool_]
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _LOG_LIMIT = 1 << 16
+_PLAIN_OF_POD = 1 << 46  # of these sums are plain amounts, however many pods a node runs
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
 
 
@@ -120,6 +124,7 @@ class NodeTable:
         self.pod_changes = ChangeLog()
         self.labels_version = 0  # grows when a node comes, goes, or changes labels, taints or unschedulable
         self.images_version = 0  # grows when which node has which image changes, or the number of nodes does
+        self.wraps = False  # whether some amount is negative, or so large that sums or products may not fit an int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
 
@@ -265,6 +270,8 @@ class NodeTable:
                 continue
             number = self.resource(name)
             self.allocatable[number, row] = amount
+            if not 0 <= amount <= PLAIN_AMOUNT:
+                self.wraps = True
         self.allowed_pods[row] = node.allocatable.get("pods", 0)
 
     def _set_labels(self, row: int, node: Node) -> None:
@@ -339,10 +346,13 @@ class NodeTable:
         for name, amount in pod.requests.items():
             if name != "pods" and amount:
                 number = self.resource(name)
-                self.requested[number, row] += sign * amount
+                total = self.requested.item(number, row) + sign * amount
+                self.requested[number, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         cpu, memory = pod.nonzero_requests
-        self.nonzero[0, row] += sign * cpu
-        self.nonzero[1, row] += sign * memory
+        total = self.nonzero.item(0, row) + sign * cpu
+        self.nonzero[0, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
+        total = self.nonzero.item(1, row) + sign * memory
+        self.nonzero[1, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         self.pod_count[row] += sign
         spec = pod.shape.spec
         if spec.host_ports:
@@ -361,6 +371,11 @@ class NodeTable:
                     del users[row]
                     if not users:
                         del self.claims[claim]
+
+    def _wrapped(self, total: int) -> int:
+        """The sum as it stands in a column, once it is none of the plain ones."""
+        self.wraps = True
+        return wrapped(total)
 
     # -- copies for what-if ------------------------------------------------------------------------------------
 
@@ -405,6 +420,7 @@ class TableCopy(NodeTable):
         self.pod_changes = ChangeLog()
         self.labels_version = whole.labels_version
         self.images_version = whole.images_version
+        self.wraps = whole.wraps
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)
 
@@ -446,12 +462,15 @@ class TableCopy(NodeTable):
             places = np.array(found, dtype=np.int64)
             for name, amount in spec.requests.items():
                 if name != "pods" and amount:
-                    self.requested[self.resource(name), places] += sign * amount
+                    self.requested[self.resource(name), places] += self._plain(sign * amount)
             cpu, memory = spec.nonzero_requests
-            self.nonzero[0, places] += sign * cpu
-            self.nonzero[1, places] += sign * memory
+            self.nonzero[0, places] += self._plain(sign * cpu)
+            self.nonzero[1, places] += self._plain(sign * memory)
             self.pod_count[places] += sign
         self.pods_version[rows] += 1
+
+    def _plain(self, amount: int) -> int:
+        return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 
 def claim_keys(pod: Pod) -> list[str]:

@@ -3,7 +3,7 @@
 An image that few nodes have counts less, so that its nodes do not draw every pod that wants it.
 
 Source: Kubernetes v1.34, plugins/imagelocality/image_locality.go.
-Units: sizes in bytes.
+Units: sizes in bytes; int64, and sums that do not fit wrap around as upstream's do.
 """
 
 from typing import ClassVar, Self
@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.api.quantity import MAX_INT64, MIN_INT64
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
@@ -48,6 +49,7 @@ class ImageLocality:
             if found is not None:
                 there = np.zeros(table.capacity, dtype=np.bool_)
                 there[list(found.rows)] = True
-                sums[there[rows]] += int(float(found.size) * (len(found.rows) / nodes))
+                share = int(float(found.size) * (len(found.rows) / nodes))
+                sums[there[rows]] += share if share <= MAX_INT64 else MIN_INT64
         most = _MOST_PER_CONTAINER * len(images)
         return MAX_NODE_SCORE * (np.clip(sums, _LEAST, most) - _LEAST) // (most - _LEAST)

@@ -45,20 +45,25 @@ class NodeResourcesBalancedAllocation:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if self._best_effort(pod):  # where the profile leaves PreScore out
             return np.zeros(len(rows), dtype=np.int64)
-        columns = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False).columns
+        fractions = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False)
+        columns = fractions.columns
         if len(columns) == 2 and all(np.count_nonzero(capacity) == len(rows) for _, _, capacity in columns):
             (_, used, capacity), (_, used_too, capacity_too) = columns
             one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
             deviation = np.abs((one - other) / 2)
         else:
             deviation = _deviation(columns, len(rows))
-        return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+        scores = (1 - deviation) * MAX_NODE_SCORE
+        if fractions.wraps:
+            with np.errstate(invalid="ignore"):  # what is no int64 becomes the least one
+                return scores.astype(np.int64)
+        return scores.astype(np.int64)
 
 
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     """Population standard deviation over the resources each row has; half the difference where there are two."""
-    present = [capacity > 0 for _, _, capacity in columns]
-    fractions = [np.minimum(used / np.maximum(capacity, 1), 1.0) for _, used, capacity in columns]
+    present = [capacity != 0 for _, _, capacity in columns]
+    fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]
     count = np.zeros(rows, dtype=np.int64)
     total = np.zeros(rows)
     for fraction, counts in zip(fractions, present, strict=True):

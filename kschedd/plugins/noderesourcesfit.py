@@ -18,7 +18,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.resource_names import is_extended, is_scalar
 from kschedd.api.resources import Resources
-from kschedd.cache.scoring_columns import Fractions, scoring_resources
+from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.args import NodeResourcesFitArgs, ScoringStrategy, ShapePoint
 from kschedd.framework.cycle_state import CycleState
@@ -45,7 +45,8 @@ Scorer = Callable[[Fractions], Ints]
 def looked_at(requests: Resources) -> list[tuple[str, int]]:
     """What of a pod's requests is compared with a node, in the order reasons are given."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    scalar = [(name, n) for name, n in sorted(requests.items()) if n > 0 and name not in _PLAIN and is_scalar(name)]
+    # One that wrapped around to less than nothing is still compared, as upstream does with all but the plain ones.
+    scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
 
@@ -170,10 +171,11 @@ def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, In
             total += score(requested, capacity) * weights[place]
             weight_sum += weights[place]
         else:
-            counts = capacity > 0
-            total += np.where(counts, score(requested, np.maximum(capacity, 1)) * weights[place], 0)
+            counts = capacity != 0
+            total += np.where(counts, score(requested, np.where(counts, capacity, 1)) * weights[place], 0)
             weight_sum = weight_sum + counts * weights[place]
-    mean: Ints = total // (np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1))
+    weight_sum = np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1)
+    mean: Ints = truncated(total, weight_sum) if fractions.wraps else total // weight_sum
     return mean
 
 
@@ -182,25 +184,40 @@ def least_allocated(weights: list[int]) -> Scorer:
         shares: Ints = np.maximum(capacity - requested, 0) * MAX_NODE_SCORE // capacity
         return shares
 
-    return lambda fractions: _average(fractions, weights, free_share)
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        return np.where(requested > capacity, 0, truncated((capacity - requested) * MAX_NODE_SCORE, capacity))
+
+    return lambda fractions: _average(fractions, weights, wrapping if fractions.wraps else free_share)
 
 
 def most_allocated(weights: list[int]) -> Scorer:
     def used_share(requested: Ints, capacity: Ints) -> Ints:
         return np.minimum(requested, capacity) * MAX_NODE_SCORE // capacity
 
-    return lambda fractions: _average(fractions, weights, used_share)
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        return truncated(np.minimum(requested, capacity) * MAX_NODE_SCORE, capacity)
+
+    return lambda fractions: _average(fractions, weights, wrapping if fractions.wraps else used_share)
 
 
 def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...]) -> Scorer:
     scores = np.array([broken_line(shape, percent) for percent in range(101)], dtype=np.int64)
 
+    def plain(requested: Ints, capacity: Ints) -> Ints:
+        percent = np.minimum(requested, capacity) * 100 // np.maximum(capacity, 1)
+        return np.where(capacity > 0, scores[percent], 0)
+
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
+        # Below the first corner and above the last one the line is level.
+        return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
+
     def score(fractions: Fractions) -> Ints:
         total = np.zeros(fractions.rows, dtype=np.int64)
         weight_sum = np.zeros(fractions.rows, dtype=np.int64)
+        of = wrapping if fractions.wraps else plain
         for place, requested, capacity in fractions.columns:
-            percent = np.minimum(requested, capacity) * 100 // np.maximum(capacity, 1)
-            of_resource = np.where(capacity > 0, scores[percent], 0)
+            of_resource = of(requested, capacity)
             total += of_resource * weights[place]
             weight_sum += (of_resource > 0) * weights[place]
         return np.floor(total / np.maximum(weight_sum, 1) + 0.5).astype(np.int64)

@@ -20,7 +20,16 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.feasible import Shards
 from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
-from kschedd.scheduling.remembered import Layer, Memory, PluginFault, Remembered, check_range, score_columns
+from kschedd.scheduling.remembered import (
+    Layer,
+    Memory,
+    PluginFault,
+    Remembered,
+    check_range,
+    invalid_score,
+    out_of_range,
+    score_columns,
+)
 
 _SHARD = 64
 _MOST_SHAPES = 4096
@@ -88,6 +97,8 @@ class Ranking:
     ) -> Generator[Shards, list[Any], Ints]:
         """The total of each row. Raises PluginFault."""
         table = self.cluster.table
+        if table.wraps or pod.pod_spec.asks.wraps:
+            return (yield from self._checked(state, pod, rows))
         raw: dict[str, Ints] = {}
         if remembered is None:
             total, raw = self.local.score(state, pod, table, rows)
@@ -110,6 +121,18 @@ class Ranking:
             total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 
+    def _checked(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints]:
+        """The totals where sums may wrap around, and so scores of our own plugins be out of range: an error then."""
+        scores: Scores = yield from self.details(state, pod, rows)
+        weights = {score.name: score.weight for score in self.profile.scores}
+        final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
+        wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
+        if wrong:
+            # Upstream goes from node to node, and from plugin to plugin for each.
+            place, name = min(wrong, key=lambda found: found[0])
+            raise invalid_score(name, int(final[name][place]))
+        return scores.total
+
     def _normal(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
         """The plugin's scores from 0 to 100. Raises PluginFault."""
         if not score.normalizes:
@@ -124,7 +147,7 @@ class Ranking:
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
                 raise PluginFault(score.name, text) from fault
         if not score.trusted:
-            check_range(score, normal, self.cluster.table, rows)
+            check_range(score, normal)
         return normal
 
     def _raw(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints]:

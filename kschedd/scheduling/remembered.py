@@ -76,16 +76,24 @@ def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTa
         raise PluginFault(score.name, text) from fault
 
 
-def check_range(score: ScorePlugin, values: Ints, table: NodeTable, rows: Rows) -> None:
+def out_of_range(values: Ints) -> Ints:
+    """The places of final scores that are not within 0 and 100."""
+    return ((values < 0) | (values > MAX_NODE_SCORE)).nonzero()[0]
+
+
+def invalid_score(name: str, value: int) -> PluginFault:
+    return PluginFault(
+        name,
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {value}, '
+        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing",
+    )
+
+
+def check_range(score: ScorePlugin, values: Ints) -> None:
     """Raises PluginFault where a final score is not within 0 and 100."""
-    wrong = np.flatnonzero((values < 0) | (values > MAX_NODE_SCORE))
+    wrong = out_of_range(values)
     if len(wrong):
-        raise PluginFault(
-            score.name,
-            f'applying score defaultWeights on Score plugins: plugin "{score.name}" returns an invalid score '
-            f"{values[wrong[0]]} (node {table.names[int(rows[wrong[0]])]}), it should be in the range of "
-            f"[0, {MAX_NODE_SCORE}] after normalizing",
-        )
+        raise invalid_score(score.name, int(values[wrong[0]]))
 
 
 class Layer:
@@ -138,7 +146,7 @@ class Layer:
                 raw[score.name] = values
             else:
                 if not score.trusted:
-                    check_range(score, values, table, rows)
+                    check_range(score, values)
                 base += values if score.weight == 1 else values * score.weight
         return base, raw
 

@@ -11,6 +11,11 @@ from kschedd.api import quantity
 from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_value, parse, value
 
 
+def low_bits(number: int) -> int:
+    """What an int64 keeps of it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 @pytest.mark.parametrize(
     ("text", "units", "milli"),
     [
@@ -25,7 +30,7 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_valu
         pytest.param("1Ki", 1024, 1_024_000, id="kibi"),
         pytest.param("1.5Gi", 1536 * 2**20, 1536 * 2**20 * 1000, id="fraction-of-gibi"),
         pytest.param("0.1Ki", 103, 102_400, id="fraction-of-kibi-rounds-up"),
-        pytest.param("1E", 10**18, MAX_INT64, id="exa-is-not-an-exponent"),
+        pytest.param("1E", 10**18, 0, id="exa-is-not-an-exponent"),
         pytest.param("1e3", 1000, 1_000_000, id="exponent"),
         pytest.param("1E3", 1000, 1_000_000, id="capital-exponent"),
         pytest.param("12e-1", 2, 1200, id="negative-exponent"),
@@ -35,9 +40,15 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_valu
         pytest.param("5.", 5, 5000, id="no-digit-after-the-point"),
         pytest.param("007", 7, 7000, id="leading-zeros"),
         pytest.param("0Ki", 0, 0, id="zero"),
-        pytest.param("8Ei", MAX_INT64, MAX_INT64, id="capped-binary"),
-        pytest.param("100E", MAX_INT64, MAX_INT64, id="capped-decimal"),
-        pytest.param("1e999999999999", MAX_INT64, MAX_INT64, id="huge-exponent-is-capped"),
+        pytest.param("8Ei", MAX_INT64, -1000, id="binary-is-capped-and-its-milli-wrap-around"),
+        pytest.param("4e18", 4 * 10**18, 0, id="too-large-by-tens-is-nothing"),
+        pytest.param("100E", 0, 0, id="too-large-in-units-too"),
+        pytest.param("1e999999999999", 0, 0, id="huge-exponent"),
+        pytest.param("9223372036854775807", MAX_INT64, -1000, id="nineteen-digits-wrap-around"),
+        pytest.param("9223372036854775808", -(2**63), 0, id="one-more-is-the-least-int64"),
+        pytest.param("900000000000000000", 9 * 10**17, low_bits(9 * 10**20), id="a-thousandfold-wraps-around"),
+        pytest.param("9300000000000000k", low_bits(93 * 10**17), low_bits(93 * 10**20), id="kilo-wraps-around"),
+        pytest.param("20000000000T", 0, 0, id="tera-does-not"),
         pytest.param("1e-999999999999", 1, 1, id="tiny-exponent-is-a-nano"),
         pytest.param(2, 2, 2000, id="yaml-integer"),
         pytest.param(0.5, 1, 500, id="yaml-float-is-its-text"),
@@ -135,9 +146,13 @@ SUFFIXES = {
 
 
 def up(number: Fraction, per_unit: int) -> int:
-    """Rounded away from zero to 1/per_unit, in that unit, capped."""
+    """Rounded away from zero to 1/per_unit, in that unit."""
     whole = math.ceil(abs(number) * per_unit)
     return whole if number >= 0 else -whole
+
+
+def fits(number: int) -> bool:
+    return abs(number) <= MAX_INT64
 
 
 @given(st.sampled_from(["", "+", "-"]), digits, st.none() | digits, st.sampled_from(sorted(SUFFIXES)))
@@ -148,9 +163,10 @@ def test_equal_to_plain_fractions(sign: str, whole: str, fraction: str | None, s
     number = Fraction(int(whole + (fraction or "")), 10 ** len(fraction or "")) * SUFFIXES[suffix]
     number = -number if sign == "-" else number
     nano = Fraction(up(number, 10**9), 10**9)
-    nano = max(-Fraction(MAX_INT64), min(Fraction(MAX_INT64), nano))
+    if suffix.endswith("i"):
+        nano = max(-Fraction(MAX_INT64), min(Fraction(MAX_INT64), nano))
     assert parse(text) == nano
-    assert value(text) == max(-MAX_INT64, min(MAX_INT64, up(nano, 1)))
-    assert milli_value(text) == max(-MAX_INT64, min(MAX_INT64, up(nano, 1000)))
+    for read, units in ((value(text), up(nano, 1)), (milli_value(text), up(nano, 1000))):
+        assert read == units if fits(units) else read in (0, low_bits(units))
     assert parse(canonical(text)) == parse(text)
     assert canonical(canonical(text)) == canonical(text)

@@ -1,4 +1,4 @@
-"""What a pod asks of its node: sums are exact, rounded up once, and always fit a column."""
+"""What a pod asks of its node: sums are exact, rounded up once, and fit a column, be it by wrapping around."""
 
 from typing import Any
 
@@ -21,7 +21,12 @@ def spec(*requests: dict[str, str], **more: Any) -> dict[str, Any]:
         pytest.param(["400u", "700u"], "cpu", 2, id="more-than-one-makes-two"),
         pytest.param(["1.1Gi", "1.1Gi"], "memory", 2362232013, id="not-one-byte-more-than-the-exact-sum-needs"),
         pytest.param(["500m", "500m"], "memory", 1, id="halves-of-a-byte"),
-        pytest.param(["8Ei", "8Ei"], "memory", MOST, id="never-more-than-a-column-holds"),
+        pytest.param(["8Ei"], "memory", MOST, id="as-much-as-a-column-holds"),
+        pytest.param(["8Ei", "8Ei"], "memory", -2, id="a-sum-that-does-not-fit-wraps-around"),
+        pytest.param(["9223372036854775807", "1Gi"], "memory", 2**30 - 2**63 - 1, id="to-less-than-nothing"),
+        pytest.param(["4e18", "1"], "cpu", (4 * 10**21 + 1000 + 2**63) % 2**64 - 2**63, id="a-sum-is-held-otherwise"),
+        pytest.param(["4e18", "0"], "cpu", 0, id="with-nothing-added-it-is-not"),
+        pytest.param(["0", "4e18"], "cpu", 0, id="nor-if-added-to-nothing"),
     ],
 )
 def test_containers_are_added_exactly_and_rounded_up_once(amounts: list[str], name: str, total: int) -> None:

@@ -46,18 +46,35 @@ def pod(name: str, *containers: dict[str, str], on: str = "", **spec: Any) -> Po
 
 amounts = st.sampled_from(["0", "1", "2", "4"])
 requests = st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=4)
+# Amounts that do not fit an int64, or whose sums and products do not.
+HUGE = ("0", "1", "4", "4e18", "9223372036854775807", "9223372036854775800", "8Ei", "5E", "12345678901234567k", "7e16")
+huge_requests = st.lists(
+    st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(HUGE), max_size=4), min_size=1, max_size=3
+)
+
+
+def int64(number: int) -> int:
+    """What Go's int64 keeps of it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def go_divided(dividend: int, divisor: int) -> int:
+    """Towards zero."""
+    return int64(abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1))
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
+def clusters(draw: st.DrawFn, *, huge: bool = False) -> Cluster:
     cluster = Cluster()
+    some = st.sampled_from(HUGE) if huge else st.sampled_from(["0", "3", "8"])
     for place in range(draw(st.integers(1, 5))):
-        has = draw(st.dictionaries(st.sampled_from(RESOURCES), st.sampled_from(["0", "3", "8"]), max_size=4))
+        has = draw(st.dictionaries(st.sampled_from(RESOURCES), some, max_size=4))
         raw = {**has, "pods": draw(st.sampled_from(["1", "2", "110"]))}
         meta = {"name": f"n{place}"}
         cluster.put(Node.from_raw({"kind": "Node", "metadata": meta, "status": {"allocatable": raw}}))
         for number in range(draw(st.integers(0, 2))):
-            cluster.put(pod(f"p{place}-{number}", draw(requests), on=f"n{place}"))
+            containers = draw(huge_requests) if huge else [draw(requests)]
+            cluster.put(pod(f"p{place}-{number}", *containers, on=f"n{place}"))
     return cluster
 
 
@@ -72,8 +89,9 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
         lacking.add("Too many pods")
     for name, asked in incoming.requests.items():
         has = where.allocatable.get(name, 0)
-        used = sum(other.requests.get(name, 0) for other in there)
-        if asked > 0 and asked > has - used:
+        used = int64(sum(other.requests.get(name, 0) for other in there))
+        compared = asked != 0 if name == GPU else asked > 0
+        if compared and asked > int64(has - used):
             lacking.add(f"Insufficient {name}")
             hopeless = hopeless or asked > has
     if not lacking:
@@ -84,7 +102,17 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests)
 def test_fit_in_columns_says_what_the_plain_rule_says(cluster: Cluster, asked: dict[str, str]) -> None:
-    plugin, incoming, table = fit(), pod("new", asked), cluster.table
+    compare_fit(cluster, pod("new", asked))
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(huge=True), huge_requests)
+def test_fit_wraps_around_as_the_plain_rule_does(cluster: Cluster, asked: list[dict[str, str]]) -> None:
+    compare_fit(cluster, pod("new", *asked))
+
+
+def compare_fit(cluster: Cluster, incoming: Pod) -> None:
+    plugin, table = fit(), cluster.table
     rows = table.order
     codes = plugin.filter_rows(CycleState(), incoming, table, rows)
     for row, code in zip(rows.tolist(), codes.tolist(), strict=True):
@@ -105,23 +133,24 @@ def plain_average(strategy: ScoringStrategy, incoming: Pod, where: Node, there: 
         asked = incoming.pod_spec.fit_score_requests.get(name, 0)
         if name == GPU and not asked:
             continue
-        used = sum(_counted(other, name) for other in there) + asked
+        used = int64(sum(_counted(other, name) for other in there) + asked)
         has = where.allocatable.get(name, 0)
         if not has:
             continue
         if strategy.type == "LeastAllocated":
-            score = 0 if used > has else (has - used) * 100 // has
+            score = 0 if used > has else go_divided(int64(int64(has - used) * 100), has)
         elif strategy.type == "MostAllocated":
-            score = min(used, has) * 100 // has
+            score = go_divided(int64(min(used, has) * 100), has)
         else:
-            score = broken_line(strategy.shape, min(used, has) * 100 // has)
+            percent = 100 if used > has else go_divided(int64(used * 100), has)
+            score = broken_line(strategy.shape, percent)
             if not score:
                 continue
-        total += score * weight
+        total = int64(total + int64(score * weight))
         weights += weight
     if not weights:
         return 0
-    return math.floor(total / weights + 0.5) if strategy.shape else total // weights
+    return math.floor(total / weights + 0.5) if strategy.shape else go_divided(total, weights)
 
 
 def _counted(other: Pod, name: str) -> int:
@@ -133,20 +162,32 @@ def _counted(other: Pod, name: str) -> int:
 SHAPE = (ShapePoint(0, 0), ShapePoint(40, 10), ShapePoint(100, 3))
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    clusters(),
-    requests,
+strategies = st.builds(
+    lambda kind, names, weights: ScoringStrategy(
+        kind[0], tuple(ResourceWeight(*pair) for pair in zip(names[:3], weights, strict=True)), kind[1]
+    ),
     st.sampled_from([("LeastAllocated", ()), ("MostAllocated", ()), ("RequestedToCapacityRatio", SHAPE)]),
     st.permutations(RESOURCES),
-    st.lists(st.integers(1, 100), min_size=4, max_size=4),
+    st.lists(st.integers(1, 100), min_size=3, max_size=3),
 )
-def test_fit_scores_as_the_plain_rule_does(
-    cluster: Cluster, asked: dict[str, str], kind: Any, names: list[str], weights: list[int]
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), requests, strategies)
+def test_fit_scores_as_the_plain_rule_does(cluster: Cluster, asked: dict[str, str], strategy: ScoringStrategy) -> None:
+    compare_fit_scores(cluster, pod("new", asked), strategy)
+
+
+@settings(max_examples=200, deadline=None)
+@given(clusters(huge=True), huge_requests, strategies)
+def test_fit_scores_wrap_around_as_the_plain_rule_does(
+    cluster: Cluster, asked: list[dict[str, str]], strategy: ScoringStrategy
 ) -> None:
-    resources = tuple(ResourceWeight(name, weight) for name, weight in zip(names, weights, strict=True))
-    strategy = ScoringStrategy(kind[0], resources[:3], kind[1])
-    plugin, incoming, table = fit(scoring_strategy=strategy), pod("new", asked), cluster.table
+    compare_fit_scores(cluster, pod("new", *asked), strategy)
+
+
+def compare_fit_scores(cluster: Cluster, incoming: Pod, strategy: ScoringStrategy) -> None:
+    plugin, table = fit(scoring_strategy=strategy), cluster.table
     scores = plugin.score_rows(CycleState(), incoming, table, table.order)
     for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
         where = table.nodes[row]
@@ -161,8 +202,8 @@ def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: lis
         has = where.allocatable.get(name, 0)
         if not has or (name == GPU and not asked):
             continue
-        used = sum(other.requests.get(name, 0) for other in there) + asked
-        fractions.append(min(used / has, 1.0))
+        used = int64(sum(other.requests.get(name, 0) for other in there) + asked)
+        fractions.append(min(float(used) / float(has), 1.0))
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
     elif len(fractions) > 2:
@@ -173,16 +214,26 @@ def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: lis
         deviation = math.sqrt(squares / len(fractions))
     else:
         deviation = 0.0
-    return int((1 - deviation) * 100)
+    score = int((1 - deviation) * 100)
+    return score if score == int64(score) else -(2**63)
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests, st.integers(1, 4))
 def test_balance_in_columns_is_the_plain_standard_deviation(cluster: Cluster, asked: dict[str, str], many: int) -> None:
-    names = RESOURCES[:many]
+    compare_balance(cluster, pod("new", asked), RESOURCES[:many])
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(huge=True), huge_requests, st.integers(1, 4))
+def test_balance_wraps_around_as_the_plain_rule_does(cluster: Cluster, asked: list[dict[str, str]], many: int) -> None:
+    compare_balance(cluster, pod("new", *asked), RESOURCES[:many])
+
+
+def compare_balance(cluster: Cluster, incoming: Pod, names: tuple[str, ...]) -> None:
     args = NodeResourcesBalancedAllocationArgs(tuple(ResourceWeight(name) for name in names))
     plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(Cluster()))
-    incoming, table = pod("new", asked), cluster.table
+    table = cluster.table
     scores = plugin.score_rows(CycleState(), incoming, table, table.order)
     for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
         where = table.nodes[row]
