@@ -39,6 +39,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
+from kschedd.explain import upstream_bugs
 from kschedd.explain.aside import set_aside, standing_in, without_node
 from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.looking import Looking
@@ -135,6 +136,7 @@ class _Explaining:
             self._notes.append(
                 f"a search ends at {enough} feasible nodes; here all {len(feasible)} are scored against each other"
             )
+        self._notes += upstream_bugs.notes(self._pod, self._scheduler.cluster)
         names = self._table.names
         return {
             "gated_by": _said(gated),
@@ -187,15 +189,16 @@ class _Explaining:
             return [NodeVerdict(row, [status.by(_joined(narrowed_by))]) for row in order.tolist()]
         asked = order
         if narrowing is not None:
-            asked = order[
-                np.array([self._table.names[row] in narrowing.node_names for row in order.tolist()], dtype=bool)
-            ]
+            wished = {*narrowing.node_names, self._pod.nominated_node_name}  # the nominated node is looked at anyway
+            asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
         counted = Counting(self._table, self._pod, self._nominated).everywhere
         self._begin()
         verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
         if narrowing is not None:
             by_row = {verdict.row: verdict for verdict in verdicts}
-            out = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")
+            nominee = by_row.get(self._table.row_of.get(self._pod.nominated_node_name, -1))
+            blamed = narrowed_by | {nominee.rejections[0].plugin if nominee and nominee.rejections else ""} - {""}
+            out = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(blamed))}]")
             out = out.by(_joined(narrowed_by))
             verdicts = [by_row.get(row) or NodeVerdict(row, [out]) for row in order.tolist()]
         return verdicts

@@ -352,3 +352,33 @@ def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
 @pytest.mark.parametrize("seed", [3, 4])
 def test_explaining_changes_no_later_decision(seed: int) -> None:
     assert _run(seed, explaining=True) == _run(seed, explaining=False)
+
+
+def test_where_upstream_decides_by_a_bug_of_its_own_a_note_says_so() -> None:
+    engine = cluster(node("n1"), node("n2"))
+    selector = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": selector}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    engine.store.create(pod("apart", "3", affinity=affinity))
+    engine.store.create(pod("huge", "4e18"))
+    engine.store.create(pod("plain"))
+    engine.settle()
+    notes = {name: explained(engine, name)["notes"] for name in ("apart", "huge", "plain")}
+    assert [note for note in notes["apart"] if "kubernetes#141526" in note] == [
+        "its affinity to pods in namespaces with env notin (prod) counts pods of every namespace, as in kube-scheduler "
+        "1.34.1 (kubernetes#141526)"
+    ]
+    assert "its cpu requests do not fit 64 bits and count as 0, as in kube-scheduler" in notes["huge"]
+    assert not [note for note in notes["plain"] if "kube-scheduler" in note]
+
+
+def test_who_rejects_the_nominated_node_is_named_of_the_nodes_left_out() -> None:
+    engine = cluster(node("n1", taints=[{"key": "k", "effect": "NoSchedule"}]), node("n2", cpu="1"), node("n3"))
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    raw = {**pod("p", "2", affinity=affinity), "status": {"nominatedNodeName": "n1"}}
+    found = explain(engine.machine, Pod.from_raw(raw), {})
+    said = {name: verdict["reasons"] for name, verdict in by_node(found).items()}
+    assert said["n1"] == ["node(s) had untolerated taint {k: }"]
+    assert said["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]
+    assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]" in found["message"]
