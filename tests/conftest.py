@@ -4,9 +4,29 @@ Hypothesis draws the same examples in every run, so that what passed passes agai
 """
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from kschedd.bench.shared import VARIABLE, shared_folder
 
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KSCHEDD_EXPLORE") else "repeatable")
+
+SharedPart = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def shared_part() -> SharedPart:
+    """Gives a folder of recorded data by its name; the test is skipped where it is absent."""
+    shared = shared_folder()
+
+    def part(name: str) -> Path:
+        if shared is None or not (shared / name).is_dir():
+            pytest.skip(f"there is no shared folder with {name}/ in it: name one in {VARIABLE}")
+        return shared / name
+
+    return part

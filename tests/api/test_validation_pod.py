@@ -10,9 +10,7 @@ import pytest
 from kschedd.api.manifests import read_paths
 from kschedd.api.validation import accept, accept_pod_spec, validate
 from tests.api.objects import Raw, container, pod
-
-SHARED = Path(__file__).parents[3] / "shared"
-GOLDEN = SHARED / "conformance"
+from tests.conftest import SharedPart
 
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -334,9 +332,14 @@ def test_a_pod_without_a_spec() -> None:
     assert said({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}) == ["spec.containers: Required value"]
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases are not here")
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.jsonl.gz")), ids=lambda path: str(path.name))
-def test_what_kube_scheduler_was_given_is_good(path: Path) -> None:
+def test_what_kube_scheduler_was_given_is_good(shared_part: SharedPart) -> None:
+    files = sorted(shared_part("conformance").glob("*.jsonl.gz"))
+    assert files
+    for path in files:
+        _check_objects(path)
+
+
+def _check_objects(path: Path) -> None:
     seen: set[str] = set()
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
@@ -351,9 +354,8 @@ def test_what_kube_scheduler_was_given_is_good(path: Path) -> None:
                 assert not said(raw), case["id"]
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no real input here")
-def test_a_real_manifest_is_good() -> None:
-    reading = read_paths([SHARED / "realworld" / "online-boutique" / "kubernetes-manifests.yaml"])
+def test_a_real_manifest_is_good(shared_part: SharedPart) -> None:
+    reading = read_paths([shared_part("realworld") / "online-boutique" / "kubernetes-manifests.yaml"])
     assert not reading.errors
     assert len(reading.manifests) == 35
     for manifest in reading.manifests:

@@ -4,16 +4,18 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
-
 from kschedd.config.load import config_from_raw
+from tests.conftest import SharedPart
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "conformance"
+
+def test_golden_configs_load(shared_part: SharedPart) -> None:
+    files = sorted(shared_part("conformance").glob("*.jsonl.gz"))
+    assert files
+    for path in files:
+        _check_file(path)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases are not here")
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.jsonl.gz")), ids=lambda path: str(path.name))
-def test_golden_configs_load(path: Path) -> None:
+def _check_file(path: Path) -> None:
     seen: set[str] = set()
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kschedd.simulate.cli import add_parser
+from tests.conftest import SharedPart
 
 ROOT = Path(__file__).parents[2]
-REALWORLD = ROOT.parent / "shared" / "realworld"
 CLUSTER = str(ROOT / "examples/clusters/three-nodes.yaml")
 HEADING = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -283,18 +283,16 @@ def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path:
     assert logs[0] == logs[1] == logs[2]
 
 
-@pytest.mark.skipif(not REALWORLD.is_dir(), reason="the recorded clusters are not here")
-def test_the_recorded_gpu_cluster_is_placed_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = REALWORLD / "alibaba-gpu-2023"
+def test_the_recorded_gpu_cluster_is_placed_whole(shared_part: SharedPart, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shared_part("realworld") / "alibaba-gpu-2023"
     nodes, pods = str(folder / "node_list_all.csv"), str(folder / "pod_list_default.csv")
     assert simulate("--nodes", nodes, "--pods", pods, "-o", "json") == 0
     found = summary(capsys)
     assert (found["nodes"], found["placed"], found["pending"]) == (1523, 8152, 0)
 
 
-@pytest.mark.skipif(not REALWORLD.is_dir(), reason="the demo shop is not here")
-def test_the_demo_shop_fits_three_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    shop = str(REALWORLD / "online-boutique/kubernetes-manifests.yaml")
+def test_the_demo_shop_fits_three_nodes(shared_part: SharedPart, capsys: pytest.CaptureFixture[str]) -> None:
+    shop = str(shared_part("realworld") / "online-boutique/kubernetes-manifests.yaml")
     assert simulate("-f", CLUSTER, "-f", shop, "-o", "json") == 0
     found = summary(capsys)
     assert (found["placed"], found["pending"]) == (12, 0)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.bench.shared import shared_folder
 from kschedd.simulate.trace import TracePod, events, read_trace
 from kschedd.simulate.tracefile import TraceError
 
@@ -368,11 +367,8 @@ def test_both_files_missing_is_two_faults(tmp_path) -> None:
 
 
 @pytest.fixture(scope="module")
-def alibaba():
-    shared = shared_folder()
-    folder = shared / "realworld" / "alibaba-gpu-2023" if shared else None
-    if folder is None or not folder.is_dir():
-        pytest.skip("no recorded cluster: set KSCHEDD_SHARED or put the shared folder beside the checkout")
+def alibaba(shared_part):
+    folder = shared_part("realworld") / "alibaba-gpu-2023"
     return read_trace(folder / "node_list_all.csv", folder / "pod_list_default.csv")
 
 
