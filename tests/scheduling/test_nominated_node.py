@@ -10,7 +10,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Failed, Placed
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from tests.devices.made import claim_raw, class_raw, device, exact, slice_of
 
 
@@ -37,12 +37,12 @@ def machine(*objects: Object) -> SchedulingMachine:
     return made
 
 
-def attempt(made: SchedulingMachine, wanted: Pod, *others: Pod) -> Placed | Failed:
+def attempt(made: SchedulingMachine, wanted: Pod, *others: Pod) -> ScheduleResult | FitError:
     by_node: dict[str, list[Pod]] = {}
     for other in others:
         by_node.setdefault(other.nominated_node_name, []).append(other)
     result = drive(made.begin(wanted, by_node))
-    assert isinstance(result, Placed | Failed)
+    assert isinstance(result, ScheduleResult | FitError)
     return result
 
 
@@ -60,7 +60,7 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_nobody_asked_about
     made = machine(node("n1", **TAINT), node("n2", "1"), node("n3"))
     for _ in range(times):
         failed = attempt(made, pod("p", "2", nominated="n1", affinity=only("n2")))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FitError)
     assert failed.message.startswith(
         "0/3 nodes are available: 1 Insufficient cpu, "
         "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration], 1 node(s) had untolerated taint {k: }."
@@ -70,7 +70,7 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_nobody_asked_about
 
 def test_a_nominated_node_that_is_not_there_is_passed_over() -> None:
     failed = attempt(machine(node("n2", "1"), node("n3")), pod("p", "2", nominated="gone", affinity=only("n2")))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FitError)
     assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity]" in failed.message
 
 
@@ -80,7 +80,7 @@ def test_an_attempt_that_ends_in_an_error_names_who_rejected_the_nominated_node(
     csi = parse({"kind": "CSINode", "metadata": {"name": "n1"}, "spec": {"drivers": []}})
     made = machine(node("n1"), node("n2", **TAINT), csi)
     failed = attempt(made, pod("p", nominated="n2", volumes=[disk]))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FitError)
     assert "is not supported in csi migration" in failed.message
     assert failed.diagnosis.unschedulable_plugins == {"TaintToleration"}
 
@@ -114,7 +114,7 @@ def test_a_filter_behind_the_one_that_rejects_with_nominated_pods_is_not_asked(
     other = pod("nominated", cpu_of_nominated, nominated="n1", priority=10)
     for _ in range(times):
         failed = attempt(made, pod("p", "500m", resourceClaims=[{"name": "k", "resourceClaimName": "k"}]), other)
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FitError)
     assert said in failed.message
 
 
@@ -126,7 +126,7 @@ def test_scores_out_of_range_are_an_error_of_the_attempt() -> None:
     ]
     made = machine(node("n1"), node("n2"))
     failed = attempt(made, pod("p", containers=containers))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FitError)
     assert failed.message == (
         'applying score defaultWeights on Score plugins: plugin "NodeResourcesBalancedAllocation" returns an invalid '
         "score -53687091093, it should in the range of [0, 100] after normalizing"
