@@ -86,16 +86,21 @@ async def cluster_actors(
     plugin_limit_s: float = PLUGIN_LIMIT_S,
     drop_damaged: bool = False,
     admission: Admission | None = None,
+    store: Store | None = None,
+    driver: SchedulingDriver | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """A cluster at work while the context is open. With a journal (a file) it starts from what that holds.
 
-    Raises JournalError (for a damaged one unless `drop_damaged`), PluginLoadError.
+    `store` and `driver` are used in place of those that would be made of the rest. Raises JournalError (for a damaged
+    one unless `drop_damaged`), PluginLoadError.
     """
     config = config or default_config()
     clock = clock or Clock.started()
     registry = LeashedRegistry({} if registry is None else registry.added, plugin_limit_s)
-    driver = SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
-    kept, store = _open_store(journal, clock, seed, drop_damaged, admission)
+    driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
+    kept = None
+    if store is None:
+        kept, store = _open_store(journal, clock, seed, drop_damaged, admission)
 
     # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)

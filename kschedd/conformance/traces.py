@@ -21,11 +21,12 @@ from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, Environment
 from kschedd.conformance.records import Record
 from kschedd.queue.entry import Place, QueuedPod
-from kschedd.queue.scheduling_queue import Recorder
-from kschedd.scheduling.driver import Effects
+from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
+from kschedd.scheduling.driver import Effects, SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 
 Raw = Mapping[str, Any]
@@ -48,7 +49,7 @@ def trace_differences(record: Record, *, remember: bool = True) -> Iterator[str]
 
 
 @attrs.define(eq=False)
-class _Recorded:
+class RecordedChoice:
     """Takes the node that was taken upstream, if it is one of our best; else the alphabetically first."""
 
     node: str = ""
@@ -67,8 +68,8 @@ class Lockstep:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
         self.environment = Environment(raw["graceful_deletion"])
-        self._choose = _Recorded()
-        config = _every_node(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
+        self._choose = RecordedChoice()
+        config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._carried_out)
         self._want: list[Raw] = []  # attempts upstream made in this step and we have yet to make
@@ -137,9 +138,10 @@ class Lockstep:
             world.apply(op)
             meanwhile.append(world.take_events())
         result = self.loop.decide(entry)
-        if during and isinstance(result, FitError) and self.loop.driver.nominator:
-            result = self.loop.machine.schedulers[entry.pod.scheduler_name].reconsider(result, self._nominated())
-        best = self._best(result) if isinstance(result, ScheduleResult) else None
+        if during and result is not None:
+            result = reconsidered(result, self.loop.driver, world)
+        names = self.loop.machine.cluster.table.names
+        best = best_nodes(result, names) if isinstance(result, ScheduleResult) else None
         for events in meanwhile:
             world.now_ms += 1
             for event in events:
@@ -152,17 +154,6 @@ class Lockstep:
         self._deliver()
         world.now_ms += 1
 
-    def _nominated(self) -> dict[str, list[Pod]]:
-        """Nominated pods by node, as they are in the API by now; the queue has not heard of the changes yet."""
-        found: dict[str, list[Pod]] = {}
-        for node, pods in self.loop.driver.nominator.nodes.items():
-            for pod in pods.values():
-                stored = self.environment.current_pod(pod.key)
-                if stored is not None and stored.uid == pod.uid and not stored.node_name:
-                    # Where only the name is known it stays so.
-                    found.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
-        return found
-
     def _complete(self, entry: QueuedPod, result: ScheduleResult | FitError, made: Got, best: list[str] | None) -> None:
         self._failure = None
         world = self.environment
@@ -170,70 +161,98 @@ class Lockstep:
         self.loop.complete(entry, result)
         deleted = sorted(world.deleted)
         world.deleted = before + deleted
-        assert not self.loop.driver.binding_cycles, (
-            "a cycle of a trace is expected to be complete before anything else happens"
-        )
-        if best is not None:
-            made["best"] = best
-        if self._failure is None:
-            assert isinstance(result, ScheduleResult)
-            made["result"], made["node"] = "scheduled", result.node_name
-            return
-        failed = self._failure
-        made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
-        made["message"] = failed.message
-        # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
-        if plugins := failed.unschedulable_plugins | failed.entry.unschedulable_plugins:
-            made["unschedulable_plugins"] = sorted(plugins)
-        if failed.pending_plugins:
-            made["pending_plugins"] = sorted(failed.pending_plugins)
-        if failed.nominated_node is not None:
-            made["nominated_node"] = failed.nominated_node
-        details = result.post_filter.details if isinstance(result, FitError) and result.post_filter else None
-        if details is not None and len(details.ties) > 1:
-            made["nominated_ties"] = list(details.ties)
-        if deleted:
-            made["deleted"] = deleted
+        cycles = self.loop.driver.binding_cycles
+        assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
+        tell_outcome(made, result, best, self._failure, deleted)
 
     def _carried_out(self, effects: Effects) -> None:
         for failed in effects.failures:
             self._failure = failed
 
-    def _best(self, placed: ScheduleResult) -> list[str]:
-        names = self.loop.machine.cluster.table.names
-        rows = placed.feasible
-        if placed.totals is not None:
-            rows = rows[placed.totals == placed.totals.max()]
-        return sorted(names[row] for row in rows.tolist())
-
     def _deliver(self) -> None:
         for event in self.environment.take_events():
             self.loop.observe(event)
 
-    # -- what a step shows ------------------------------------------------------------------------------------
-
     def _step(self) -> Got:
-        world, queue = self.environment, self.loop.queue
-        return {
-            "attempts": self._made,
-            "bound": world.bound,
-            "deleted": world.deleted,
-            "queues": {place.value: sorted(entry.key for entry in queue.entries(place)) for place in _SHOWN},
-            "backoff_until_ms": {
-                entry.key: queue.backoff_until(entry) // MILLISECOND
-                for place in _WAITING
-                for entry in queue.entries(place)
-            },
-            "nominated": {
-                node: sorted(pod.key for pod in pods.values())
-                for node, pods in self.loop.driver.nominator.nodes.items()
-            },
-            "conditions": world.conditions,
-            "now_ms": world.now_ms,
-        }
+        return step_of(self._made, self.environment, self.loop.queue, self.loop.driver.nominator)
 
 
-def _every_node(config: Config) -> Config:
+def reconsidered(
+    result: ScheduleResult | FitError, driver: SchedulingDriver, world: Environment
+) -> ScheduleResult | FitError:
+    """The result of an attempt during which something happened: PostFilter sees who is nominated by then.
+
+    Those are the nominated pods as they are in the API; the queue has not heard of the changes yet.
+    """
+    if not isinstance(result, FitError) or not driver.nominator:
+        return result
+    nominated: dict[str, list[Pod]] = {}
+    for node, pods in driver.nominator.nodes.items():
+        for pod in pods.values():
+            stored = world.current_pod(pod.key)
+            if stored is not None and stored.uid == pod.uid and not stored.node_name:
+                # Where only the name is known it stays so.
+                nominated.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
+    return driver.machine.schedulers[result.pod.scheduler_name].reconsider(result, nominated)
+
+
+# -- what a step shows ------------------------------------------------------------------------------------------
+
+
+def tell_outcome(
+    made: Got, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
+) -> None:
+    """Put what an attempt came to into its record. `best`: the nodes with the highest total, if one was found;
+    `failed`: how it, or its binding, failed; `deleted`: the pods that the scheduler deleted for it."""
+    if best is not None:
+        made["best"] = best
+    if failed is None:
+        assert isinstance(result, ScheduleResult)
+        made["result"], made["node"] = "scheduled", result.node_name
+        return
+    made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
+    made["message"] = failed.message
+    # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
+    if plugins := failed.unschedulable_plugins | failed.entry.unschedulable_plugins:
+        made["unschedulable_plugins"] = sorted(plugins)
+    if failed.pending_plugins:
+        made["pending_plugins"] = sorted(failed.pending_plugins)
+    if failed.nominated_node is not None:
+        made["nominated_node"] = failed.nominated_node
+    details = result.post_filter.details if isinstance(result, FitError) and result.post_filter else None
+    if details is not None and len(details.ties) > 1:
+        made["nominated_ties"] = list(details.ties)
+    if deleted:
+        made["deleted"] = deleted
+
+
+def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
+    """The nodes with the highest total; `names` are those of all rows."""
+    rows = result.feasible
+    if result.totals is not None:
+        rows = rows[result.totals == result.totals.max()]
+    return sorted(names[row] for row in rows.tolist())
+
+
+def step_of(made: list[Got], world: Environment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0) -> Got:
+    """What a record calls a step. `zero_ns` is the start of the trace by the queue's clock."""
+    return {
+        "attempts": made,
+        "bound": world.bound,
+        "deleted": world.deleted,
+        "queues": {place.value: sorted(entry.key for entry in queue.entries(place)) for place in _SHOWN},
+        "backoff_until_ms": {
+            entry.key: (queue.backoff_until(entry) - zero_ns) // MILLISECOND
+            for place in _WAITING
+            for entry in queue.entries(place)
+        },
+        "nominated": {node: sorted(pod.key for pod in pods.values()) for node, pods in nominator.nodes.items()},
+        "conditions": world.conditions,
+        "now_ms": world.now_ms,
+    }
+
+
+def trace_config(config: Config) -> Config:
     """The configuration as the traces ran it: all nodes are scored."""
     profiles = tuple(attrs.evolve(profile, percentage_of_nodes_to_score=100) for profile in config.profiles)
     return attrs.evolve(config, profiles=profiles, percentage_of_nodes_to_score=100)

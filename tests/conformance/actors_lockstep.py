@@ -1,0 +1,280 @@
+"""A golden trace through the daemon's own actors: the same operations, told to the API server they work with.
+
+The actors are those of `cluster_actors`: store, scheduling, queue, binding, filter workers, records. The environment of
+the trace stands in for the objects of the embedded store, since a trace has its own rules of writing; and the clock is
+the trace's. Order comes from barriers: the scheduler is allowed one attempt at a time, and the next thing happens when
+nobody has anything to do.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.objects import Object
+from kschedd.config.load import config_from_raw
+from kschedd.conformance.compare import differences
+from kschedd.conformance.environment import T0_S, Environment
+from kschedd.conformance.records import Record
+from kschedd.conformance.traces import RecordedChoice, best_nodes, reconsidered, step_of, tell_outcome, trace_config
+from kschedd.daemon import cluster_actors
+from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
+from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.scheduling.driver import Effects, SchedulingDriver
+from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.store.errors import ApiError
+from kschedd.store.log import Cursor, EventLog, WatchEvent
+
+Raw = Mapping[str, Any]
+Made = dict[str, Any]
+
+_TICK_MS = 1000
+
+
+@attrs.define(eq=False)
+class Refused(ApiError):
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
+class TraceStore:
+    """The environment of a trace, asked as actors ask a store."""
+
+    environment: Environment
+    log: EventLog = attrs.field(factory=EventLog)
+
+    @property
+    def version(self) -> int:
+        return self.log.version
+
+    @property
+    def shown(self) -> int:
+        return self.log.shown
+
+    def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
+        return self.log.watch(kinds, self.version if since_version is None else since_version)
+
+    def kinds(self) -> list[str]:
+        return sorted({kind for kind, _ in self.environment.objects})
+
+    def list(self, kind: str) -> list[Object]:
+        return [obj for (its, _), obj in self.environment.objects.items() if its == kind]
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self.environment.objects.get((kind, f"{namespace}/{name}" if namespace else name))
+
+    def apply(self, op: Raw) -> None:
+        """An operation of the trace."""
+        self.environment.apply(op)
+        self._log()
+
+    def create(self, raw: Raw) -> None:
+        self._write(Create(raw))
+
+    def update(self, raw: Raw, *, subresource: str = "") -> None:
+        self._write(Update(raw))
+
+    def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> None:
+        self._write(Bind(namespace, name, uid, node_name))
+
+    def merge_patch(self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: str = "") -> None:
+        self._write(MergePatch(kind, namespace, name, patch, subresource))
+
+    def delete(self, kind: str, namespace: str, name: str, *, uid: str = "", **options: Any) -> None:
+        self._write(Delete(kind, namespace, name, uid))
+
+    def _write(self, write: Write) -> None:
+        refusal = self.environment.write(write)
+        self._log()
+        if refusal is not None:
+            raise Refused(refusal.message)
+
+    def _log(self) -> None:
+        for event in self.environment.take_events():
+            self.log.append(event)
+
+
+@attrs.frozen(eq=False)
+class TraceClock(Clock):
+    """Says what the trace says; deadlines come when Trio's mock clock is moved along with it."""
+
+    environment: Environment
+
+    def now(self) -> float:
+        return self.environment.now_s
+
+    def now_ns(self) -> int:
+        return T0_S * SECOND + self.environment.now_ns
+
+
+class WatchedDriver(SchedulingDriver):
+    """Notes what the attempt comes to that was allowed last, and has happen within it what the trace wants."""
+
+    def __init__(self, machine: SchedulingMachine, store: TraceStore) -> None:
+        super().__init__(machine, current_pod=store.environment.current_pod)
+        self.store = store
+        self.attempts_allowed = 0
+        self.allow_one(())
+        self.attempts_allowed = 0
+        self._observed = 0  # the version up to which events were observed
+
+    def allow_one(self, during: Sequence[Raw]) -> None:
+        self.attempts_allowed = 1
+        self.during = during
+        self.ended = trio.Event()
+        self.entry: QueuedPod | None = None
+        self.result: ScheduleResult | FitError | None = None
+        self.best: list[str] | None = None
+        self.failed: FailedAttempt | None = None
+
+    def observe(self, events: Sequence[WatchEvent]) -> None:
+        new = [event for event in events if event.version > self._observed]
+        if new:
+            self._observed = max(event.version for event in new)
+            super().observe(new)
+
+    def begin(self, entry: QueuedPod) -> Attempt | None:
+        self.entry = entry
+        # The caches do not know of it yet; but what PostFilter asks the API for is as it is by then.
+        for op in self.during:
+            self.store.apply(op)
+        attempt = super().begin(entry)
+        if attempt is None:
+            self._observe_during()
+            self.ended.set()
+        return attempt
+
+    def complete_attempt(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
+    ) -> AssumedPod | FailedAttempt:
+        world = self.store.environment
+        if self.during:
+            result = reconsidered(result, self, world)
+        self.result = result
+        if isinstance(result, ScheduleResult):
+            self.best = best_nodes(result, self.machine.cluster.table.names)
+        self._observe_during()
+        outcome = super().complete_attempt(entry, result, world.now_s, took_s)
+        self.ended.set()
+        return outcome
+
+    def _observe_during(self) -> None:
+        """Events of what happened during the attempt find its pod in flight. (The actor would come to them later.)"""
+        if self.during:
+            self.store.environment.now_ms += len(self.during) + 1
+            self.observe(self.store.log.after(self._observed))
+
+    def take_effects(self) -> Effects:
+        effects = super().take_effects()
+        for failed in effects.failures:
+            self.failed = failed
+        return effects
+
+
+@attrs.define(eq=False)
+class ActorsLockstep:
+    autorun: bool
+    environment: Environment
+    store: TraceStore
+    driver: WatchedDriver
+    choice: RecordedChoice
+    cluster: LiveCluster
+    mock_clock: MockClock
+    _want: list[Raw] = attrs.field(factory=list, init=False)
+    _made: list[Made] = attrs.field(factory=list, init=False)
+
+    async def step(self, op: Raw, want: Sequence[Raw]) -> Made:
+        """Apply one operation; `want` are the attempts recorded for it. Returns what the record calls a step."""
+        world = self.environment
+        self._want, self._made = list(want), []
+        world.begin_step()
+        world.now_ms += 1
+        match op["op"]:
+            case "run":
+                await self._run(op.get("cycles") or 0, op.get("during") or ())
+            case "advance":
+                await self._advance(round(op["seconds"] * 1000))
+            case _:
+                await self.cluster.store.do(lambda store: self.store.apply(op))
+                await wait_all_tasks_blocked()
+        if self.autorun and op["op"] != "run":
+            await self._run()
+        nominator = self.driver.nominator
+        return await self.cluster.queue.ask(
+            lambda owner: step_of(self._made, world, owner.queue, nominator, T0_S * SECOND)
+        )
+
+    async def _advance(self, span: int) -> None:
+        world = self.environment
+        target = world.now_ms + span
+        while (second := (world.now_ms // _TICK_MS + 1) * _TICK_MS) <= target:
+            world.now_ms = second
+            self.mock_clock.jump(second / 1000 - trio.current_time())
+            await wait_all_tasks_blocked()
+            if self.autorun:
+                await self._run()
+        world.now_ms = max(world.now_ms, target)
+
+    async def _run(self, most: int = 0, during: Sequence[Raw] = ()) -> None:
+        done = 0
+        while (not most or done < most) and await self.cluster.queue.ask(lambda owner: owner.queue.ready):
+            await self._cycle(during if done == 0 else ())
+            done += 1
+
+    async def _cycle(self, during: Sequence[Raw]) -> None:
+        world, driver = self.environment, self.driver
+        made: Made = {"at_ms": world.now_ms}
+        recorded = self._want.pop(0) if self._want else {}
+        self.choice.node = recorded.get("node") or ""
+        before, world.deleted = world.deleted, []
+        await self.cluster.scheduler.ask(lambda owner: driver.allow_one(during))
+        await driver.ended.wait()
+        await wait_all_tasks_blocked()
+        deleted = sorted(world.deleted)
+        world.deleted = before + deleted
+        assert driver.entry is not None
+        made["pod"], made["attempt"] = driver.entry.key, driver.entry.attempts
+        self._made.append(made)
+        if driver.result is None:
+            made["result"] = "skipped"
+        else:
+            assert not driver.binding_cycles, "a cycle is expected to be complete before anything else happens"
+            tell_outcome(made, driver.result, driver.best, driver.failed, deleted)
+        world.now_ms += 1
+
+
+@asynccontextmanager
+async def actors_lockstep(record: Record, mock_clock: MockClock) -> AsyncIterator[ActorsLockstep]:
+    raw = record.raw
+    environment = Environment(raw["graceful_deletion"])
+    store = TraceStore(environment)
+    choice = RecordedChoice()
+    config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
+    driver = WatchedDriver(SchedulingMachine(config, choose=choice), store)
+    environment.load(record.objects)
+    for event in environment.take_events():
+        store.log.append(event)
+    clock = TraceClock(float(T0_S), trio.current_time(), environment)
+    async with cluster_actors(config, clock=clock, store=store, driver=driver) as cluster:  # type: ignore[arg-type]
+        await wait_all_tasks_blocked()
+        yield ActorsLockstep(raw["autorun"], environment, store, driver, choice, cluster, mock_clock)
+
+
+async def actors_differences(record: Record, mock_clock: MockClock) -> list[str]:
+    """Where the first step that differs does; nothing if the whole trace is as recorded."""
+    async with actors_lockstep(record, mock_clock) as run:
+        for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
+            found = list(differences(want, await run.step(op, want["attempts"]), f"steps[{number}]"))
+            if found:
+                return found
+    return []

@@ -1,0 +1,76 @@
+"""Golden traces through the daemon's own actors: what runs is what the traces check."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from kschedd.bench.shared import shared_folder
+from kschedd.conformance.records import Record, read_records
+from kschedd.conformance.traces import Lockstep
+from tests.conformance.actors_lockstep import actors_differences
+from tests.conformance.golden_records import Raw, node, pod, trace
+
+
+def through_actors(record: Record) -> list[str]:
+    clock = MockClock()
+    found: list[str] = trio.run(actors_differences, record, clock, clock=clock)
+    return found
+
+
+@pytest.fixture
+def golden() -> list[Record]:
+    shared = shared_folder()
+    if shared is None or not (shared / "conformance").is_dir():
+        pytest.skip("there is no shared folder with golden records: name one in KSCHEDD_SHARED")
+    return list(read_records(shared / "conformance" / "traces.jsonl.gz"))
+
+
+def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(golden: list[Record]) -> None:
+    wrong = {record.id: found for record in golden if (found := through_actors(record))}
+    assert len(golden) >= 200
+    told = [f"{name}: {'; '.join(found[:3])}" for name, found in wrong.items()]
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(golden)}:", *told[:5]])
+
+
+def made(*ops: Raw, **fields: Any) -> Record:
+    """A trace whose steps are as they come out of the scheduling loop."""
+
+    def record(want: list[Raw]) -> Record:
+        raw = trace(list(ops), want, **fields)
+        return Record(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
+
+    run = Lockstep(record([]))
+    return record([run.step(op, ()) for op in ops])
+
+
+def create(raw: Raw) -> Raw:
+    return {"op": "create", "object": raw}
+
+
+def victim() -> Raw:
+    low = pod("low")
+    return {**low, "spec": {**low["spec"], "nodeName": "a"}, "status": {"phase": "Running"}}
+
+
+def preemption_with_a_node_that_comes_too_late() -> Record:
+    late = {"op": "run", "cycles": 1, "during": [create(node("b"))]}
+    return made(create(pod("high", priority=10)), late, {"op": "run"}, objects=[node("a", cpu="1"), victim()])
+
+
+def test_the_loop_and_the_actors_make_the_same_of_a_trace() -> None:
+    record = preemption_with_a_node_that_comes_too_late()
+    assert [attempt["result"] for step in record.want["steps"] for attempt in step["attempts"]] == [
+        "unschedulable",
+        "scheduled",
+    ]
+    assert through_actors(record) == []
+
+
+def test_a_step_that_differs_is_found() -> None:
+    record = preemption_with_a_node_that_comes_too_late()
+    record.want["steps"][1]["nominated"] = {"b": ["default/high"]}
+    found = through_actors(record)
+    assert found
+    assert all(line.startswith("steps[1].nominated") for line in found)
