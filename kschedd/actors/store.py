@@ -34,6 +34,7 @@ from kschedd.store.journal_format import JournalError
 from kschedd.store.log import Cursor, WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
+from kschedd.values import value
 
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ class EndWatches:
 Message = Question[Store, Any] | Open | UntilWritable | Condition | EndWatches
 
 
-@attrs.frozen(eq=False)
+@value(eq=False)
 class _Answer:
     """An answer that is ready and due when the journal has what it was made from."""
 

@@ -213,6 +213,21 @@ async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answere
         assert kept.log.version == version + 1
 
 
+async def test_a_store_that_is_read_only_ends_in_order() -> None:
+    async with a_store() as kept:
+        kept.log.failing = "disk I/O error"
+        with pytest.raises(JournalError):
+            await kept.store.create(node("n1"))
+        waiting = kept.begin(kept.store.until_writable)
+        await wait_all_tasks_blocked()
+        assert waiting == []
+        await kept.store.end_watches()
+        late = await kept.store.watch(["Node"], with_present=True)
+        assert late.ended
+        await wait_all_tasks_blocked()
+        assert waiting == [None]
+
+
 async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None:
     times: list[float] = []
     log = FakeLog(failing="disk I/O error")

@@ -113,6 +113,38 @@ def test_a_journal_goes_on_after_a_restart_and_a_compaction(path: Path) -> None:
     assert everything(loaded(path)) == everything(store)
 
 
+@pytest.mark.parametrize("events", [1, 3, 50])
+def test_compaction_can_be_left_off_after_any_step_and_the_file_shrinks(path: Path, events: int) -> None:
+    store = written(path)
+    journal = Journal(path)
+    before = store.version
+    for number in range(60):
+        name = f"c{number % 7}"
+        if store.find("ConfigMap", "default", name) is None:
+            store.create(config_map(name, text="x" * 3000, number=str(number)))
+        elif number % 5:
+            store.merge_patch("ConfigMap", "default", name, {"data": {"number": str(number)}})
+        else:
+            store.delete("ConfigMap", "default", name)
+    journal.append(store.written_after(before))
+    more, steps = True, 0
+    while more:
+        more = journal.compact_some(events)
+        steps += 1
+        journal.close()
+        again = loaded(path)
+        assert everything(again) == everything(store)
+        assert again.version == store.version
+        journal = Journal(path)
+    assert steps == -(-store.version // events)
+    large = path.stat().st_size
+    while journal.shrink_some(2):
+        pass
+    journal.close()
+    assert path.stat().st_size < large / 2
+    assert everything(loaded(path)) == everything(store)
+
+
 def test_a_snapshot_replaces_what_was_there(path: Path) -> None:
     written(path)
     other = Store(now=Clock(), seed=9)
