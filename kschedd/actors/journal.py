@@ -3,13 +3,14 @@
 Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, to the store alone, which is always
 ready to hear.
 Owns: the Journal, which only a worker thread touches, for one call at a time. Whatever waits goes into one transaction,
-so the slower the disk, the larger the batches. Between two transactions it compacts, a slice at a time: when the
-journal has grown long, until it is short. A writer waits for one slice at most.
+so the slower the disk, the larger the batches. Between two transactions it compacts, a slice at a time, for a quarter
+of its time: when the journal has grown long, until it is short. A writer waits for one slice at most.
 Ends: when the store closes its channel; the file is closed then.
 Fails: a journal that cannot be written is `NotKept`, with all that is under way; commits of before that (an older
 `term`) are dropped, since the store takes them back. Then it tries again, ever less often, until it can: `Writable`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -17,7 +18,7 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.mailbox import batch_from, waiting_in
+from kschedd.actors.mailbox import batch_from
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
 
@@ -29,6 +30,7 @@ COMPACT_AFTER = 200_000  # events; then the present state becomes the snapshot
 _MOST = 64  # batches in a transaction
 _EVENTS = 100  # moved in a slice of the compaction: a few milliseconds
 _PAGES = 100  # given back in a slice
+_REST = 3  # between two slices, in durations of the last one
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
@@ -96,6 +98,7 @@ class JournalActor:
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
     _shrinking: bool = attrs.field(default=False, init=False)
+    _slice_at: float = attrs.field(default=-math.inf, init=False)  # when the next slice is due, on Trio's clock
 
     async def run(self) -> None:
         async with self._inbox, self._outbox:
@@ -108,14 +111,12 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """What waits; while there is something to compact, perhaps nothing. Raises trio.EndOfChannel."""
+        """What waits; none when it is time to compact. Raises trio.EndOfChannel."""
         if not (self._compacting or self._shrinking):
             return await batch_from(self._inbox, _MOST)
-        try:
-            first = self._inbox.receive_nowait()
-        except trio.WouldBlock:
-            return ()
-        return [first, *waiting_in(self._inbox, _MOST - 1)]
+        with trio.move_on_at(self._slice_at):
+            return await batch_from(self._inbox, _MOST)
+        return ()
 
     async def _turn(self, commits: Sequence[Commit]) -> None:
         events = [event for commit in commits if commit.term == self._term for event in commit.events]
@@ -123,18 +124,24 @@ class JournalActor:
             if events:
                 await self._run(lambda: self._journal.append(events))
                 await self._outbox.send(Kept(events[-1].version))
-            await self._compact()
+            if self._journal.tail > self._compact_after:
+                self._compacting = True
+            if (self._compacting or self._shrinking) and trio.current_time() >= self._slice_at:
+                await self._compact()
         except JournalError as failure:
             await self._recover(failure)
 
     async def _compact(self) -> None:
-        if self._journal.tail > self._compact_after:
-            self._compacting = True
+        """One slice. Then writers have the journal for three times as long, unless it grows faster than that."""
+        before = trio.current_time()
         if self._compacting:
             self._compacting = await self._run(lambda: self._journal.compact_some(_EVENTS))
             self._shrinking = not self._compacting
-        elif self._shrinking:
+        else:
             self._shrinking = await self._run(lambda: self._journal.shrink_some(_PAGES))
+        now = trio.current_time()
+        rest = 0 if self._journal.tail > 2 * self._compact_after else _REST
+        self._slice_at = now + rest * (now - before)
 
     async def _recover(self, failure: JournalError) -> None:
         self._term += 1
