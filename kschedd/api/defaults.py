@@ -30,6 +30,7 @@ __all__ = [
     "with_hostname",
 ]
 
+_LEFT_OUT_IF_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -51,6 +52,8 @@ def default_shaped(raw: Raw) -> Raw:
 
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
     """Metadata with a namespace if the kind lives in one.  (Names and uids are made where objects are stored.)"""
+    if any(field in meta and not meta[field] for field in _LEFT_OUT_IF_EMPTY):
+        meta = {field: value for field, value in meta.items() if value or field not in _LEFT_OUT_IF_EMPTY}
     if namespaced and not meta.get("namespace"):
         return {**meta, "namespace": "default"}
     return meta
@@ -128,6 +131,7 @@ def _service(service: Raw) -> None:
             ports.append(port)
         spec["ports"] = ports
     service["spec"] = spec
+    service.setdefault("status", {"loadBalancer": {}})
 
 
 def _replication_controller(controller: Raw) -> None:
@@ -169,13 +173,20 @@ def _stateful_set(workload: Raw) -> None:
         replicas=1,
         podManagementPolicy="OrderedReady",
         revisionHistoryLimit=10,
-        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
     )
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    spec["persistentVolumeClaimRetentionPolicy"] = _missing(retention, whenDeleted="Retain", whenScaled="Retain")
     spec["updateStrategy"] = _rolling(spec.get("updateStrategy"), partition=0)
     if claims := spec.get("volumeClaimTemplates"):
         api = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         spec["volumeClaimTemplates"] = [
-            {**api, **claim, "spec": default_claim_spec(claim.get("spec") or {})} for claim in claims
+            {
+                **api,
+                **claim,
+                "spec": default_claim_spec(claim.get("spec") or {}),
+                "status": _missing(claim.get("status") or {}, phase="Pending"),
+            }
+            for claim in claims
         ]
     _template(spec)
     workload["spec"] = spec
@@ -196,11 +207,19 @@ def _job(job: Raw) -> None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    if rules := (spec.get("podFailurePolicy") or {}).get("rules"):
+        spec["podFailurePolicy"] = {**spec["podFailurePolicy"], "rules": [_failure_rule(rule) for rule in rules]}
     _template(spec)
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"] = {**job["metadata"], "labels": labels}
     job["spec"] = spec
+
+
+def _failure_rule(rule: Raw) -> Raw:
+    if not (patterns := rule.get("onPodConditions")):
+        return rule
+    return {**rule, "onPodConditions": [_missing(pattern, status="True") for pattern in patterns]}
 
 
 def _priority_class(item: Raw) -> None:
@@ -221,10 +240,20 @@ def _resource_quota(quota: Raw) -> None:
             quota[part] = {**stated, **lists}
 
 
+_SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+}
+
+
 def _volume(volume: Raw) -> None:
     spec = _missing(volume.get("spec") or {}, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     if capacity := spec.get("capacity"):
         spec["capacity"] = stored_resources(capacity)
+    for source, defaults in _SOURCE_DEFAULTS.items():
+        if stated := spec.get(source):
+            spec[source] = _missing(stated, **defaults)
     volume["spec"] = spec
     volume["status"] = _missing(volume.get("status") or {}, phase="Pending")
 
@@ -292,6 +321,16 @@ def _claim_template(template: Raw) -> None:
     template["spec"] = {**spec, "spec": _claim_devices(spec.get("spec") or {})}
 
 
+def _definition(definition: Raw) -> None:
+    spec = definition.get("spec") or {}
+    names = spec.get("names") or {}
+    kind = names.get("kind") or ""
+    names = _missing(names, singular=kind.lower(), listKind=f"{kind}List" if kind else "")
+    definition["spec"] = {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
+    stored = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
+    definition["status"] = {"acceptedNames": names, "storedVersions": stored, **(definition.get("status") or {})}
+
+
 _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "Pod": _pod,
     "Node": _node,
@@ -313,4 +352,5 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "CSIStorageCapacity": _storage_capacity,
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _claim_template,
+    "CustomResourceDefinition": _definition,
 }

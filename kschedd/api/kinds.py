@@ -34,6 +34,8 @@ class Kind:
     @property
     def resource(self) -> str:
         """As kubectl names it in its answers: pod, deployment.apps."""
+        if "." in self.singular:
+            return self.singular  # another group's kind of a built-in name
         return f"{self.singular}.{self.group}" if self.group else self.singular
 
 
@@ -121,7 +123,7 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 def lookup(word: str) -> Kind:
     """The kind a person means by `word`: Pod, pods, po, deployments.apps, deploy.v1.apps.
 
-    A word nobody knows gives a kind that is not `known`; the caller warns with `unknown_kind`.
+    A word nobody knows gives a kind that is not `known`.
     """
     spoken, _, group = word.lower().partition(".")
     kind = _WORDS.get(spoken)
@@ -166,25 +168,3 @@ def _generic(name: str, api_version: str, *, namespaced: bool) -> Kind:
     else:
         plural = f"{stem}s"
     return Kind(name, plural + dot + rest, singular, (), (api_version,), namespaced, known=False)
-
-
-def remark(kind: Kind) -> str:
-    """The warning that goes with objects of a kind that is not known, or not acted on yet; "" for all others."""
-    if not kind.known:
-        return unknown_kind(kind)
-    return f"{kind.name}: {_IDLE[kind.name]}" if kind.name in _IDLE else ""
-
-
-def unknown_kind(kind: Kind) -> str:
-    """The warning that goes with objects of a kind that is not known."""
-    return f"unknown kind {kind.name} ({kind.api_version}): kept and listed, but nothing acts on it"
-
-
-#: kinds that a user expects something of that does not happen yet
-_IDLE: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"),
-        "kept and listed, but its pods are not made yet",
-    ),
-    "ResourceQuota": "kept and listed, but not enforced yet",
-}

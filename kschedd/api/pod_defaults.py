@@ -4,14 +4,16 @@ Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod
 (applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition).
 Takes specs that have the right shape (`shapes`) and leaves them as they are: what changes is copied.
 Quantities come out in canonical form and finer than a thousandth rounded up, as an API server stores them.
-Defaults that nothing here reads (probes, environment, default modes of volumes' files) are left out.
+What it fills in of probes, hooks and environment stands in `container_defaults`.
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from kschedd.api.container_defaults import default_details, default_field_sources
 from kschedd.api.quantity import format_nanos, nanos, style
+from kschedd.api.schema import Fields, ListOf, MapOf, type_named
 
 Raw = dict[str, Any]
 
@@ -34,9 +36,18 @@ def stored_resources(resources: Raw) -> Raw:
     return resources
 
 
+def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
+    """A copy without empty lists and maps, which an API server does not write down; `needed` ones stay."""
+    return {
+        field: value
+        for field, value in raw.items()
+        if value or not isinstance(fields.get(field), (ListOf, MapOf)) or field in needed
+    }
+
+
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     """The spec with its defaults.  A template's pods get theirs (requests from limits, ports) when made."""
-    new = dict(spec)
+    new = without_empty(spec, type_named("PodSpec"), "containers")
     if not new.get("restartPolicy"):
         new["restartPolicy"] = "Always"
     if not new.get("dnsPolicy"):
@@ -47,6 +58,10 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
         new["terminationGracePeriodSeconds"] = 30
     if "securityContext" not in new:
         new["securityContext"] = {}
+    if new.get("serviceAccountName") and "serviceAccount" not in new:
+        new["serviceAccount"] = new["serviceAccountName"]  # its name in older versions
+    elif new.get("serviceAccount") and not new.get("serviceAccountName"):
+        new["serviceAccountName"] = new["serviceAccount"]
     if not template and "enableServiceLinks" not in new:
         new["enableServiceLinks"] = True
     host_network = not template and bool(spec.get("hostNetwork"))
@@ -78,7 +93,7 @@ def image_pull_policy(image: str) -> str:
 
 
 def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
-    new = dict(container)
+    new = without_empty(container, type_named("Container"))
     if not new.get("imagePullPolicy"):
         new["imagePullPolicy"] = image_pull_policy(container.get("image") or "")
     if not new.get("terminationMessagePath"):
@@ -96,6 +111,7 @@ def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
             if any(name not in requests for name in limits):
                 resources = {**resources, "requests": {**limits, **requests}}
         new["resources"] = resources
+    default_details(new)
     if ports := container.get("ports"):
         new["ports"] = [_port(port, host_network) for port in ports]
     return new
@@ -147,6 +163,10 @@ def _volume(volume: Raw) -> Raw:
         stated = volume.get(source)
         if stated is not None:
             missing = {field: default for field, default in defaults.items() if not stated.get(field)}
+            if source == "downwardAPI" and stated.get("items"):
+                missing["items"] = default_field_sources(stated["items"])
+            elif source == "projected" and stated.get("sources"):
+                missing["sources"] = [_projected(each) for each in stated["sources"]]
             return {**volume, source: {**stated, **missing}} if missing else volume
     if image := volume.get("image"):
         if not image.get("pullPolicy"):
@@ -157,6 +177,15 @@ def _volume(volume: Raw) -> Raw:
         claim = default_claim_spec(template.get("spec") or {})
         return {**volume, "ephemeral": {**ephemeral, "volumeClaimTemplate": {**template, "spec": claim}}}
     return volume
+
+
+def _projected(source: Raw) -> Raw:
+    downward, token = source.get("downwardAPI"), source.get("serviceAccountToken")
+    if downward and downward.get("items"):
+        return {**source, "downwardAPI": {**downward, "items": default_field_sources(downward["items"])}}
+    if token is not None and not token.get("expirationSeconds"):
+        return {**source, "serviceAccountToken": {**token, "expirationSeconds": 3600}}
+    return source
 
 
 def default_claim_spec(spec: Raw) -> Raw:

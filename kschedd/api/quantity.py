@@ -9,16 +9,18 @@ What does not fit an int64 becomes what upstream makes of it, which depends on h
 Owns nothing but caches of pure functions.  Raises QuantityError, nothing else.
 """
 
+import json
 import re
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Final, Literal
 
 import attrs
 
 from kschedd.errors import KscheddError
 
-_TYPE_NAMES: Final = {bool: "a boolean", list: "a list", dict: "a mapping", type(None): "null"}
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=repr)
 ALLOWED: Final = (
     "quantities are a number with an optional suffix (n u m k M G T P E, Ki Mi Gi Ti Pi Ei) "
     "or exponent (e3), such as 250m, 1.5, 2Gi"
@@ -64,12 +66,19 @@ class QuantityError(KscheddError):
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """`value` as an error message may repeat it: quoted if text, and never longer than `limit`."""
+    """`value` as an error message may repeat it: as JSON, cut at `limit` characters (maps, lists: ten times that)."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= limit else f'"{value[:limit]}"... ({len(value)} characters)'
-    if type(value) in _TYPE_NAMES:
-        return str(value).lower() if isinstance(value, bool) else _TYPE_NAMES[type(value)]
-    text = repr(value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, dict | list):
+        limit *= 10
+        try:
+            text = "".join(islice(_ENCODER.iterencode(value), limit))
+        except (TypeError, ValueError, RecursionError):
+            text = repr(value)
+    else:
+        text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 

@@ -68,6 +68,11 @@ class Fields(dict[str, Schema]):
         self.name = name
         self.strategies: dict[str, PatchStrategy] = {}
 
+    @property
+    def short_name(self) -> str:
+        """The name as upstream's types have it: PodSpec, DeploymentSpec."""
+        return self.name.rpartition(".")[2]
+
 
 @attrs.frozen(eq=False)
 class ListOf:
@@ -77,6 +82,11 @@ class ListOf:
 @attrs.frozen(eq=False)
 class MapOf:
     item: Schema
+
+
+def item_of(schema: Schema) -> Schema:
+    """The schema of a list's items."""
+    return schema.item if isinstance(schema, ListOf) else ANY
 
 
 @cache

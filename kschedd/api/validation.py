@@ -19,7 +19,7 @@ from kschedd.api.defaults import (
     merge_label_keys,
 )
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
-from kschedd.api.kinds import Kind, kind_of, remark
+from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.quantity import nanos
 from kschedd.api.shapes import (
     check_meta_shape,
@@ -30,6 +30,7 @@ from kschedd.api.shapes import (
     slimmed,
     without_nulls,
 )
+from kschedd.api.validation_crd import validate_definition
 from kschedd.api.validation_devices import (
     validate_claim as validate_resource_claim,
 )
@@ -85,22 +86,20 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 @attrs.frozen
 class Accepted:
-    """An object as it would be stored, or why it would not be; `warnings` go with either."""
+    """An object as it would be stored, or why it would not be."""
 
     raw: Raw
     faults: tuple[FieldError, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 def accept(raw: Raw) -> Accepted:
     """The object with its defaults, and everything that is wrong with it."""
     kind = kind_of(raw)
     slim = slimmed(raw)
-    warnings = (said,) if (said := remark(kind)) else ()
     if faults := check_shape(slim):
-        return Accepted(raw, tuple(faults), warnings)
+        return Accepted(raw, tuple(faults))
     done = default_shaped(slim)
-    return Accepted(done, tuple(_validate_shaped(done, kind)), warnings)
+    return Accepted(done, tuple(_validate_shaped(done, kind)))
 
 
 def validate(raw: Raw) -> Faults:
@@ -289,4 +288,5 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ResourceClaim": validate_resource_claim,
     "ResourceClaimTemplate": validate_claim_template,
     "DeviceClass": validate_device_class,
+    "CustomResourceDefinition": validate_definition,
 }

@@ -19,6 +19,7 @@ from kschedd.api.validation_names import (
 )
 
 _MOST_ANNOTATED: Final = 256 * 1024
+_STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 _LABEL_NAMED: Final = frozenset(("Namespace",))
 _DNS1035_NAMED: Final = frozenset(("Service",))
 _PATH_NAMED: Final = frozenset(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"))
@@ -87,7 +88,12 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     if owners := meta.get("ownerReferences"):
         _validate_owners(owners, f"{path}.ownerReferences", faults)
     for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        faults += [invalid(f"{path}.finalizers[{index}]", finalizer, why) for why in qualified_name(finalizer)]
+        here = f"{path}.finalizers[{index}]"
+        if wrong := qualified_name(finalizer):
+            faults += [invalid(here, finalizer, why) for why in wrong]
+        elif kind.known and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            faults.append(invalid(here, finalizer, why))
     if (meta.get("generation") or 0) < 0:
         faults.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
     return faults

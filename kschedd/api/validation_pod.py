@@ -273,10 +273,6 @@ def validate_pod_status(status: Mapping[str, Any], path: str = "status") -> Faul
     faults: Faults = []
     if nominated := status.get("nominatedNodeName"):
         faults += [invalid(f"{path}.nominatedNodeName", nominated, why) for why in dns_subdomain(nominated)]
-    phase = status.get("phase")
-    if phase and phase not in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
-        allowed = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-        faults.append(unsupported(f"{path}.phase", phase, allowed))
     for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
         if name := claim.get("resourceClaimName"):
             here = f"{path}.resourceClaimStatuses[{index}].resourceClaimName"

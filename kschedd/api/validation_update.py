@@ -1,8 +1,9 @@
 """Validation of changes: which fields of an object stay as they were made.
 
-Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation.
-Takes the object before and after, both defaulted and each good by itself.  Pods are not judged here: what may
-change of them depends on the subresource a request goes to, and that is the store's to know.
+Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go.
+Takes the object before and after, both defaulted; what the new one breaks by itself is for `validation` to say. The
+paths are upstream's even where the object has the field elsewhere (`volumeMode`, `spec.attachedRequired`).
+Pods have their rules in `validation_pod_update`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,27 +11,33 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
-from kschedd.api.quantity import nanos
+from kschedd.api.quantity import QuantityError, nanos
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
 FIELD_IS_IMMUTABLE: Final = "field is immutable"
 
-_IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "Deployment": ("spec.selector",),
-    "ReplicaSet": ("spec.selector",),
-    "DaemonSet": ("spec.selector",),
-    "PriorityClass": ("preemptionPolicy",),
-    "RuntimeClass": ("handler",),
-    "ResourceQuota": ("spec.scopes",),
-    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
-    "CSIDriver": ("spec.attachRequired", "spec.volumeLifecycleModes"),
-    "CSIStorageCapacity": ("nodeTopology", "storageClassName"),
-    "VolumeAttachment": ("spec",),
-    "ResourceClaim": ("spec",),
-    "ResourceClaimTemplate": ("spec",),
-    "ResourceSlice": ("spec.driver", "spec.pool.name", "spec.nodeName"),
+# Kind -> (the field, what upstream calls it) of those that keep the value they were made with.
+_IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    kind: tuple((field.partition("=")[0], field.partition("=")[2] or field) for field in fields.split())
+    for kind, fields in {
+        "Deployment": "spec.selector",
+        "ReplicaSet": "spec.selector",
+        "DaemonSet": "spec.selector",
+        "PriorityClass": "preemptionPolicy",
+        "RuntimeClass": "handler",
+        "ResourceQuota": "spec.scopes",
+        "StorageClass": "volumeBindingMode",
+        "CSIDriver": "spec.attachRequired=spec.attachedRequired spec.volumeLifecycleModes",
+        "CSIStorageCapacity": "nodeTopology storageClassName",
+        "VolumeAttachment": "spec",
+        "ResourceClaim": "spec",
+        "ResourceClaimTemplate": "spec",
+        "ResourceSlice": "spec.driver spec.pool.name spec.nodeName",
+        "PersistentVolumeClaim": "spec.volumeMode=volumeMode",
+        "PersistentVolume": "spec.volumeMode=volumeMode",
+    }.items()
 }
 
 
@@ -39,14 +46,93 @@ def validate_update(old: Raw, new: Raw) -> Faults:
     kind = kind_of(old)
     if not kind.known:
         return []
-    faults = [
-        invalid(path, _at(new, path), FIELD_IS_IMMUTABLE)
-        for path in _IMMUTABLE.get(kind.name, ())
-        if _at(old, path) != _at(new, path)
-    ]
-    if check := _BY_KIND.get(kind.name):
+    faults: Faults = []
+    check = _BY_KIND.get(kind.name)
+    if check:
         check(old, new, faults)
+    for field, called in _IMMUTABLE.get(kind.name, ()):
+        if not same(_at(old, field), _at(new, field)):
+            faults.append(invalid(called, _at(new, field), FIELD_IS_IMMUTABLE))
     return faults
+
+
+def validate_status_update(old: Raw, new: Raw) -> Faults:
+    """The same of a change to the status alone."""
+    faults: Faults = []
+    kind = kind_of(old).name
+    if kind == "Pod":
+        before, after = _at(old, "status.qosClass"), _at(new, "status.qosClass")
+        if before and after != before:
+            faults.append(invalid("status.qosClass", after, FIELD_IS_IMMUTABLE))
+    elif kind == "ResourceClaim":
+        allocated = _at(old, "status.allocation")
+        allocation = _at(new, "status.allocation")
+        if allocated and allocation and not same(allocated, allocation):
+            faults.append(invalid("status.allocation", allocation, FIELD_IS_IMMUTABLE))
+    return faults
+
+
+def validate_meta_update(old: Raw, given: Raw) -> Faults:
+    """What metadata that somebody hands in says of the end of an object, which only deleting it decides."""
+    faults: Faults = []
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if given.get(field) is not None and field not in old and "deletionTimestamp" not in old:
+            faults.append(invalid(f"metadata.{field}", given[field], FIELD_IS_IMMUTABLE))
+    return faults
+
+
+# Kinds of which nobody may write a version without knowing the one that is there.
+NEED_VERSION: Final = frozenset(
+    "CSIDriver CSINode CSIStorageCapacity VolumeAttachment Lease PodDisruptionBudget RuntimeClass".split()
+)
+
+
+def validate_version(kind: str, meta: Raw) -> Faults:
+    """What is wrong with the resourceVersion of an update."""
+    if kind in NEED_VERSION and not meta.get("resourceVersion"):
+        return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
+    return []
+
+
+def same(one: Any, other: Any) -> bool:
+    """Semantic equality: what is empty is the same as what is not there, and quantities are equal by their amount."""
+    if one == other:
+        return isinstance(one, bool) == isinstance(other, bool)
+    if _empty(one) or _empty(other):
+        return _empty(one) and _empty(other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(_same_field(name, one.get(name), other.get(name)) for name in {*one, *other})
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return False
+
+
+# Text that upstream tells from no text, and flags of which it does not tell false from none.
+_NULLABLE: Final = frozenset(("storageClassName", "volumeAttributesClassName", "runtimeClassName"))
+_FLAGS: Final = frozenset(("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"))
+
+
+def _same_field(name: str, one: Any, other: Any) -> bool:
+    if name in _NULLABLE:
+        return bool(one == other)
+    return same(one, other) or (name in _FLAGS and not one and not other)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or value == {} or value == []
+
+
+def same_amounts(one: Raw | None, other: Raw | None) -> bool:
+    """Whether two lists of resources have the same amounts, however they are written."""
+    one, other = one or {}, other or {}
+    return one.keys() == other.keys() and all(_amount(one[name]) == _amount(other[name]) for name in one)
+
+
+def _amount(quantity: Any) -> Any:
+    try:
+        return nanos(quantity)
+    except QuantityError:
+        return quantity
 
 
 def _at(raw: Raw, path: str) -> Any:
@@ -61,6 +147,12 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
         faults.append(forbidden("value", "may not be changed in an update."))
 
 
+def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
+    for field in ("parameters", "provisioner", "reclaimPolicy"):
+        if not same(old.get(field), new.get(field)):
+            faults.append(forbidden(field, f"updates to {field} are forbidden."))
+
+
 _STATEFUL_SET_MUTABLE: Final = (
     "replicas",
     "ordinals",
@@ -73,7 +165,7 @@ _STATEFUL_SET_MUTABLE: Final = (
 
 
 def _stateful_set(old: Raw, new: Raw, faults: Faults) -> None:
-    if _without(old.get("spec"), _STATEFUL_SET_MUTABLE) != _without(new.get("spec"), _STATEFUL_SET_MUTABLE):
+    if not same(_without(old.get("spec"), _STATEFUL_SET_MUTABLE), _without(new.get("spec"), _STATEFUL_SET_MUTABLE)):
         fields = ", ".join(f"'{field}'" for field in _STATEFUL_SET_MUTABLE[:-1])
         last = _STATEFUL_SET_MUTABLE[-1]
         why = f"updates to statefulset spec for fields other than {fields} and '{last}' are forbidden"
@@ -86,15 +178,30 @@ def _without(spec: Raw | None, fields: tuple[str, ...]) -> Raw:
 
 def _job(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
-    fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"]
+    completions = after.get("completions")
+    if before.get("completions") != completions:
+        if before.get("completionMode") != "Indexed":
+            faults.append(invalid("spec.completions", completions, FIELD_IS_IMMUTABLE))
+        elif completions != after.get("parallelism"):
+            faults.append(
+                invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
+            )
+    fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     # A suspended job that has not started yet may still change where its pods go.
     if not (before.get("suspend") and not (old.get("status") or {}).get("startTime")):
-        fixed.append("template")
-    if before.get("completionMode") != "Indexed":
-        fixed.append("completions")
+        fixed.insert(1, "template")
     for field in fixed:
-        if before.get(field) != after.get(field):
+        if not same(before.get(field), after.get(field)):
             faults.append(invalid(f"spec.{field}", after.get(field), FIELD_IS_IMMUTABLE))
+
+
+def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
+    """Drivers come and go, but what is said of one stays."""
+    before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
+    for driver in (new.get("spec") or {}).get("drivers") or ():
+        known = before.get(driver.get("name"))
+        if known is not None and not same(known, driver):
+            faults.append(invalid("spec.drivers", driver, FIELD_IS_IMMUTABLE))
 
 
 _CLAIM_IMMUTABLE: Final = (
@@ -105,24 +212,45 @@ _CLAIM_IMMUTABLE: Final = (
 def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     """A claim may be bound once, given a class if it had none, and grow while it is bound."""
     before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    then, now = _requested(before), _requested(after)
     if not before.get("volumeName"):
         before.pop("volumeName", None)
         after.pop("volumeName", None)
     if "storageClassName" not in before:
         after.pop("storageClassName", None)
-    if (old.get("status") or {}).get("phase") == "Bound":
-        then = ((before.get("resources") or {}).get("requests") or {}).get("storage")
-        now = ((after.get("resources") or {}).get("requests") or {}).get("storage")
-        if then is not None and now is not None:
-            least = ((old.get("status") or {}).get("capacity") or {}).get("storage") or then
-            if nanos(now) < nanos(then) and nanos(now) <= nanos(least):
-                why = "field can not be less than status.capacity"
-                faults.append(forbidden("spec.resources.requests.storage", why))
-            after["resources"] = before.get("resources")
-        before.pop("volumeAttributesClassName", None)
-        after.pop("volumeAttributesClassName", None)
-    if before != after:
+    if (new.get("status") or {}).get("phase") == "Bound":
+        before["resources"], after["resources"] = _without_storage(before), _without_storage(after)
+        if after.get("volumeAttributesClassName") is not None:
+            before.pop("volumeAttributesClassName", None)
+            after.pop("volumeAttributesClassName", None)
+    then_all, now_all = _amounts(before), _amounts(after)
+    bare = _without(before, ("resources",)), _without(after, ("resources",))
+    if not same(*bare) or then_all != now_all:
         faults.append(forbidden("spec", _CLAIM_IMMUTABLE))
+    provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
+    if then is not None and now is not None and now < then and now <= provided:
+        why = "field can not be less than status.capacity"
+        faults.append(forbidden("spec.resources.requests.storage", why))
+
+
+def _requested(spec: Raw) -> Any:
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    return None if storage is None else _amount(storage)
+
+
+def _without_storage(spec: Raw) -> Raw:
+    resources = spec.get("resources") or {}
+    requests = {name: amount for name, amount in (resources.get("requests") or {}).items() if name != "storage"}
+    return {**resources, "requests": requests}
+
+
+def _amounts(spec: Raw) -> dict[tuple[str, str], Any]:
+    resources = spec.get("resources") or {}
+    return {
+        (part, name): _amount(amount)
+        for part in ("requests", "limits")
+        for name, amount in (resources.get(part) or {}).items()
+    }
 
 
 _VOLUME_MUTABLE: Final = (
@@ -140,19 +268,20 @@ _VOLUME_MUTABLE: Final = (
 
 def _volume(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
-    if _without(before, _VOLUME_MUTABLE) != _without(after, _VOLUME_MUTABLE):
-        faults.append(
-            forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
-        )
-    for field in ("volumeMode", "nodeAffinity"):
-        if before.get(field) is not None and before.get(field) != after.get(field):
-            faults.append(invalid(f"spec.{field}", after.get(field), FIELD_IS_IMMUTABLE))
+    if not same(_without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)):
+        why = "spec.persistentvolumesource is immutable after creation"
+        faults.append(forbidden("spec.persistentvolumesource", why))
+    affinity = before.get("nodeAffinity")
+    if affinity is not None and not same(affinity, after.get("nodeAffinity")):
+        faults.append(invalid("nodeAffinity", after.get("nodeAffinity"), FIELD_IS_IMMUTABLE))
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "PriorityClass": _priority_class,
+    "StorageClass": _storage_class,
     "StatefulSet": _stateful_set,
     "Job": _job,
+    "CSINode": _csi_node,
     "PersistentVolumeClaim": _claim,
     "PersistentVolume": _volume,
 }

@@ -138,10 +138,10 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
     _validate_selected(spec, "statefulset", faults)
-    _validate_template(spec, ("Always",), faults)
+    _validate_template({**spec, "template": _with_claims(spec)}, ("Always",), faults)
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
-        faults.append(unsupported("spec.podManagementPolicy", policy, ("OrderedReady", "Parallel")))
+        faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
     kind = (spec.get("updateStrategy") or {}).get("type")
     if kind not in ("OnDelete", "RollingUpdate"):
         faults.append(unsupported("spec.updateStrategy.type", kind, ("OnDelete", "RollingUpdate")))
@@ -149,10 +149,19 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     if start < 0:
         faults.append(invalid("spec.ordinals.start", start, NOT_NEGATIVE))
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        here = f"spec.volumeClaimTemplates[{index}]"
-        if not (claim.get("metadata") or {}).get("name"):
-            faults.append(required(f"{here}.metadata.name"))
-        validate_claim_spec(claim.get("spec") or {}, f"{here}.spec", faults)
+        validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
+
+
+def _with_claims(spec: Raw) -> Raw | None:
+    """The template as its pods will have it: with a volume for each claim template, in place of one of that name."""
+    template: Raw | None = spec.get("template")
+    pod = (template or {}).get("spec")
+    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
+    if not template or pod is None or not claims:
+        return template
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    volumes += [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+    return {**template, "spec": {**pod, "volumes": volumes}}
 
 
 def validate_daemon_set(workload: Raw, faults: Faults) -> None:

@@ -31,6 +31,7 @@ CODES: dict[str, str] = {
     "internal": "a bug in the daemon: it is logged there with a traceback, and the daemon goes on",
     "invalid": "the input was understood and is wrong",
     "journal": "the journal cannot be read or written",
+    "no_match": "there is no such kind in that version; that of a custom resource needs its definition first",
     "not_found": "there is no such object",
     "protocol_error": "what came is no MessagePack-RPC message; where the next one cannot be made out, the "
     "connection is closed",

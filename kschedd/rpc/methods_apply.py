@@ -9,11 +9,13 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import FieldError
-from kschedd.api.kinds import kind_of, remark
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.quantity import shown
-from kschedd.store.errors import ApiError, Invalid
+from kschedd.api.unsupported import unsupported
+from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
+from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
 
 Raw = dict[str, Any]
@@ -99,8 +101,17 @@ def _told(error: ManifestError, wanted: Wanted | None = None, code: str = "inval
     if wanted is not None:
         meta = wanted.raw.get("metadata")
         told["kind"] = str(wanted.raw.get("kind"))
+        told["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
         told["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
     return told
+
+
+@attrs.frozen(eq=False)
+class Terms:
+    """How manifests are taken: fields that a kind does not have, and where objects go that name no namespace."""
+
+    validation: FieldValidation = "Strict"
+    namespace: str = "default"
 
 
 @attrs.define(eq=False)
@@ -108,20 +119,23 @@ class Outcome:
     results: list[dict[str, Any]] = attrs.field(factory=list)
     errors: list[dict[str, Any]] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
+    unsupported: list[dict[str, Any]] = attrs.field(factory=list)
 
     def add(self, other: "Outcome") -> None:
         self.results.extend(other.results)
         self.errors.extend(other.errors)
         self.warnings.extend(text for text in other.warnings if text not in self.warnings)
+        self.unsupported.extend(other.unsupported)
 
 
-def apply_all(wanted: Iterable[Wanted], store: Store) -> Outcome:
+def apply_all(wanted: Iterable[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
     """Apply one after the other; those that are refused are told, the others applied."""
     outcome = Outcome()
     for one in wanted:
         try:
-            obj, action = store.apply(one.raw)
-        except Invalid as refusal:
+            raw, warnings = known_fields(in_namespace(store, one.raw, terms.namespace), terms.validation)
+            obj, action = store.apply(raw, as_client=True)
+        except (Invalid, StrictDecodingError) as refusal:
             outcome.errors += [_told(one.fault(fault), one) for fault in refusal.faults]
             continue
         except ApiError as refusal:
@@ -129,22 +143,36 @@ def apply_all(wanted: Iterable[Wanted], store: Store) -> Outcome:
             outcome.errors.append(_told(error, one, refusal.rpc_code))
             continue
         outcome.results.append({"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action})
-        if (said := remark(kind_of(obj.raw))) and said not in outcome.warnings:
-            outcome.warnings.append(said)
+        where = f"{one.source}:{one.line}: " if one.line else ""
+        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in warnings]
+        outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
     return outcome
 
 
-def apply_atomically(wanted: Sequence[Wanted], store: Store) -> Outcome:
+def in_namespace(store: Store, raw: Raw, namespace: str) -> Raw:
+    """The manifest with the namespace it is meant for, if it names none and its kind lives in one."""
+    meta = raw.get("metadata")
+    if (
+        namespace == "default"
+        or not isinstance(meta, dict)
+        or meta.get("namespace")
+        or not store.kind_of(raw).namespaced
+    ):
+        return raw
+    return {**raw, "metadata": {**meta, "namespace": namespace}}
+
+
+def apply_atomically(wanted: Sequence[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
     """Apply all, or nothing if any of them is refused."""
-    tried = apply_all(wanted, copy_of(store))
+    tried = apply_all(wanted, copy_of(store), terms)
     if tried.errors:
-        return Outcome([], tried.errors, tried.warnings)
-    return apply_all(wanted, store)
+        return Outcome([], tried.errors, tried.warnings, tried.unsupported)
+    return apply_all(wanted, store, terms)
 
 
-def try_all(wanted: Sequence[Wanted], store: Store) -> Outcome:
+def try_all(wanted: Sequence[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
     """What applying would do; nothing is changed."""
-    return apply_all(wanted, copy_of(store))
+    return apply_all(wanted, copy_of(store), terms)
 
 
 def copy_of(store: Store) -> Store:

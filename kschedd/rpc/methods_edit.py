@@ -8,13 +8,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
+from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import child
 from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_selector_text
+from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import space_of
 from kschedd.store.deletion import Propagation
+from kschedd.store.patching import PatchType
 from kschedd.store.store import Store
 from kschedd.store.updates import Subresource
 
@@ -40,16 +45,40 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
     return [path]
 
 
-def told(old: Object, new: Object) -> dict[str, Any]:
-    return {"object": new.raw, "changed": changed_paths(old.raw, new.raw)}
+def told(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """The answer to a change: the object, what changed, and what there is to warn of."""
+    return {
+        "object": new.raw,
+        "changed": changed_paths(old.raw, new.raw),
+        "warnings": list(warnings),
+        "unsupported": [attrs.asdict(each) for each in newly_unsupported(old.raw, new.raw)],
+    }
 
 
 def patch(
-    store: Store, kind: Kind, name: str, namespace: str | None, wanted: Raw, subresource: Subresource
+    store: Store,
+    kind: Kind,
+    name: str,
+    namespace: str | None,
+    wanted: Any,
+    patch_type: PatchType,
+    subresource: Subresource,
+    validation: FieldValidation,
+    dry_run: bool,
 ) -> dict[str, Any]:
     space = space_of(kind, namespace)
     old = store.get(kind.name, space, name)
-    return told(old, store.merge_patch(kind.name, space, name, wanted, subresource=subresource))
+    new, warnings = store.patch(
+        kind.name,
+        space,
+        name,
+        wanted,
+        patch_type,
+        subresource=subresource,
+        validation=validation,
+        dry_run=dry_run,
+    )
+    return told(old, new, warnings)
 
 
 def scale(store: Store, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:

@@ -5,16 +5,17 @@ from typing import Any
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import near
+from kschedd.store.custom import DEFINITION, defined_kind
 from kschedd.store.store import Store
 
 
-def unknown_kinds(store: Store) -> list[Kind]:
-    """The kinds of which there are objects, though nobody knows them."""
-    found = []
+def custom_kinds(store: Store) -> list[Kind]:
+    """The kinds of custom resources: those that are defined, and those of which there are objects all the same."""
+    found = {kind.name: kind for kind in map(defined_kind, store.list(DEFINITION))}
     for name in store.kinds():
-        if name not in BY_NAME:
-            found.append(kind_of(store.list(name)[0].raw))
-    return found
+        if name not in BY_NAME and name not in found:
+            found[name] = kind_of(store.list(name)[0].raw)
+    return list(found.values())
 
 
 def find_kind(store: Store, word: str) -> Kind:
@@ -22,11 +23,12 @@ def find_kind(store: Store, word: str) -> Kind:
     kind = lookup(word)
     if kind.known:
         return kind
-    others = unknown_kinds(store)
+    others = custom_kinds(store)
     spoken = word.lower()
     for other in others:
-        names = (other.name.lower(), other.plural, other.singular)
-        if spoken in names or spoken in (name.partition(".")[0] for name in names):
+        names = {other.name.lower(), other.plural, other.singular, *other.short}
+        names |= {f"{name}.{other.group}" for name in names if other.group}
+        if spoken in names or spoken in {name.partition(".")[0] for name in names}:
             return other
     known = [name for kind in (*KINDS, *others) for name in (kind.name, kind.plural, *kind.short)]
     close = near(word, known)
@@ -52,5 +54,5 @@ def described(store: Store) -> list[dict[str, Any]]:
             "known": kind.known,
             "count": store.count(kind.name),
         }
-        for kind in (*KINDS, *unknown_kinds(store))
+        for kind in (*KINDS, *custom_kinds(store))
     ]

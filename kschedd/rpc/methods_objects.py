@@ -7,13 +7,18 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.api.decoding import FIELD_VALIDATIONS
+from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.unsupported import unsupported
 from kschedd.rpc import methods_edit as edit
-from kschedd.rpc.methods_apply import Outcome, Parsed, apply_all, apply_atomically, parse, try_all
+from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, apply_all, apply_atomically, in_namespace, parse, try_all
 from kschedd.rpc.methods_kinds import described, find_kind, space_of
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.store.errors import OtherEpoch
+from kschedd.store.field_validation import known_fields
+from kschedd.store.patching import PATCH_TYPES
 from kschedd.store.store import Store
 
 _CHUNK = 100  # objects applied in one request to the store
@@ -26,7 +31,24 @@ SPACES = Param("namespace", "string", False, doc="null: all namespaces")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
 OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
-CHANGED = "`{object, changed}`: the object as it is now, and the paths of the fields that changed."
+WARNED = (
+    "`{object, warnings, unsupported}`: the object as it is now, texts to warn of, and what is kept but not acted on "
+    "yet, each `{kind, namespace, name, why}`."
+)
+CHANGED = (
+    "`{object, changed, warnings, unsupported}`: the object as it is now, the paths of the fields that changed, texts "
+    "to warn of, and what is kept but not acted on yet, each `{kind, namespace, name, why}`."
+)
+VALIDATION = Param(
+    "field_validation",
+    "string",
+    False,
+    "Strict",
+    "fields that the kind does not have: refuse the object, or take it without them, with or without a warning",
+    FIELD_VALIDATIONS,
+)
+GIVEN_SPACE = Param("namespace", "string", False, "default", "for objects that name none")
+DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, change nothing")
 
 
 @attrs.frozen(eq=False)
@@ -43,26 +65,34 @@ class ObjectMethods:
                     Param("source", "string", False, "-", "what errors call it, such as a file name"),
                     Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
                     Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
+                    VALIDATION,
+                    GIVEN_SPACE,
                 ),
                 doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
                 "spoil the others, unless `atomic`. Lists and several documents are taken.",
                 returns="`{results: [{kind, namespace, name, action}], errors: [{source, line, path, value, why, "
-                "message, code, kind?, name?}], warnings: [string]}`. An action is `created`, `configured` or "
+                "message, code, kind?, name?}], warnings: [string], "
+                "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
+                "`created`, `configured` or "
                 "`unchanged`; a line counts from 1, 0 where there is none.",
             ),
             Method(
                 "objects.create",
                 self.create,
-                (Param("manifest", "map", doc="the object"),),
+                (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
                 doc="Creates one object; refuses one that is there.",
-                returns=OBJECT,
+                returns=WARNED,
             ),
             Method(
                 "objects.replace",
                 self.replace,
-                (Param("manifest", "map", doc="the object; a resourceVersion in it must be the current one"),),
+                (
+                    Param("manifest", "map", doc="the object; a resourceVersion in it must be the current one"),
+                    VALIDATION,
+                    DRY_RUN,
+                ),
                 doc="Replaces one object that is there. Its status stays as it is.",
-                returns=OBJECT,
+                returns=WARNED,
             ),
             Method("objects.get", self.get, (KIND, NAME, NAMESPACE), doc="Reads one object.", returns=OBJECT),
             Method(
@@ -108,10 +138,16 @@ class ObjectMethods:
                     KIND,
                     NAME,
                     NAMESPACE,
-                    Param("patch", "map", doc="an RFC 7386 merge patch: null takes a field away, lists are replaced"),
+                    Param("patch", "map|array|null", doc="the patch; of type json an array of operations"),
                     Param("subresource", "string", False, "", "which part may change", ("", "status", "resize")),
+                    Param("type", "string", False, "strategic", "of which type the patch is", PATCH_TYPES),
+                    VALIDATION,
+                    DRY_RUN,
                 ),
-                doc="Changes fields of one object.",
+                doc="Changes fields of one object. A `strategic` patch (the default, as of kubectl) merges maps, and "
+                "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
+                "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
+                "RFC 6902. Objects of custom resources take the latter two.",
                 returns=CHANGED,
             ),
             Method(
@@ -167,28 +203,36 @@ class ObjectMethods:
         parsed: Parsed = await trio.to_thread.run_sync(parse, call["manifests"], call["source"])
         outcome = Outcome(errors=list(parsed.errors))
         do = self._cluster.store.do
+        terms = Terms(call["field_validation"], call["namespace"])
         if call["dry_run"]:
-            outcome.add(await do(lambda store: try_all(parsed.wanted, store)))
+            outcome.add(await do(lambda store: try_all(parsed.wanted, store, terms)))
         elif call["atomic"]:
             if parsed.errors:
-                outcome.errors.extend((await do(lambda store: try_all(parsed.wanted, store))).errors)
+                outcome.errors.extend((await do(lambda store: try_all(parsed.wanted, store, terms))).errors)
             else:
-                outcome.add(await do(lambda store: apply_atomically(parsed.wanted, store)))
+                outcome.add(await do(lambda store: apply_atomically(parsed.wanted, store, terms)))
         else:
             for first in range(0, len(parsed.wanted), _CHUNK):
                 chunk = parsed.wanted[first : first + _CHUNK]
-                outcome.add(await self._apply_chunk(chunk))
+                outcome.add(await self._apply_chunk(chunk, terms))
         return attrs.asdict(outcome, recurse=False)
 
-    async def _apply_chunk(self, chunk: Sequence[Any]) -> Outcome:
-        return await self._cluster.store.do(lambda store: apply_all(chunk, store))
+    async def _apply_chunk(self, chunk: Sequence[Any], terms: Terms) -> Outcome:
+        return await self._cluster.store.do(lambda store: apply_all(chunk, store, terms))
 
     async def create(self, call: Call) -> Any:
-        return {"object": (await self._cluster.store.create(call["manifest"])).raw}
+        raw, warnings = known_fields(call["manifest"], call["field_validation"])
+        made = await self._cluster.store.do(
+            lambda store: store.create(
+                in_namespace(store, raw, call["namespace"]), dry_run=call["dry_run"], as_client=True
+            )
+        )
+        return _made(made, warnings)
 
     async def replace(self, call: Call) -> Any:
-        raw = call["manifest"]
-        return {"object": (await self._cluster.store.do(lambda store: store.update(raw))).raw}
+        raw, warnings = known_fields(call["manifest"], call["field_validation"])
+        made = await self._cluster.store.do(lambda store: store.update(raw, dry_run=call["dry_run"], as_client=True))
+        return _made(made, warnings)
 
     async def get(self, call: Call) -> Any:
         def read(store: Store) -> Any:
@@ -237,7 +281,10 @@ class ObjectMethods:
                 call["name"],
                 call["namespace"],
                 call["patch"],
+                call["type"],
                 call["subresource"],
+                call["field_validation"],
+                call["dry_run"],
             )
         )
 
@@ -296,3 +343,8 @@ class ObjectMethods:
                 watch.close()
 
         return {"stream": call.open_stream(feed), "resource_version": since, "epoch": self._cluster.epoch}
+
+
+def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
+    told = [attrs.asdict(each) for each in unsupported(obj.raw)]
+    return {"object": obj.raw, "warnings": list(warnings), "unsupported": told}

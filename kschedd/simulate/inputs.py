@@ -5,19 +5,20 @@ broken is told with file, line and field, and the rest goes on. What was printed
 its status, so pods that ran there run here.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO, Final
 
 import attrs
 
-from kschedd.api.kinds import kind_of, remark
+from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, Reading, read_bytes, read_paths
-from kschedd.store.errors import ApiError, Invalid
+from kschedd.api.unsupported import Unsupported, grouped, unsupported
+from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
+from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
 
 STDIN: Final = "-"
-_FIRST: Final = ("Namespace", "PriorityClass", "RuntimeClass")
+_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
 
 
 @attrs.define
@@ -40,23 +41,24 @@ def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
 def apply_all(store: Store, reading: Reading, *, make_namespaces: bool = True) -> Applied:
     """Apply everything that can be; `make_namespaces` makes those that are used and nowhere stated."""
     applied = Applied(errors=[str(error) for error in reading.errors])
-    idle: Counter[str] = Counter()
+    idle: list[Unsupported] = []
     for manifest in _in_order(reading.manifests):
         kind = kind_of(manifest.raw)
-        if said := remark(kind):
-            idle[said] += 1
         if make_namespaces:
             _make_namespace(store, manifest, kind.namespaced, applied)
         try:
             restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
-            made, action = store.apply(manifest.raw, restore=restore)
-        except Invalid as refusal:
+            raw, warnings = known_fields(manifest.raw, "Warn" if restore else "Strict")
+            made, action = store.apply(raw, restore=restore, as_client=not restore)
+        except (Invalid, StrictDecodingError) as refusal:
             applied.errors += [str(manifest.error(fault)) for fault in refusal.faults]
         except ApiError as refusal:
             applied.errors.append(f"{manifest.source}:{manifest.line}: {refusal}")
         else:
             applied.done.append((made.kind, made.key, action))
-    applied.warnings += [text if count == 1 else f"{text} ({count} objects)" for text, count in idle.items()]
+            applied.warnings += [f"{manifest.source}:{manifest.line}: {text}" for text in warnings]
+            idle += unsupported(made.raw)
+    applied.warnings += grouped(idle)
     return applied
 
 

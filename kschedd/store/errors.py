@@ -102,6 +102,45 @@ class BadRequest(ApiError):
 
 
 @attrs.define(eq=False)
+class NoMatch(ApiError):
+    """A kind that nobody serves, or not in this version."""
+
+    kind: str
+    api_version: str
+    hint: str = ""
+
+    rpc_code: ClassVar[str] = "no_match"
+
+    def __str__(self) -> str:
+        return f'no matches for kind "{self.kind[:100]}" in version "{self.api_version[:100]}"{self.hint}'
+
+
+@attrs.define(eq=False)
+class BadPatch(ApiError):
+    """A patch that is none, or that cannot be applied to the object as it is."""
+
+    why: str
+
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
+class StrictDecodingError(ApiError):
+    """An object with fields that its kind does not have, or with fields given twice; `faults` has each of them."""
+
+    why: str
+    faults: tuple[FieldError, ...] = ()
+
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
 class Forbidden(ApiError):
     """Admission refused it."""
 

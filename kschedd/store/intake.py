@@ -13,7 +13,7 @@ Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go
 Raises: Invalid, Forbidden.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -24,7 +24,7 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, _version
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_branch, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.shapes import check_status_shape, without_nulls
+from kschedd.api.shapes import check_pod_spec_shape, check_shape, check_status_shape, slimmed, without_nulls
 from kschedd.api.validation import (
     accept,
     accept_meta,
@@ -41,7 +41,7 @@ _NOTHING: Mapping[str, Any] = {}
 _REMEMBERED: Final = 1 << 13
 _BRANCHES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
-_SHARED: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
+SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _LONG: Final = 1 << 16  # annotations of this size are looked at each time
 _pack = msgpack.Packer(autoreset=True).pack
 
@@ -147,7 +147,7 @@ class PodIntake:
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
-        shared: dict[str, Any] = {field: clean[field] for field in _SHARED if field in clean}
+        shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
         return Admitted(interned, clean.get("labels") or _NOTHING, shared, status)
 
     def restored_status(self, admitted: Admitted, raw: Raw, meta: Raw, name: str) -> Raw:
@@ -165,14 +165,23 @@ class PodIntake:
             self._statuses[key] = found
         return found
 
-    def admit_update(self, raw: Raw, name: str) -> dict[str, Any]:
-        """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned."""
+    def admit_update(self, raw: Raw, name: str, check: Callable[[Raw], list[FieldError]]) -> dict[str, Any]:
+        """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned.
+
+        `check` says what is wrong with that as a change. Raises Invalid with all that is wrong, and Forbidden.
+        """
         # matchLabelKeys were merged with the labels the pod was born with; labels it has now must not be.
         spec, faults = accept_pod_spec(raw.get("spec"))
         meta, more = accept_meta(raw.get("metadata"), BY_NAME["Pod"])
-        if faults := [*more, *faults]:
+        faults = [*more, *faults]
+        if faults and (check_pod_spec_shape(without_nulls(raw.get("spec"))) or not isinstance(raw.get("spec"), dict)):
             raise Invalid("Pod", name, tuple(faults))
-        return {**raw, "metadata": meta, "spec": self._admission.update_pod(name, spec, self._classes)}
+        admitted = {**raw, "metadata": meta, "spec": spec}
+        if not faults:
+            admitted["spec"] = self._admission.update_pod(name, spec, self._classes)
+        if faults := [*faults, *check(admitted)]:
+            raise Invalid("Pod", name, tuple(faults))
+        return admitted
 
 
 def _parted(spec: Any) -> tuple[Any, Raw | None]:
@@ -196,11 +205,16 @@ def _plain(annotations: Any) -> bool:
     return sum(map(len, annotations.values())) < _LONG
 
 
-def accepted(kind: str, name: str, raw: Raw) -> dict[str, Any]:
-    """The manifest with its defaults; raises Invalid with every fault it has."""
+def accepted(
+    kind: str, name: str, raw: Raw, check: Callable[[Raw], list[FieldError]] = lambda raw: []
+) -> dict[str, Any]:
+    """The manifest with its defaults; raises Invalid with every fault it has, those that `check` finds last."""
     done = accept(dict(raw))
-    if done.faults:
-        raise Invalid(kind, name, done.faults)
+    faults = done.faults
+    if not faults or not check_shape(slimmed(dict(raw))):
+        faults = (*faults, *check(done.raw))
+    if faults:
+        raise Invalid(kind, name, faults)
     return done.raw
 
 

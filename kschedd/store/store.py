@@ -18,15 +18,17 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from kschedd.api.fields import invalid, required
-from kschedd.api.kinds import BY_NAME, kind_of
+from kschedd.api.decoding import FieldValidation
+from kschedd.api.fields import FieldError, invalid, required
+from kschedd.api.kinds import BY_NAME, Kind, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
+from kschedd.api.validation_update import validate_status_update, validate_version
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
-from kschedd.store import patches, updates
+from kschedd.store import custom, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
 from kschedd.store.applied import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
@@ -34,8 +36,10 @@ from kschedd.store.deletion import Propagation, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
-from kschedd.store.intake import PodIntake, accepted, checked_status, new_pod, packed, pod_again
+from kschedd.store.intake import SHARED_META, PodIntake, accepted, checked_status, new_pod, packed, pod_again
+from kschedd.store.job_selector import with_selector
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
+from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
@@ -143,6 +147,12 @@ class Store:
         """The kinds of which there is at least one object."""
         return sorted(kind for kind, spaces in self._by_kind.items() if any(spaces.values()))
 
+    def kind_of(self, raw: Raw) -> Kind:
+        """The kind of an object; that of a custom resource as its definition has it, if there is one."""
+        known = kind_of(raw)
+        definition = None if known.known else self._definition_of(raw)
+        return known if definition is None else custom.defined_kind(definition)
+
     def count(self, kind: str) -> int:
         return sum(len(space) for space in (self._by_kind.get(kind) or {}).values())
 
@@ -190,9 +200,12 @@ class Store:
 
     # --- writing -----------------------------------------------------------------------------------------------
 
-    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False) -> Object:
-        """A new object. `restore` keeps status, uid and creation time as the manifest has them (a cluster's dump)."""
-        kind, meta = self._identified(raw)
+    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object:
+        """A new object. `restore` keeps status, uid and creation time as the manifest has them (a cluster's dump).
+
+        What a client hands in (`as_client`) must be of a kind that is served.
+        """
+        kind, meta = self._identified(raw, served=as_client)
         name, namespace = meta["name"], meta.get("namespace") or ""
         self._check_namespace(kind, namespace, name)
         if name in self._space(kind, namespace):
@@ -210,14 +223,19 @@ class Store:
         subresource: updates.Subresource = "",
         with_status: bool = False,
         dry_run: bool = False,
+        as_client: bool = False,
     ) -> Object:
         """Replace an object. If `raw` names a resourceVersion it must be the current one, else Conflict.
+
+        Of some kinds a client (`as_client`) must name it.
 
         The status stays as it is, unless `with_status` (for whoever plays the part of a kubelet or a cloud).
         """
         kind, meta = self._identified(raw)
         old = self.get(kind, meta.get("namespace") or "", meta["name"])
         check_version(old, raw)
+        if as_client and (faults := validate_version(kind, meta)):
+            raise Invalid(kind, old.name, tuple(faults))
         updates.check_preconditions(old, meta)
         return self._replace(old, raw, subresource, with_status, dry_run)
 
@@ -247,19 +265,41 @@ class Store:
             patched["metadata"] = None
         return self._replace(old, same_object(old, patched), subresource, with_status, dry_run)
 
+    def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        patch: Any,
+        patch_type: PatchType = "strategic",
+        *,
+        subresource: updates.Subresource = "",
+        validation: FieldValidation = "Strict",
+        dry_run: bool = False,
+    ) -> tuple[Object, tuple[str, ...]]:
+        """Change an object as a client asks; the object and what the client is to be warned of."""
+        old = self.get(kind, namespace, name)
+        whole = same_object(old, patched(old.raw, patch, patch_type))
+        updates.check_resource_version(old, whole["metadata"])
+        whole, warnings = known_patched_fields(whole, patch, patch_type, validation)
+        return self._replace(old, whole, subresource, False, dry_run), warnings
+
     def patch_status(self, kind: str, namespace: str, name: str, patch: Raw) -> Object:
         """Merge `patch` into an object's status: `{"phase": "Running"}`."""
         return self.merge_patch(kind, namespace, name, {"status": patch}, subresource="status")
 
-    def apply(self, raw: Raw, *, dry_run: bool = False, restore: bool = False) -> tuple[Object, Applied]:
+    def apply(
+        self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False
+    ) -> tuple[Object, Applied]:
         """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches`).
 
         A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.
         """
-        kind, meta = self._identified(raw)
+        kind, meta = self._identified(raw, served=as_client)
         old = self.find(kind, meta.get("namespace") or "", meta["name"])
         if old is None:
-            return self.create(first_applied(raw), dry_run=dry_run, restore=restore), "created"
+            made = self.create(first_applied(raw), dry_run=dry_run, restore=restore, as_client=as_client)
+            return made, "created"
         check_version(old, raw)
         with_status = restore or kind == "Node"
         changed = self._replace(old, applied(old, raw), "", with_status, dry_run)
@@ -299,7 +339,30 @@ class Store:
         left = marked(old, grace_period_s, propagation, self._now())
         if dry_run:
             return old
+        if kind == custom.DEFINITION:
+            return self._delete_definition(old, left)
         return self._remove(old) if left is None else self._write(old, left)
+
+    def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
+        """Delete the objects of a custom resource, and its definition with the last of them."""
+        kind = custom.defined_kind(old).name
+        for obj in tuple(self.list(kind)):
+            if not obj.deleting:
+                self.delete(kind, obj.namespace, obj.name)
+        if not self.count(kind):
+            return self._remove(old) if left is None else self._write(old, left)
+        meta = {"deletionTimestamp": stamp(self._now()), **(left or old.raw)["metadata"]}
+        meta["finalizers"] = [*(f for f in meta.get("finalizers") or () if f != custom.CLEANUP), custom.CLEANUP]
+        return self._write(old, {**old.raw, "metadata": meta})
+
+    def _finish_definition(self, gone: Object) -> None:
+        """Let the definition of a custom resource go if it was only waiting for this object."""
+        if self.count(gone.kind):
+            return
+        there = self._definition_of(gone.raw)
+        if there is not None and there.deleting:
+            left = [each for each in there.metadata.get("finalizers") or () if each != custom.CLEANUP]
+            self._settle(there, {**there.raw, "metadata": {**there.metadata, "finalizers": left}})
 
     def finalize_namespace(self, name: str) -> Object:
         """Let an emptied namespace go: the word of the one who emptied it."""
@@ -339,17 +402,20 @@ class Store:
 
     # --- how a write is made -----------------------------------------------------------------------------------
 
-    def _identified(self, raw: Raw) -> tuple[str, dict[str, Any]]:
-        """The kind, and the metadata with name and namespace as they will be stored."""
+    def _identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
+        """The kind, and the metadata with name and namespace as they will be stored.
+
+        With `served` the kind must be one that is served in this version, else NoMatch.
+        """
         kind = raw.get("kind")
         if not isinstance(kind, str) or not kind:
             raise Invalid("Object", "", (required("kind"),))
         given = raw.get("metadata")
-        known = BY_NAME.get(kind) if kind == "Pod" and raw.get("apiVersion", "v1") == "v1" else kind_of(raw)
-        assert known is not None
+        pod = kind == "Pod" and raw.get("apiVersion", "v1") == "v1"
+        known = BY_NAME["Pod"] if pod else self._served_kind(raw) if served else self.kind_of(raw)
         if not isinstance(given, Mapping):
             raise Invalid(known.name, "", (required("metadata"),))
-        meta = {field: value for field, value in given.items() if value is not None}
+        meta = {field: value for field, value in given.items() if value is not None and value != {} and value != []}
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"
         else:
@@ -362,6 +428,20 @@ class Store:
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
             raise Invalid(known.name, "", (invalid("metadata", meta, "name and namespace must be text"),))
         return known.name, meta
+
+    def _served_kind(self, raw: Raw) -> Kind:
+        """The kind of an object to be made. Raises NoMatch, and Forbidden where its definition is about to go."""
+        found = custom.served_kind(self.list(custom.DEFINITION), raw)
+        if not found.known:
+            definition = self._definition_of(raw)
+            if definition is not None and definition.deleting:
+                why = "create not allowed while custom resource definition is terminating"
+                raise Forbidden(found.name, "", why)
+        return found
+
+    def _definition_of(self, raw: Raw) -> Object | None:
+        definitions = self.list(custom.DEFINITION)
+        return custom.find_definition(definitions, str(raw.get("kind")), str(raw.get("apiVersion")))
 
     def _generated_name(self, kind: str, namespace: str, base: str) -> str:
         taken = self._space(kind, namespace)
@@ -392,7 +472,7 @@ class Store:
             meta.pop("deletionGracePeriodSeconds", None)
         meta.pop("managedFields", None)
         meta["resourceVersion"] = str(self._log.version + 1)
-        if kind in updates.WITH_GENERATION and not (restore and meta.get("generation")):
+        if kind in updates.BORN_WITH_GENERATION and not (restore and meta.get("generation")):
             meta["generation"] = 1
 
     def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
@@ -401,6 +481,8 @@ class Store:
         if raw.get("apiVersion") != "v1":
             accepted(kind, name, {**raw, "metadata": meta})
         admitted = self._intake.admit(raw, meta, name)
+        for field in SHARED_META:
+            meta.pop(field, None)
         meta.update(admitted.meta)
         self._born(kind, meta, restore)
         status: Raw = admitted.status
@@ -419,6 +501,10 @@ class Store:
         stored["metadata"] = meta
         if kind in ("Deployment", "ReplicaSet") and not restore:
             stored["status"] = {}
+        elif kind in ("Job", "ResourceClaim", "ResourceQuota"):
+            stored.setdefault("status", {})
+        if kind == "Job":
+            stored = with_selector(stored)
         packed(kind, name, stored)
         return self._typed(kind, stored)
 
@@ -443,27 +529,33 @@ class Store:
         wanted = updates.requested(old, raw, subresource, with_status=with_status)
         if subresource == "status":
             wanted = checked_status(old.kind, old.name, wanted)
+            if faults := validate_status_update(old.raw, wanted):
+                raise Invalid(old.kind, old.name, tuple(faults))
         else:
             wanted = self._checked(old, wanted, subresource)
             packed(old.kind, old.name, wanted)
         if dry_run:
-            return self._retyped(old, wanted)
+            meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
+            return self._retyped(old, {**wanted, "metadata": meta})
         return self._settle(old, wanted)
 
     def _checked(self, old: Object, wanted: dict[str, Any], subresource: updates.Subresource) -> dict[str, Any]:
         """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
+
+        def check(new: Raw) -> builtins.list[FieldError]:
+            return updates.update_faults(old, new, subresource)
+
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._intake.admit_update(wanted, old.name)
+            checked = self._intake.admit_update(wanted, old.name, check)
             if checked.get("status") is not old.raw.get("status"):
                 checked = checked_status(old.kind, old.name, checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
         else:
-            checked = accepted(old.kind, old.name, wanted)
+            checked = accepted(old.kind, old.name, wanted, check)
             self._check_devices(old.kind, old.name, checked)
             self._admission.check(old.kind, checked, old.name, self)
-        updates.check_immutable(old, checked, subresource)
         if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
             meta = checked["metadata"]
             checked["metadata"] = {**meta, "generation": (old.metadata.get("generation") or 0) + 1}
@@ -497,6 +589,8 @@ class Store:
         meta = {**old.metadata, "resourceVersion": str(version)}
         gone = attrs.evolve(old, resource_version=version, raw={**old.raw, "metadata": meta})
         self._commit(DELETED, old, gone)
+        if old.kind not in BY_NAME:
+            self._finish_definition(gone)
         return gone
 
     def _commit(self, event_type: EventType, old: Object | None, new: Object) -> None:

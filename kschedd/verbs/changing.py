@@ -16,8 +16,10 @@ from kschedd.verbs.grammar import (
     namespace_of,
     output_flag,
     output_of,
+    validate_flag,
+    validation_of,
 )
-from kschedd.verbs.manifests import file_flag, read_objects
+from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
 from kschedd.verbs.session import Session
 from kschedd.verbs.targets import Target, targets_of, where, with_near_name
 
@@ -83,6 +85,8 @@ def _create_words(words: Words) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME", help="namespace, deployment, or priorityclass")
     file_flag(words, needed=False)
     namespace_flags(words)
+    dry_run_flag(words)
+    validate_flag(words)
     output_flag(words, _FORMS)
     words.add_argument("--image", metavar="IMAGE", help="of a deployment")
     words.add_argument("--replicas", type=int, default=1, metavar="N", help="of a deployment")
@@ -99,15 +103,33 @@ def create(session: Session, options: argparse.Namespace) -> int:
         objects, failed = read_objects(session, options.filename, namespace)
     else:
         objects, failed = [("", _made(options, namespace))], 0
+    flags: dict[str, Any] = {
+        "field_validation": validation_of(options),
+        "dry_run": options.dry_run != "none",
+        "namespace": namespace,
+    }
+    answers = []
     for place, raw in objects:
         try:
-            answer = session.daemon.call("objects.create", manifest=raw)
+            answer = session.daemon.call("objects.create", manifest=raw, **flags)
         except RpcError as error:
-            session.error(f"{place}: {error}" if place else str(error))
+            why = str(error)
+            if error.code == "no_match":
+                meta = raw.get("metadata") or {}
+                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
+            session.error(f"{place}: {why}" if place else why)
             failed += 1
             continue
-        _answer(session, options, answer["object"], "created")
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(f"{place}: {warning}" if place else warning)
+        _answer(session, options, answer["object"], f"created{_dry(options)}")
+    session.warn_unsupported(answers)
     return 1 if failed else 0
+
+
+def _dry(options: argparse.Namespace) -> str:
+    return " (dry run)" if options.dry_run != "none" else ""
 
 
 def _made(options: argparse.Namespace, namespace: str) -> dict[str, Any]:
@@ -229,14 +251,51 @@ def _patch_words(words: Words) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
     words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
     words.add_argument("--patch-file", metavar="FILE", help="a file with the patch")
-    words.add_argument("--type", choices=("merge", "strategic"), default="merge", help="both merge maps; lists are set")
-    words.add_argument("--subresource", choices=("status",), help="change this part")
+    words.add_argument(
+        "--type",
+        choices=("strategic", "merge", "json"),
+        default="strategic",
+        help="strategic merges lists by their keys, merge sets them as a whole, json is a list of operations",
+    )
+    words.add_argument("--subresource", choices=("status", "resize"), help="change this part")
     namespace_flags(words)
+    dry_run_flag(words)
+    validate_flag(words)
     output_flag(words, _FORMS)
 
 
 def patch(session: Session, options: argparse.Namespace) -> int:
-    import yaml
+    change = _patch_given(options)
+    flags: dict[str, Any] = {
+        "patch": change,
+        "type": options.type,
+        "field_validation": validation_of(options),
+        "dry_run": options.dry_run != "none",
+    }
+    if options.subresource:
+        flags["subresource"] = options.subresource
+    failed = 0
+    answers = []
+    targets = targets_of(session, options.what, needs_name=True)
+    for kind, name, namespace in _each(session, targets, options):
+        params = {"kind": kind.name, "name": name, **flags, **where(kind, namespace)}
+        answer = _call(session, "objects.patch", params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(warning)
+        paths = _changed(answer)
+        said = f"patched: {paths}" if paths else "patched (no change)"
+        _answer(session, options, answer["object"], f"{said}{_dry(options)}")
+    session.warn_unsupported(answers)
+    return 1 if failed else 0
+
+
+def _patch_given(options: argparse.Namespace) -> Any:
+    """The patch in -p or --patch-file. Raises UsageError."""
+    from kschedd.api.documents import read_documents
 
     if (options.patch is None) == (options.patch_file is None):
         raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
@@ -247,27 +306,17 @@ def patch(session: Session, options: argparse.Namespace) -> int:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as wrong:
             raise UsageError(f"{options.patch_file}: cannot be read: {wrong}") from wrong
-    try:
-        change = yaml.safe_load(text)
-    except yaml.YAMLError as wrong:
-        raise UsageError(f"the patch is neither JSON nor YAML: {' '.join(str(wrong).split())}") from wrong
-    if not isinstance(change, dict):
+    documents = list(read_documents(text))
+    for document in documents:
+        for fault in document.faults:
+            raise UsageError(f"the patch is neither JSON nor YAML: line {fault.line}: {fault.why}")
+    change = documents[0].value if len(documents) == 1 else None
+    if options.type == "json":
+        if not isinstance(change, list):
+            raise UsageError("""a patch of type json is a list of operations, such as [{op: remove, path: /spec/x}]""")
+    elif not isinstance(change, dict):
         raise UsageError("a patch is a map of fields, such as {spec: {replicas: 3}}")
-    if options.type == "strategic":
-        session.warn("lists are set as a whole, not merged by their keys")
-    failed = 0
-    targets = targets_of(session, options.what, needs_name=True)
-    for kind, name, namespace in _each(session, targets, options):
-        params = {"kind": kind.name, "name": name, "patch": change, **where(kind, namespace)}
-        if options.subresource:
-            params["subresource"] = options.subresource
-        answer = _call(session, "objects.patch", params, kind, name, namespace)
-        if answer is None:
-            failed += 1
-            continue
-        paths = _changed(answer)
-        _answer(session, options, answer["object"], f"patched: {paths}" if paths else "patched (no change)")
-    return 1 if failed else 0
+    return change
 
 
 def _call(
@@ -371,7 +420,10 @@ VERBS = (
         "Change some fields of an object.",
         patch,
         _patch_words,
-        examples=("""patch deployment web -p '{"spec": {"replicas": 3}}'""",),
+        examples=(
+            """patch deployment web -p '{"spec": {"replicas": 3}}'""",
+            """patch node n1 --type json -p '[{"op": "remove", "path": "/spec/taints"}]'""",
+        ),
         completes="kinds",
     ),
     Verb(

@@ -133,6 +133,30 @@ def dry_run_flag(words: Words) -> None:
     words.implied["--dry-run"] = "server"
 
 
+_VALIDATIONS = {
+    "strict": "Strict",
+    "true": "Strict",
+    "warn": "Warn",
+    "ignore": "Ignore",
+    "false": "Ignore",
+}
+
+
+def validate_flag(words: Words) -> None:
+    words.add_argument(
+        "--validate",
+        choices=tuple(_VALIDATIONS),
+        default="strict",
+        help="fields that a kind does not have: refuse them, take the object without them and warn, or do so silently",
+    )
+    words.implied["--validate"] = "strict"
+
+
+def validation_of(options: argparse.Namespace) -> str:
+    """What --validate means to the daemon."""
+    return _VALIDATIONS[options.validate]
+
+
 @attrs.frozen
 class Verb:
     """One verb: its words and what it does. `run` returns an exit status."""

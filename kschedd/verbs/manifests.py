@@ -12,7 +12,17 @@ from typing import Any
 import attrs
 
 from kschedd.api.kinds import lookup
-from kschedd.verbs.grammar import Output, UsageError, Verb, Words, dry_run_flag, output_flag, output_of
+from kschedd.verbs.grammar import (
+    Output,
+    UsageError,
+    Verb,
+    Words,
+    dry_run_flag,
+    output_flag,
+    output_of,
+    validate_flag,
+    validation_of,
+)
 from kschedd.verbs.session import Session
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -89,6 +99,7 @@ def _apply_words(words: Words) -> None:
     words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
     words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
     dry_run_flag(words)
+    validate_flag(words)
     output_flag(words, _FORMS)
 
 
@@ -99,22 +110,21 @@ def apply(session: Session, options: argparse.Namespace) -> int:
     if unreadable and options.atomic:
         session.error("nothing was applied, because of --atomic")
         return 1
-    flags = {"dry_run": options.dry_run != "none", "atomic": options.atomic}
-    namespace = (options.namespace or "").removeprefix("=") or session.namespace
-    results: list[dict[str, Any]] = []
+    flags = {
+        "dry_run": options.dry_run != "none",
+        "atomic": options.atomic,
+        "field_validation": validation_of(options),
+        "namespace": (options.namespace or "").removeprefix("=") or session.namespace,
+    }
+    answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
-    warnings: list[str] = []
     # An atomic apply of several files has to be one call: the texts go as one, and lines are told apart again.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
-        if namespace == "default":
-            answer = session.daemon.call("objects.apply", manifests=joined.text, source=joined.name, **flags)
-            wrong = [joined.placed(error) for error in answer.get("errors") or ()]
-        else:
-            answer, wrong = _apply_in(session, joined, namespace, flags)
-        results += answer.get("results") or ()
-        errors += wrong
-        warnings += answer.get("warnings") or ()
-    _report(session, output, results, errors, warnings, dry_run=bool(flags["dry_run"]))
+        answer = session.daemon.call("objects.apply", manifests=joined.text, source=joined.name, **flags)
+        answers.append(answer)
+        errors += [joined.placed(error) for error in answer.get("errors") or ()]
+    results = [result for answer in answers for result in answer.get("results") or ()]
+    _report(session, output, answers, results, errors, dry_run=bool(flags["dry_run"]))
     if not results and not errors and not unreadable:
         session.error("there is no object in what was given")
         return 1
@@ -124,18 +134,20 @@ def apply(session: Session, options: argparse.Namespace) -> int:
 def _report(
     session: Session,
     output: Output,
+    answers: Sequence[dict[str, Any]],
     results: Sequence[dict[str, Any]],
     errors: Sequence[dict[str, Any]],
-    warnings: Sequence[str],
     *,
     dry_run: bool,
 ) -> None:
+    warnings = [text for answer in answers for text in answer.get("warnings") or ()]
     for warning in warnings:
         session.warn(warning)
+    session.warn_unsupported(answers)
     if output.form in ("json", "yaml"):
         from kschedd.printing import documents
 
-        whole = {"results": list(results), "errors": list(errors), "warnings": list(warnings)}
+        whole = {"results": list(results), "errors": list(errors), "warnings": warnings}
         session.write(documents.as_json(whole) if output.form == "json" else documents.as_yaml(whole))
     else:
         tail = " (dry run)" if dry_run else ""
@@ -156,12 +168,20 @@ def fault_text(error: dict[str, Any]) -> str:
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
+    if error.get("code") == "no_match":
+        return f"{where}: {no_mapping(source, error.get('name'), error.get('namespace'), why)}"
     parts = [where]
     if error.get("kind") and error.get("name"):
         parts.append(f"{error['kind']} {error['name']}")
     if error.get("path"):
         parts.append(str(error["path"]))
     return ": ".join([*parts, why])
+
+
+def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
+    """kubectl's words about an object of a kind that is not there."""
+    which = f'name: "{name or ""}" namespace: "{namespace or ""}" from "{source}"'
+    return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
 class _Joined:
@@ -191,37 +211,6 @@ class _Joined:
             return error
         number = bisect.bisect_right(self._starts, int(error["line"]) - 1) - 1
         return {**error, "source": self._sources[number].name, "line": int(error["line"]) - self._starts[number]}
-
-
-def _apply_in(
-    session: Session, joined: _Joined, namespace: str, flags: dict[str, bool]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Apply with a namespace for objects that name none: they are read here, and each error is put in its line."""
-    from kschedd.api.kinds import kind_of
-    from kschedd.api.manifests import read_text
-
-    reading = read_text(joined.text, joined.name)
-    wrong = [joined.placed(_fields(fault)) for fault in reading.errors]
-    if wrong and flags["atomic"]:
-        return {}, wrong
-    raws = []
-    places = {}
-    for manifest in reading.manifests:
-        raw = manifest.raw
-        meta = raw.get("metadata")
-        kind = kind_of(raw)
-        if kind.namespaced and isinstance(meta, dict) and not meta.get("namespace"):
-            raw = {**raw, "metadata": {**meta, "namespace": namespace}}
-        raws.append(raw)
-        places[kind.name, str((meta or {}).get("name") if isinstance(meta, dict) else "")] = manifest
-    if not raws:
-        return {}, wrong
-    answer = session.daemon.call("objects.apply", manifests=raws, source=joined.name, **flags)
-    for error in answer.get("errors") or ():
-        found = places.get((str(error.get("kind")), str(error.get("name"))))
-        line = found.locate(str(error.get("path") or "")) if found else 0
-        wrong.append(joined.placed({**error, "source": joined.name, "line": line}))
-    return answer, wrong
 
 
 def _fields(fault: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 from kschedd.api.kinds import lookup
 from kschedd.rpc.errors import RpcError
@@ -37,10 +38,9 @@ def _nodes(session: Session, options: argparse.Namespace, names: list[str]) -> l
     return names
 
 
-def _each(
-    session: Session, names: list[str], call: Callable[[str], dict[str, object]], say: Callable[[bool], str]
-) -> int:
+def _each(session: Session, names: list[str], call: Callable[[str], dict[str, Any]], say: Callable[[bool], str]) -> int:
     failed = 0
+    answers = []
     for name in names:
         try:
             answer = call(name)
@@ -48,7 +48,9 @@ def _each(
             session.error(str(with_near_name(session, error, NODE, name, None)))
             failed += 1
             continue
+        answers.append(answer)
         session.write(f"node/{name} {say(bool(answer.get('changed')))}\n")
+    session.warn_unsupported(answers)
     return 1 if failed else 0
 
 

@@ -4,12 +4,13 @@ The command line makes one for its one verb, the REPL one for all that is typed.
 `Daemon.call`; whoever runs them decides what that waiting is (a blocking socket, or a task of a Trio program).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import attrs
 
+from kschedd.api.unsupported import Unsupported, grouped
 from kschedd.printing.look import Look
 from kschedd.printing.safe import safe
 
@@ -57,6 +58,12 @@ class Session:
 
     def warn(self, text: str) -> None:
         self.complain(f"{self.look.paint('Warning:', 'yellow')} {text}\n")
+
+    def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
+        """Say of what the answers are about that nothing acts on it yet: once for each kind and reason."""
+        entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
+        for text in grouped(entries):
+            self.warn(text)
 
     def error(self, text: str) -> None:
         self.complain(f"{self.look.paint('error:', 'red')} {text}\n")

@@ -54,7 +54,7 @@ def test_the_place_of_a_fault() -> None:
     ("text", "error"),
     [
         ("just text", 'f:1: "just text": an object is a mapping with apiVersion and kind'),
-        ("- a", "f:1: a list: an object is a mapping with apiVersion and kind"),
+        ("- a", 'f:1: ["a"]: an object is a mapping with apiVersion and kind'),
         ("kind: Pod", "f:1: apiVersion: Required value"),
         ("\napiVersion: v1\nkind: 3", "f:3: kind: Invalid value: 3: must be text"),
         (

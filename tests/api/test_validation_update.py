@@ -14,10 +14,11 @@ def said(old: Raw, new: Raw) -> list[str]:
 
 
 def claim(phase: str = "Pending", storage: str = "1Gi", **spec: Any) -> Raw:
+    status = {"phase": phase, "capacity": {"storage": "2Gi"}} if phase == "Bound" else {"phase": phase}
     return named(
         "PersistentVolumeClaim",
         spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, **spec},
-        status={"phase": phase},
+        status=status,
     )
 
 
@@ -42,7 +43,7 @@ def slice_(**spec: Any) -> Raw:
         (
             workload("Deployment"),
             workload("Deployment", selector={"matchLabels": {"app": "b"}}),
-            "spec.selector: Invalid value: a mapping: field is immutable",
+            'spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable',
         ),
         (
             workload("StatefulSet", serviceName="a"),
@@ -67,7 +68,7 @@ def slice_(**spec: Any) -> Raw:
             "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity",
         ),
         (volume(), volume(csi={"driver": "d", "volumeHandle": "i"}), "spec.persistentvolumesource: Forbidden"),
-        (volume(volumeMode="Block"), volume(), 'spec.volumeMode: Invalid value: "Filesystem": field is immutable'),
+        (volume(volumeMode="Block"), volume(), 'volumeMode: Invalid value: "Filesystem": field is immutable'),
         (job(), job(image="b"), "spec.template: Invalid value"),
         (job(completions=1), job(completions=2), "spec.completions: Invalid value: 2: field is immutable"),
         (slice_(), slice_(nodeName="m"), 'spec.nodeName: Invalid value: "m": field is immutable'),

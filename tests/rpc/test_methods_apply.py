@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.rpc.methods_apply import apply_all, apply_atomically, parse, try_all
+from kschedd.rpc.methods_apply import Terms, apply_all, apply_atomically, parse, try_all
 from kschedd.store.store import Store
+from tests.store.definitions import definition, widget
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4}}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
@@ -87,11 +88,39 @@ def test_a_refusal_that_has_no_field_stands_at_the_line_of_its_document(store: S
     assert error["message"] == 'f.yaml:6: namespaces "nowhere" not found'
 
 
-def test_unknown_kinds_are_kept_with_one_warning_each(store: Store) -> None:
-    widgets = [{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}} for name in "ab"]
+def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
+    widgets = [definition(), widget("a"), widget("b")]
     outcome = apply_all(parse(widgets, "-").wanted, store)
-    assert [result["name"] for result in outcome.results] == ["a", "b"]
-    assert outcome.warnings == ["unknown kind Widget (example.com/v1): kept and listed, but nothing acts on it"]
+    assert [result["name"] for result in outcome.results] == ["widgets.example.com", "a", "b"]
+    why = "kept and listed, but nothing acts on it"
+    assert [(each["name"], each["why"]) for each in outcome.unsupported] == [("a", why), ("b", why)]
+
+
+def test_a_custom_resource_before_its_definition_is_no_match(store: Store) -> None:
+    outcome = apply_all(parse([widget("early"), definition(), widget("late")], "f").wanted, store)
+    assert [result["name"] for result in outcome.results] == ["widgets.example.com", "late"]
+    [error] = outcome.errors
+    assert (error["code"], error["name"]) == ("no_match", "early")
+    assert error["why"] == 'no matches for kind "Widget" in version "example.com/v1"'
+
+
+MISSPELT = POD.replace("spec: {", "spec: {\n  contaners: [],\n  ")
+
+
+def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(store: Store) -> None:
+    [error] = apply_all(parse(MISSPELT, "f.yaml").wanted, store).errors
+    assert (error["path"], error["code"]) == ("spec.contaners", "invalid")
+    said = 'strict decoding error: unknown field "spec.contaners"; did you mean "containers"?'
+    assert error["why"] == said
+    assert error["line"] == 5
+
+
+def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
+    for validation, warned in (("Warn", 1), ("Ignore", 0)):
+        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, Terms(validation))  # type: ignore[arg-type]
+        assert not outcome.errors
+        assert len(outcome.warnings) == warned
+    assert "contaners" not in store.get("Pod", "default", "web").spec
 
 
 @pytest.mark.parametrize(

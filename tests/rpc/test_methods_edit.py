@@ -6,7 +6,7 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import described, find_kind
-from kschedd.store.errors import NotFound
+from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod
 
@@ -115,9 +115,53 @@ def test_labels_are_set_and_taken_away(store: Store) -> None:
 def test_a_patch_says_what_it_changed(store: Store) -> None:
     kind = BY_NAME["Deployment"]
     patch = {"spec": {"replicas": 9, "template": {"metadata": {"labels": {"tier": "front"}}}}}
-    told = edit.patch(store, kind, "web", None, patch, "")
+    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
     assert told["changed"] == ["spec.replicas", "spec.template.metadata.labels.tier"]
-    assert edit.patch(store, kind, "web", None, patch, "")["changed"] == []
+    assert edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)["changed"] == []
+
+
+def test_a_patch_of_one_container_leaves_its_requests(store: Store) -> None:
+    kind = BY_NAME["Deployment"]
+    [container] = store.get("Deployment", "default", "web").spec["template"]["spec"]["containers"]
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": container["name"], "image": "new:2"}]}}}}
+    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
+    assert told["changed"] == ["spec.template.spec.containers[0].image", *_more(told)]
+    assert told["object"]["spec"]["template"]["spec"]["containers"][0] == {**container, **_image("new:2", told)}
+
+
+def _more(told: dict[str, Any]) -> list[str]:
+    return [path for path in told["changed"] if path.endswith("imagePullPolicy")]
+
+
+def _image(image: str, told: dict[str, Any]) -> dict[str, Any]:
+    policy = told["object"]["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"]
+    return {"image": image, "imagePullPolicy": policy}
+
+
+def test_a_dry_run_of_a_patch_changes_nothing(store: Store) -> None:
+    kind = BY_NAME["Deployment"]
+    version = store.version
+    told = edit.patch(store, kind, "web", None, {"spec": {"replicas": 9}}, "merge", "", "Strict", True)
+    assert told["changed"] == ["spec.replicas"]
+    assert store.version == version
+
+
+def test_a_patch_with_an_unknown_field_is_refused_or_warned_of(store: Store) -> None:
+    kind = BY_NAME["Deployment"]
+    patch = {"spec": {"replica": 9}}
+    with pytest.raises(Invalid, match=r'unknown field "spec\.replica"; did you mean "replicas"'):
+        edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
+    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Warn", False)
+    assert told["warnings"] == ['unknown field "spec.replica"; did you mean "replicas"?']
+    assert told["changed"] == []
+
+
+def test_a_taint_that_evicts_nobody_yet_is_told_once(store: Store) -> None:
+    store.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "tainted"}})
+    told = edit.taint(store, "tainted", ["a:NoExecute"], False)
+    assert [entry["name"] for entry in told["unsupported"]] == ["tainted"]
+    assert edit.taint(store, "tainted", ["b:NoExecute"], False)["unsupported"] == []
+    assert edit.taint(store, "tainted", ["c:NoSchedule"], False)["unsupported"] == []
 
 
 def test_deleting_by_name_by_selector_and_all(store: Store) -> None:

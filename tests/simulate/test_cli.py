@@ -94,16 +94,16 @@ def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
     assert "error: <stdin>:7: spec.containers: " in err
 
 
-def test_kinds_and_namespaces_that_are_not_known_are_warnings(
+def test_namespaces_that_are_not_known_are_warnings_and_kinds_are_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = pod("a")
     elsewhere["metadata"]["namespace"] = "shop"
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
-    assert simulate("-f", CLUSTER, "-f", written(tmp_path, elsewhere, gadget)) == 0
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, elsewhere, gadget)) == 2
     err = capsys.readouterr().err
     assert 'no manifest has namespace "shop"' in err
-    assert "unknown kind Gadget" in err
+    assert 'no matches for kind "Gadget" in version "example.com/v1"' in err
 
 
 @pytest.mark.parametrize(

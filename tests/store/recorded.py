@@ -17,7 +17,8 @@ import pytest
 from kschedd.api.kinds import BY_NAME
 from kschedd.bench.shared import shared_folder
 from kschedd.store.admission import Admission
-from kschedd.store.errors import ApiError, Invalid
+from kschedd.store.errors import ApiError, BadPatch, Invalid
+from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
 
 NOW_S = 1_750_000_000.0
@@ -149,11 +150,28 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         raw = _filled(record["manifest"], names)
         if isinstance(raw, dict):
             raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **raw}
+            raw, said = known_fields(raw, record["fieldValidation"])
+            warnings += said
         return store.create(raw, dry_run=True)
     if "new" in record:
         raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **_filled(record["new"], names)}
-        return store.update(raw, subresource=record["subresource"], dry_run=True)
-    patch = _filled(record["patch"], names)
-    return store.merge_patch(
-        kind, target.namespace, target.name, patch, subresource=record["subresource"], dry_run=True
+        raw, said = known_fields(raw, record["fieldValidation"])
+        warnings += said
+        return store.update(raw, subresource=record["subresource"], dry_run=True, as_client=True)
+    text = record.get("patch_text")
+    try:
+        patch = _filled(record["patch"], names) if text is None else json.loads(text)
+    except ValueError as wrong:
+        raise BadPatch(f"error decoding patch: {wrong}") from None
+    made, said = store.patch(
+        kind,
+        target.namespace,
+        target.name,
+        patch,
+        CONTENT_TYPES[record["content_type"]],
+        subresource=record["subresource"],
+        validation=record["fieldValidation"],
+        dry_run=True,
     )
+    warnings += said
+    return made

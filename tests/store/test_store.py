@@ -254,9 +254,11 @@ def test_a_resize_changes_resources_and_nothing_else(store: Store) -> None:
     changed = store.merge_patch("Pod", "default", "web", {"spec": {"containers": [smaller]}}, subresource="resize")
     assert isinstance(changed, Pod)
     assert changed.requests["cpu"] == 500
-    renamed = {**smaller, "image": "other"}
-    with pytest.raises(Invalid, match="only cpu and memory"):
-        store.merge_patch("Pod", "default", "web", {"spec": {"containers": [renamed]}}, subresource="resize")
+    other = {**smaller, "image": "other", "resources": {"requests": {"cpu": "250m"}}}
+    again = store.merge_patch("Pod", "default", "web", {"spec": {"containers": [other]}}, subresource="resize")
+    assert again.spec["containers"][0]["image"] == created.spec["containers"][0]["image"]
+    with pytest.raises(Invalid, match="containers may not be added or removed on resize"):
+        store.merge_patch("Pod", "default", "web", {"spec": {"containers": []}}, subresource="resize")
 
 
 def test_the_selector_of_a_workload_is_immutable(store: Store) -> None:

@@ -146,7 +146,15 @@ class FakeDaemon:
             rows.append({"name": name, "plural": name.lower() + "s", "namespaced": True, "count": 1})
         return rows
 
-    def objects_apply(self, manifests: Any, source: str = "-", dry_run: bool = False, atomic: bool = False) -> Raw:
+    def objects_apply(
+        self,
+        manifests: Any,
+        source: str = "-",
+        dry_run: bool = False,
+        atomic: bool = False,
+        field_validation: str = "Strict",
+        namespace: str = "default",
+    ) -> Raw:
         if isinstance(manifests, str):
             reading = read_text(manifests, source)
             raws = [manifest.raw for manifest in reading.manifests]
@@ -161,15 +169,20 @@ class FakeDaemon:
         results = []
         for raw in raws:
             meta = raw["metadata"]
+            if lookup(raw["kind"]).namespaced and namespace != "default":
+                meta.setdefault("namespace", namespace)
             results.append({"kind": raw["kind"], "namespace": meta.get("namespace"), "name": meta["name"]})
             results[-1]["action"] = "created"
             if not dry_run:
                 self.objects.append(raw)
         return {"results": results, "errors": errors, "warnings": ["something is odd"] if raws == [] else []}
 
-    def objects_create(self, manifest: Raw) -> Raw:
-        self.objects.append(manifest)
-        return {"object": manifest}
+    def objects_create(
+        self, manifest: Raw, field_validation: str = "Strict", dry_run: bool = False, namespace: str = "default"
+    ) -> Raw:
+        if not dry_run:
+            self.objects.append(manifest)
+        return {"object": manifest, "warnings": [], "unsupported": []}
 
     def objects_delete(
         self,
@@ -197,7 +210,15 @@ class FakeDaemon:
         return {"deleted": gone}
 
     def objects_patch(
-        self, kind: str, name: str, patch: Raw, namespace: str | None = None, subresource: str | None = None
+        self,
+        kind: str,
+        name: str,
+        patch: Raw,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        type: str = "strategic",
+        field_validation: str = "Strict",
+        dry_run: bool = False,
     ) -> Raw:
         raw = copy.deepcopy(self._find(kind, name, namespace))
         raw.update(patch)
@@ -325,7 +346,7 @@ _PARAMS: dict[str, tuple[str, ...]] = {
     "objects.list": ("kind", "namespace", "label_selector", "field_selector"),
     "objects.get": ("kind", "name", "namespace"),
     "objects.kinds": (),
-    "objects.apply": ("manifests", "source", "dry_run", "atomic"),
+    "objects.apply": ("manifests", "source", "dry_run", "atomic", "field_validation", "namespace"),
     "objects.label": ("kind", "name", "set", "remove", "overwrite", "namespace"),
     "scheduler.status": (),
     "scheduler.config": (),

@@ -46,9 +46,7 @@ def test_an_atomic_apply_of_several_files_is_one_call_with_lines_told_apart(type
 def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) -> None:
     typed.input = GOOD.encode() + b"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
     assert typed("apply -n team -f -") == 0
-    (pod, namespace) = daemon.calls[-1][1]["manifests"]
-    assert pod["metadata"]["namespace"] == "team"
-    assert "namespace" not in namespace["metadata"]
+    assert daemon.calls[-1][1]["namespace"] == "team"
 
 
 @pytest.mark.parametrize(

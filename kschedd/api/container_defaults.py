@@ -1,0 +1,63 @@
+"""What an API server fills in of a container besides resources and ports: its probes, hooks and environment.
+
+Nothing here is read by scheduling; but an object that somebody writes back, with all that a server filled in, must not
+look changed.
+Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
+SetDefaults_ObjectFieldSelector); the encoding of core/v1 types leaves an empty value of a variable out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+Raw = dict[str, Any]
+
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+
+
+def default_details(container: Raw) -> None:
+    """Fill in the defaults of probes, hooks and environment. Changes `container`, which is the caller's."""
+    for field in _PROBES:
+        if probe := container.get(field):
+            container[field] = _filled(_action(probe), _PROBE)
+    if lifecycle := container.get("lifecycle"):
+        container["lifecycle"] = {name: _action(hook) if _map(hook) else hook for name, hook in lifecycle.items()}
+    if variables := container.get("env"):
+        container["env"] = [_variable(variable) for variable in variables]
+
+
+def default_field_sources(items: list[Raw]) -> list[Raw]:
+    """The items of a downwardAPI volume, with the version of the fields and the divisor of the resources they name."""
+    return [_source(item) for item in items]
+
+
+def _map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _filled(raw: Raw, defaults: Mapping[str, Any]) -> Raw:
+    missing = {field: value for field, value in defaults.items() if not raw.get(field)}
+    return {**raw, **missing} if missing else raw
+
+
+def _action(handler: Raw) -> Raw:
+    """A probe or a hook: what it asks for."""
+    if http := handler.get("httpGet"):
+        return {**handler, "httpGet": _filled(http, {"path": "/", "scheme": "HTTP"})}
+    grpc = handler.get("grpc")
+    return handler if grpc is None or "service" in grpc else {**handler, "grpc": {**grpc, "service": ""}}
+
+
+def _variable(variable: Raw) -> Raw:
+    if variable.get("value") == "":
+        variable = {name: value for name, value in variable.items() if name != "value"}
+    source = variable.get("valueFrom")
+    return {**variable, "valueFrom": _source(source)} if source else variable
+
+
+def _source(source: Raw) -> Raw:
+    if field := source.get("fieldRef"):
+        return {**source, "fieldRef": _filled(field, {"apiVersion": "v1"})}
+    if resource := source.get("resourceFieldRef"):
+        return {**source, "resourceFieldRef": _filled(resource, {"divisor": "0"})}
+    return source

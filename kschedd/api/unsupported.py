@@ -1,0 +1,80 @@
+"""What is accepted and kept, but not acted on yet: said to whoever hands such an object in.
+
+A command warns once for each thing of this kind and names the objects it is about; `grouped` makes its sentences.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.kinds import kind_of
+
+Raw = Mapping[str, Any]
+
+_NAMED: Final = 5  # objects that a sentence names; of more it gives the number
+
+#: kinds that a user expects something of that does not happen yet
+_KINDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"),
+        "kept and listed, but its pods are not made yet",
+    ),
+    "ResourceQuota": "kept and listed, but not enforced yet",
+    "LimitRange": "kept and listed, but neither its defaults nor its limits are applied yet",
+    "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
+}
+
+
+@attrs.frozen(order=True)
+class Unsupported:
+    """One thing about one object that nothing acts on."""
+
+    kind: str
+    namespace: str
+    name: str
+    why: str
+
+
+def unsupported(raw: Raw) -> list[Unsupported]:
+    """What nothing acts on yet, of an object as stored."""
+    kind = kind_of(raw)
+    meta = raw.get("metadata") or {}
+    found = [_KINDS[kind.name]] if kind.name in _KINDS else []
+    found += _details(kind.name, raw)
+    if not kind.known:
+        found.append("kept and listed, but nothing acts on it")
+    return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
+
+
+def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
+    """What a change adds of it."""
+    before = unsupported(old)
+    return [each for each in unsupported(new) if each not in before]
+
+
+def _details(kind: str, raw: Raw) -> list[str]:
+    spec = raw.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    if kind == "Node" and any(taint.get("effect") == "NoExecute" for taint in spec.get("taints") or ()):
+        return ["a NoExecute taint keeps new pods away, but does not evict the pods that are there yet"]
+    if kind == "Pod" and spec.get("activeDeadlineSeconds") is not None:
+        return ["activeDeadlineSeconds is kept, but no pod is ended by it yet"]
+    return []
+
+
+def grouped(found: Iterable[Unsupported]) -> list[str]:
+    """A sentence for each kind and each reason, with the objects it is about."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        names = together.setdefault((each.kind, each.why), [])
+        name = f"{each.namespace}/{each.name}" if each.namespace not in ("", "default") else each.name
+        if name not in names:
+            names.append(name)
+    return [f"{kind} {_listed(names)}: {why}" for (kind, why), names in together.items()]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

@@ -1,0 +1,63 @@
+"""Validation of CustomResourceDefinitions: group, names, scope and versions, by which their objects are then known.
+
+Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. The schemas that a definition
+gives its objects are kept, but objects are not held to them yet.
+"""
+
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, invalid, required, unsupported
+from kschedd.api.validation_names import dns1035_label, dns_subdomain
+
+Raw = dict[str, Any]
+Faults = list[FieldError]
+
+SCOPES: Final = ("Cluster", "Namespaced")
+
+
+def validate_definition(raw: Raw, faults: Faults) -> None:
+    spec = raw.get("spec") or {}
+    names = spec.get("names") or {}
+    group, plural = spec.get("group") or "", names.get("plural") or ""
+    name = (raw.get("metadata") or {}).get("name")
+    if name != f"{plural}.{group}":
+        faults.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    if not group:
+        faults.append(required("spec.group"))
+    elif wrong := dns_subdomain(group):
+        faults += [invalid("spec.group", group, why) for why in wrong]
+    elif "." not in group:
+        faults.append(invalid("spec.group", group, "should be a domain with at least one dot"))
+    scope = spec.get("scope")
+    if not scope:
+        faults.append(required("spec.scope"))
+    elif scope not in SCOPES:
+        faults.append(unsupported("spec.scope", scope, SCOPES))
+    _validate_versions(spec.get("versions") or [], faults)
+    for field in ("plural", "singular", "kind", "listKind"):
+        word = names.get(field) or ""
+        if not word:
+            faults.append(required(f"spec.names.{field}"))
+        else:
+            faults += [invalid(f"spec.names.{field}", word, why) for why in dns1035_label(word.lower())]
+    for index, word in enumerate(names.get("shortNames") or ()):
+        faults += [invalid(f"spec.names.shortNames[{index}]", word, why) for why in dns1035_label(word)]
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        why = "kind and listKind may not be the same"
+        faults.append(invalid("spec.names.listKind", names["listKind"], why))
+
+
+def _validate_versions(versions: list[Raw], faults: Faults) -> None:
+    seen = set()
+    for index, version in enumerate(versions):
+        here = f"spec.versions[{index}]"
+        name = version.get("name") or ""
+        faults += [invalid(f"{here}.name", name, why) for why in dns1035_label(name)]
+        if name in seen:
+            faults.append(invalid("spec.versions", versions, "must contain unique version names"))
+        seen.add(name)
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            faults.append(required(f"{here}.schema.openAPIV3Schema", "schemas are required"))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        faults.append(invalid("spec.versions", [version.get("name") for version in versions], why))

@@ -1,0 +1,169 @@
+"""Validation of changes to pods: little of a pod's spec may change once it is there.
+
+A plain update may change images, shorten the deadline, add tolerations, take scheduling gates away, and of a gated pod
+narrow where it may go; a resize may change resources. All else must be equal.
+Source: Kubernetes v1.34, ValidatePodUpdate and ValidatePodResize in pkg/apis/core/validation/validation.go.
+Takes specs that have their defaults.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, forbidden, invalid, required
+from kschedd.api.qos import qos_of_spec
+from kschedd.api.validation_update import same
+
+Raw = Mapping[str, Any]
+Faults = list[FieldError]
+
+MOST_SECONDS: Final = 2**31 - 1
+_MUTABLE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
+    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_TERMS: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+
+def validate_pod_update(old: Raw, new: Raw) -> Faults:
+    """What a plain update changes of a pod's spec that may not be changed."""
+    if old == new:
+        return []
+    faults: Faults = []
+    rest = dict(new)
+    for field in ("containers", "initContainers"):
+        before, after = old.get(field) or [], new.get(field) or []
+        if len(before) != len(after):
+            faults.append(forbidden(f"spec.{field}", "pod updates may not add or remove containers"))
+            return faults
+        faults += _image_faults(after, f"spec.{field}")
+        if _without(before, "image") == _without(after, "image"):
+            _keep(rest, old, field)
+    if not _deadline(old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds"), faults):
+        return faults
+    tolerations = new.get("tolerations") or []
+    if not all(_kept(toleration, tolerations) for toleration in old.get("tolerations") or ()):
+        why = "existing toleration can not be modified except its tolerationSeconds"
+        faults.append(forbidden("spec.tolerations", why))
+    gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
+    for index, gate in enumerate(gates):
+        if gate not in gated:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+            faults.append(forbidden(f"spec.schedulingGates[{index}].name", why))
+    for field in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
+        _keep(rest, old, field)
+    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1:
+        _keep(rest, old, "terminationGracePeriodSeconds")
+    if gated:
+        _narrowed(old, new, rest, faults)
+    if not same(rest, old):
+        faults.append(forbidden("spec", _MUTABLE))
+    return faults
+
+
+def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
+    """What a resize changes of a pod's spec besides resources. `status` is the pod's as it is."""
+    if old == new:
+        return []
+    faults: Faults = []
+    for container in status.get("containerStatuses") or ():
+        if (container.get("state") or {}).get("running") is not None:
+            if container.get("resources") is None:
+                faults.append(forbidden("spec", "Pod running on node without support for resize"))
+            break
+    rest = dict(new)
+    if qos_of_spec(old) != qos_of_spec(new):
+        why = "Pod QOS Class may not change as a result of resizing"
+        faults.append(invalid("spec", qos_of_spec(new), why))
+    for field in ("containers", "initContainers"):
+        before, after = old.get(field) or [], new.get(field) or []
+        if len(before) != len(after):
+            faults.append(forbidden(f"spec.{field}", "containers may not be added or removed on resize"))
+            return faults
+        if _without(before, "resources", "resizePolicy") == _without(after, "resources", "resizePolicy"):
+            _keep(rest, old, field)
+    if not same(rest, old):
+        faults.append(forbidden("spec", "only cpu and memory resources are mutable"))
+    return faults
+
+
+def _image_faults(containers: Sequence[Raw], path: str) -> Faults:
+    faults = []
+    for index, container in enumerate(containers):
+        image = container.get("image") or ""
+        if not image:
+            faults.append(required(f"{path}[{index}].image"))
+        elif image.strip() != image:
+            faults.append(invalid(f"{path}[{index}].image", image, "must not have leading or trailing whitespace"))
+    return faults
+
+
+def _without(containers: Sequence[Raw], *fields: str) -> list[Any]:
+    return [{name: value for name, value in c.items() if name not in fields} for c in containers]
+
+
+def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
+    """Whether the deadline is one at all, and no later than before."""
+    path = "spec.activeDeadlineSeconds"
+    if after is None:
+        if before is not None:
+            faults.append(invalid(path, None, "must not update from a positive integer to nil value"))
+    elif not 0 <= after <= MOST_SECONDS:
+        faults.append(invalid(path, after, f"must be between 0 and {MOST_SECONDS}, inclusive"))
+        return False
+    elif before is not None and after > before:
+        faults.append(invalid(path, after, "must be less than or equal to previous value"))
+        return False
+    return True
+
+
+def _kept(toleration: Raw, tolerations: Sequence[Raw]) -> bool:
+    bare = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+    return any(same({n: v for n, v in t.items() if n != "tolerationSeconds"}, bare) for t in tolerations)
+
+
+def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:
+    if field in old:
+        rest[field] = old[field]
+    else:
+        rest.pop(field, None)
+
+
+def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
+    """A gated pod's node selector may only grow, its required node affinity only grow stricter."""
+    selector, before = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in before.items()):
+        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        faults.append(invalid("spec.nodeSelector", selector, why))
+    _keep(rest, old, "nodeSelector")
+    affinity, had = new.get("affinity") or {}, old.get("affinity") or {}
+    if _others(affinity) != _others(had):
+        return
+    _keep(rest, old, "affinity")
+    if not had.get("nodeAffinity"):
+        return
+    terms, required_before = _required(affinity), _required(had)
+    if required_before and len(terms) != len(required_before):
+        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        faults.append(invalid(_TERMS, terms, why))
+        return
+    for index, (then, now) in enumerate(zip(required_before, terms, strict=False)):
+        if not _only_added(then, now):
+            why = "only additions are allowed (no mutations or deletions)"
+            faults.append(invalid(f"{_TERMS}[{index}]", now, why))
+
+
+def _others(affinity: Raw) -> Raw:
+    return {name: value for name, value in affinity.items() if name != "nodeAffinity"}
+
+
+def _required(affinity: Raw) -> list[Raw]:
+    required_terms = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return list(required_terms.get("nodeSelectorTerms") or ())
+
+
+def _only_added(then: Raw, now: Raw) -> bool:
+    fields = ("matchExpressions", "matchFields")
+    if not any(then.get(field) for field in fields):
+        return not any(now.get(field) for field in fields)
+    return all((now.get(field) or [])[: len(then.get(field) or ())] == (then.get(field) or []) for field in fields)

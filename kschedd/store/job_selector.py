@@ -1,0 +1,26 @@
+"""The selector of a Job: unless its maker gives one, its pods are told from all others by the Job's uid.
+
+Source: Kubernetes v1.34, pkg/registry/batch/job/strategy.go (generateSelector).
+"""
+
+from typing import Any, Final
+
+CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+
+Raw = dict[str, Any]
+
+
+def with_selector(job: Raw) -> Raw:
+    """A new Job, which has its uid, with its selector and the labels of its pods; as it is if it says them itself."""
+    spec = job.get("spec") or {}
+    template = spec.get("template")
+    if spec.get("manualSelector") or not template:
+        return job
+    uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+    own = {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
+    meta = template.get("metadata") or {}
+    labelled = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **own}}}
+    given = spec.get("selector") or {}
+    selector = {**given, "matchLabels": {**(given.get("matchLabels") or {}), CONTROLLER_UID: uid}}
+    return {**job, "spec": {**spec, "template": labelled, "selector": selector}}

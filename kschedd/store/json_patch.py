@@ -1,0 +1,166 @@
+"""JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the API server's leniencies.
+
+Beyond the RFC the server's library takes negative indices and such as `01`, sets a member of a map by `replace` though
+it was not there, and finds a missing member equal to null; so do we. Of an operation that fails it says only that the
+request was wrong; which one and why is added here.
+
+Nothing is changed in place. Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
+github.com/evanphx/json-patch v4. Raises: BadPatch.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.store.errors import BadPatch
+
+MOST_OPERATIONS: Final = 10_000
+REJECTED: Final = "the server rejected our request due to an error in our request"
+_MEMBERS: Final = ("op", "path", "from", "value")
+_INDEX: Final = re.compile(r"[-+]?\d+", re.ASCII)
+
+
+class _Failed(Exception):
+    """An operation that does not apply."""
+
+
+def json_patch(live: Any, operations: Sequence[Any]) -> Any:
+    """What `live` becomes by the operations, one after the other."""
+    if len(operations) > MOST_OPERATIONS:
+        most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
+        raise BadPatch(most)
+    whole = [_copy(live)]
+    for number, operation in enumerate(operations):
+        if not isinstance(operation, Mapping):
+            raise BadPatch("error decoding patch: an operation is a map with op and path")
+        try:
+            _apply(whole, operation)
+        except _Failed as why:
+            name, path = operation.get("op"), operation.get("path")
+            raise BadPatch(f"{REJECTED}: [{number}] {name} {path}: {why}") from None
+    return whole[0]
+
+
+def unknown_members(operations: Sequence[Any]) -> list[str]:
+    """Members of operations that JSON patches do not have, as the API server names them."""
+    return [
+        f'json patch unknown field "[{number}].{name}"'
+        for number, operation in enumerate(operations)
+        if isinstance(operation, Mapping)
+        for name in operation
+        if name not in _MEMBERS
+    ]
+
+
+def _apply(whole: list[Any], operation: Mapping[str, Any]) -> None:
+    path = _text(operation, "path")
+    match operation.get("op"):
+        case "add":
+            _add(whole, path, _copy(operation.get("value")))
+        case "remove":
+            _remove(whole, path)
+        case "replace":
+            _replace(whole, path, _copy(operation.get("value")))
+        case "move":
+            source = _text(operation, "from")
+            value = _get(whole, source)
+            _remove(whole, source)
+            _add(whole, path, value)
+        case "copy":
+            _add(whole, path, _copy(_get(whole, _text(operation, "from"))))
+        case "test":
+            if not _equal(_get(whole, path, whole_too=True), operation.get("value")):
+                raise _Failed("the value there is another")
+        case other:
+            raise _Failed(f"there is no operation {other!r}")
+
+
+def _text(operation: Mapping[str, Any], member: str) -> str:
+    value = operation.get(member)
+    if not isinstance(value, str):
+        raise _Failed(f"{member} is missing" if value is None else f"{member} must be a string")
+    return value
+
+
+def _place(whole: list[Any], path: str) -> tuple[Any, str]:
+    """The map or list that the last step of the path is in, and that step."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
+    if len(steps) < 2:
+        raise _Failed("the path names no member")
+    holder = whole[0]
+    for step in steps[1:-1]:
+        found = _member(holder, step)
+        if not isinstance(found, dict | list):
+            raise _Failed(f'there is no map or list "{step}" on the way')
+        holder = found
+    if not isinstance(holder, dict | list):
+        raise _Failed("there is no map or list at its end")
+    return holder, steps[-1]
+
+
+def _member(holder: Any, step: str) -> Any:
+    return holder.get(step) if isinstance(holder, dict) else holder[_at(step, len(holder))]
+
+
+def _at(step: str, size: int) -> int:
+    if not _INDEX.fullmatch(step) or len(step) > 20:
+        raise _Failed(f'"{step}" is no index')
+    index = int(step)
+    if not -size <= index < size:
+        raise _Failed(f"there is no item {index}, the list has {size}")
+    return index % size
+
+
+def _get(whole: list[Any], path: str, *, whole_too: bool = False) -> Any:
+    if whole_too and not path:
+        return whole[0]
+    holder, step = _place(whole, path)
+    return _member(holder, step)
+
+
+def _add(whole: list[Any], path: str, value: Any) -> None:
+    holder, step = _place(whole, path)
+    if isinstance(holder, dict):
+        holder[step] = value
+    elif step == "-":
+        holder.append(value)
+    else:
+        holder.insert(_at(step, len(holder) + 1), value)
+
+
+def _remove(whole: list[Any], path: str) -> None:
+    holder, step = _place(whole, path)
+    if isinstance(holder, list):
+        del holder[_at(step, len(holder))]
+    elif step in holder:
+        del holder[step]
+    else:
+        raise _Failed("there is nothing to remove")
+
+
+def _replace(whole: list[Any], path: str, value: Any) -> None:
+    if not path:
+        # A value that is no document leaves the whole as it is.
+        whole[0] = value if isinstance(value, dict | list) else whole[0]
+        return
+    holder, step = _place(whole, path)
+    if isinstance(holder, dict):
+        holder[step] = value
+    else:
+        holder[_at(step, len(holder))] = value
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    if isinstance(found, dict) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(_equal(found[name], wanted[name]) for name in found)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(_equal, found, wanted))
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _copy(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(item) for item in value]
+    return value

@@ -1,0 +1,286 @@
+"""Strategic merge patches: lists of named things merge item by item, and directives say what merging cannot.
+
+Which lists merge, and by which key, the schema says (`kschedd.api.schema`); every other list is replaced as a whole.
+In a map `$patch: replace` takes the patch's map as it is and `$patch: delete` empties it; in a merged list an item
+with `$patch: delete` takes away the item of its key, and one with `$patch: replace` makes the other items of the patch
+the whole list. `$deleteFromPrimitiveList/FIELD` takes values out of a merged list of plain values,
+`$setElementOrder/FIELD` gives the order of a merged list, `$retainKeys` names the fields of a map that may stay.
+
+Items of the patch keep the order of the patch (or of `$setElementOrder`), items only the live list has keep theirs,
+and where the two orders leave it open a live item stands before the first patched one that came after it.
+
+Nothing is changed in place. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
+Raises: BadPatch, in upstream's words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.schema import ANY, NO_STRATEGY, Fields, MapOf, PatchStrategy, Schema, item_of
+from kschedd.store.errors import BadPatch
+
+Raw = Mapping[str, Any]
+
+DIRECTIVE: Final = "$patch"
+RETAIN_KEYS: Final = "$retainKeys"
+DELETE_VALUES: Final = "$deleteFromPrimitiveList"
+ELEMENT_ORDER: Final = "$setElementOrder"
+
+
+def strategic_merge(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
+    """What `live`, an object of this schema, becomes by the patch."""
+    return _merge_map(live, patch, schema)
+
+
+def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
+    if DIRECTIVE in patch:
+        match patch[DIRECTIVE]:
+            case "replace":
+                return {name: value for name, value in patch.items() if name != DIRECTIVE}
+            case "delete":
+                return {}
+            case other:
+                raise BadPatch(f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
+    merged = dict(live)
+    rest = dict(patch)
+    if RETAIN_KEYS in rest:
+        _retain_keys(merged, rest)
+    for key in [key for key in rest if key.startswith(ELEMENT_ORDER)]:
+        _merge_ordered(merged, rest, key, schema)
+    for key, value in rest.items():
+        deleting = key.startswith(DELETE_VALUES)
+        name = _field_of(key, DELETE_VALUES) if deleting else key
+        if value is None:
+            merged.pop(name, None)
+        elif name not in merged or _sort(merged[name]) is not _sort(value):
+            if not deleting:
+                _put(merged, name, value)
+        elif isinstance(value, Mapping):
+            inner, strategy = _lookup(schema, name)
+            merged[name] = value if strategy.replace else _merge_map(merged[name], value, inner)
+        elif isinstance(value, list):
+            inner, strategy = _lookup(schema, name)
+            merged[name] = _merge_list(merged[name], value, inner, strategy, deleting) if strategy.merge else value
+        else:
+            merged[name] = value
+    return merged
+
+
+def _put(merged: dict[str, Any], name: str, value: Any) -> None:
+    """Take a value that there is nothing to merge with: without nulls, and without maps that are only a directive."""
+    kept = _plain(value)
+    if kept is None:
+        merged.pop(name, None)
+    else:
+        merged[name] = kept
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if DIRECTIVE in value:
+            return None
+        inner = {name: _plain(item) for name, item in value.items()}
+        return {name: item for name, item in inner.items() if item is not None}
+    if isinstance(value, list):
+        return [kept for item in value if (kept := _plain(item)) is not None]
+    return value
+
+
+def _retain_keys(merged: dict[str, Any], rest: dict[str, Any]) -> None:
+    kept = rest.pop(RETAIN_KEYS)
+    if not isinstance(kept, list):
+        raise BadPatch("invalid patch format of retainKeys")
+    for name, value in rest.items():
+        if value is not None and not name.startswith((DELETE_VALUES, ELEMENT_ORDER)) and name not in kept:
+            raise BadPatch("invalid patch format of retainKeys")
+    for name in [name for name in merged if name not in kept]:
+        del merged[name]
+
+
+# -- lists ----------------------------------------------------------------------------------------------------------
+
+
+def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schema: Schema) -> None:
+    """Merge the list that a $setElementOrder of the patch is about, and take both out of the patch."""
+    order = rest.pop(key)
+    name = _field_of(key, ELEMENT_ORDER)
+    live, patched = merged.get(name), rest.get(name)
+    for value in (order, *(value for value in (live, patched) if value is not None)):
+        if not isinstance(value, list):
+            raise BadPatch(f"expected a []interface {{}}, but received a {_go_type(value)}")
+    inner, strategy = _lookup(schema, name)
+    merge_key = strategy.merge_key
+    _check_order(patched or [], order, merge_key)
+    if patched is None:
+        if live is None:
+            return
+        together = list(live)
+    elif live is None:
+        together = list(patched)
+    else:
+        together = _merge_list(live, patched, inner, strategy, False) if strategy.merge else list(patched)
+    merged[name] = _arranged(together, order, live or [], merge_key)
+    rest.pop(name, None)
+
+
+def _check_order(patched: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
+    """The items of the patch must be in the order list, and in its order; deletions do not count."""
+    if not patched or not order:
+        return
+    waiting = [item for item in patched if not (isinstance(item, Mapping) and DIRECTIVE in item)]
+    at = 0
+    for place in order:
+        if at < len(waiting) and _key(waiting[at], merge_key) == _key(place, merge_key):
+            at += 1
+    if at < len(waiting):
+        why = f"The order in patch list:\n{go_text(patched)}\n doesn't match {ELEMENT_ORDER} list:\n{go_text(order)}\n"
+        raise BadPatch(why)
+
+
+def _merge_list(
+    live: Sequence[Any], patch: Sequence[Any], schema: Schema, strategy: PatchStrategy, deleting: bool
+) -> list[Any]:
+    if not live and not patch:
+        return list(live)
+    sorts = {_sort(item) for item in (*live, *patch)}
+    if "list" in sorts:
+        raise BadPatch("lists of lists are not supported")
+    if len(sorts) > 1:
+        raise BadPatch(f"list element types are not identical: {go_text([list(live), list(patch)])}")
+    if sorts != {"map"}:
+        if deleting:
+            return [item for item in live if item not in patch]
+        return _arranged(_without_repeats([*live, *patch]), patch, live, "")
+    merge_key = strategy.merge_key
+    if not merge_key:
+        raise BadPatch("cannot merge lists without merge key for type map")
+    live, patch = _directed(list(live), patch, merge_key)
+    merged = list(live)
+    for item in patch:
+        wanted = _key(item, merge_key)
+        place = next((at for at, other in enumerate(merged) if other.get(merge_key) == wanted), None)
+        if place is None:
+            merged.append(_plain(item))
+        else:
+            merged[place] = _merge_map(merged[place], item, item_of(schema))
+    return _arranged(merged, patch, live, merge_key)
+
+
+def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """Both lists when the items of the patch that are directives have done what they say."""
+    plain = []
+    replace = False
+    for item in patch:
+        match item.get(DIRECTIVE):
+            case None:
+                plain.append(item)
+            case "delete":
+                gone = _key(item, merge_key)
+                live = [other for other in live if other.get(merge_key) != gone]
+            case "replace":
+                replace = True
+            case "merge":
+                raise BadPatch("merging lists cannot yet be specified in the patch")
+            case other:
+                raise BadPatch(f"unknown patch type: {go_text(other)} in map: {go_text(item)}")
+    return (plain, []) if replace else (live, plain)
+
+
+def _without_repeats(items: list[Any]) -> list[Any]:
+    """Each value once; as upstream, the last value takes the place of one that was there before."""
+    last = len(items) - 1
+    at = 0
+    while at < last:
+        other = at + 1
+        while other <= last:
+            if items[at] == items[other]:
+                items[other] = items[last]
+                last -= 1
+            else:
+                other += 1
+        at += 1
+    return items[: last + 1]
+
+
+def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], merge_key: str) -> list[Any]:
+    """The items named in `order` in that order, among the others in the order of the live list."""
+    wanted = [_key(item, merge_key) for item in order if not (merge_key and merge_key not in item)]
+    before = [_key(item, merge_key) for item in live]
+    mine = [item for item in items if _key(item, merge_key) in wanted]
+    others = [item for item in items if _key(item, merge_key) not in wanted]
+    mine.sort(key=lambda item: wanted.index(_key(item, merge_key)))
+    others.sort(key=lambda item: _index(before, _key(item, merge_key)))
+    result: list[Any] = []
+    while mine and others:
+        left, right = _index(before, _key(others[0], merge_key)), _index(before, _key(mine[0], merge_key))
+        result.append(others.pop(0) if 0 <= left < right else mine.pop(0))
+    return [*result, *mine, *others]
+
+
+def _index(keys: Sequence[Any], key: Any) -> int:
+    return keys.index(key) if key in keys else -1
+
+
+def _key(item: Any, merge_key: str) -> Any:
+    if not merge_key:
+        return item
+    if not isinstance(item, Mapping):
+        raise BadPatch(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
+    if merge_key not in item:
+        raise BadPatch(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
+    return item[merge_key]
+
+
+# -- fields and texts -----------------------------------------------------------------------------------------------
+
+
+def _lookup(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
+    if isinstance(schema, Fields):
+        if name not in schema:
+            why = f'unable to find api field in struct {schema.short_name} for the json field "{name}"'
+            raise BadPatch(why)
+        return schema[name], schema.strategies.get(name, NO_STRATEGY)
+    return (schema.item if isinstance(schema, MapOf) else ANY), NO_STRATEGY
+
+
+def _field_of(key: str, prefix: str) -> str:
+    begin, slash, name = key.partition("/")
+    if not slash or begin != prefix:
+        what = "primitive list" if prefix == DELETE_VALUES else "setElementOrder list"
+        raise BadPatch(f"invalid patch format of {what}")
+    return name
+
+
+def _sort(value: Any) -> str:
+    """What a JSON value is to Go; values of two sorts never merge."""
+    match value:
+        case Mapping():
+            return "map"
+        case list() | tuple():
+            return "list"
+        case bool():
+            return "bool"
+        case None:
+            return "null"
+        case _:
+            return type(value).__name__
+
+
+def _go_type(value: Any) -> str:
+    names = {"map": "map[string]interface {}", "list": "[]interface {}", "str": "string", "int": "int64"}
+    return names.get(_sort(value), "float64" if isinstance(value, float) else _sort(value))
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v prints it."""
+    match value:
+        case Mapping():
+            return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
+        case list() | tuple():
+            return "[" + " ".join(map(go_text, value)) + "]"
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "<nil>"
+        case _:
+            return str(value)

@@ -1,0 +1,73 @@
+"""JSON patches: the operations of RFC 6902, and how far the API server is lenient."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.store.errors import BadPatch
+from kschedd.store.json_patch import json_patch, unknown_members
+
+LIVE = {"labels": {"app": "web", "a/b": "1"}, "list": ["x", "y"], "none": None}
+
+
+def op(name: str, path: str, **more: Any) -> dict[str, Any]:
+    return {"op": name, "path": path, **more}
+
+
+@pytest.mark.parametrize(
+    ("operation", "at", "wanted"),
+    [
+        pytest.param(op("add", "/labels/tier", value="db"), "labels", {**LIVE["labels"], "tier": "db"}, id="add"),
+        pytest.param(op("add", "/list/1", value="n"), "list", ["x", "n", "y"], id="insert"),
+        pytest.param(op("add", "/list/-", value="n"), "list", ["x", "y", "n"], id="append"),
+        pytest.param(op("add", "/labels/a~1b", value="2"), "labels", {"app": "web", "a/b": "2"}, id="escaped"),
+        pytest.param(op("remove", "/list/0"), "list", ["y"], id="remove"),
+        pytest.param(op("remove", "/list/-1"), "list", ["x"], id="negative-index"),
+        pytest.param(op("replace", "/list/01", value="n"), "list", ["x", "n"], id="index-with-a-zero"),
+        pytest.param(op("replace", "/labels/new", value="n"), "labels", {**LIVE["labels"], "new": "n"}, id="set"),
+        pytest.param(op("move", "/moved", **{"from": "/labels/app"}), "moved", "web", id="move"),
+        pytest.param(op("copy", "/copied", **{"from": "/list"}), "copied", ["x", "y"], id="copy"),
+        pytest.param(op("test", "/labels", value={"a/b": "1", "app": "web"}), "labels", LIVE["labels"], id="test"),
+        pytest.param(op("test", "/nope", value=None), "list", ["x", "y"], id="missing-is-null"),
+        pytest.param(op("replace", "", value="x"), "list", ["x", "y"], id="a-scalar-replaces-nothing"),
+    ],
+)
+def test_an_operation(operation: dict[str, Any], at: str, wanted: Any) -> None:
+    assert json_patch(LIVE, [operation])[at] == wanted
+    assert LIVE["list"] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        pytest.param(op("remove", "/labels/nope"), "there is nothing to remove", id="remove-what-is-not-there"),
+        pytest.param(op("replace", "/nope/deeper", value=1), 'there is no map or list "nope" on the way', id="no-way"),
+        pytest.param(op("add", "/list/3", value=1), "there is no item 3, the list has 3", id="beyond-the-end"),
+        pytest.param(op("add", "/list/x", value=1), '"x" is no index', id="no-index"),
+        pytest.param(op("test", "/labels/app", value="db"), "the value there is another", id="test-fails"),
+        pytest.param(op("test", "/labels/app", value=True), "the value there is another", id="test-of-another-type"),
+        pytest.param(op("move", "/x"), "from is missing", id="move-from-nowhere"),
+        pytest.param(op("frob", "/x"), "there is no operation 'frob'", id="unknown-operation"),
+        pytest.param(op("remove", ""), "the path names no member", id="remove-all"),
+    ],
+)
+def test_an_operation_that_does_not_apply(operation: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadPatch) as refusal:
+        json_patch(LIVE, [op("test", "/list/0", value="x"), operation])
+    rejected = "the server rejected our request due to an error in our request"
+    assert str(refusal.value) == f"{rejected}: [1] {operation['op']} {operation['path']}: {why}"
+
+
+def test_all_or_nothing() -> None:
+    with pytest.raises(BadPatch):
+        json_patch(LIVE, [op("remove", "/list"), op("remove", "/list")])
+    assert LIVE["list"] == ["x", "y"]
+
+
+def test_members_that_an_operation_does_not_have_are_named() -> None:
+    assert unknown_members([op("add", "/x", value=1, extra=True)]) == ['json patch unknown field "[0].extra"']
+
+
+def test_no_more_than_ten_thousand_operations() -> None:
+    with pytest.raises(BadPatch, match="maximum operations in a JSON patch is 10000, got 10001"):
+        json_patch({}, [op("add", "/x", value=1)] * 10_001)

@@ -1,0 +1,127 @@
+"""Strategic merge patches: what becomes of lists and directives."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.schema import type_named
+from kschedd.store.errors import BadPatch
+from kschedd.store.strategic_merge import strategic_merge
+
+POD_SPEC = type_named("PodSpec")
+META = type_named("meta.ObjectMeta")
+DEPLOYMENT_SPEC = type_named("apps.v1.DeploymentSpec")
+
+
+def container(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, **fields}
+
+
+def spec(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"containers": list(containers), **fields}
+
+
+A, B, C = (container(name, image=f"{name}:1", resources={"requests": {"cpu": "1"}}) for name in "abc")
+
+
+def test_a_container_keeps_what_the_patch_does_not_name() -> None:
+    patched = strategic_merge(spec(A, B), spec(container("b", image="b:2")), POD_SPEC)
+    assert patched == spec(A, {**B, "image": "b:2"})
+
+
+def test_what_was_there_stays_as_it_is() -> None:
+    live = spec(A, B)
+    strategic_merge(live, spec(container("a", resources=None)), POD_SPEC)
+    assert live == spec(A, B)
+    assert A["resources"] == {"requests": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("live", "patch", "schema", "wanted"),
+    [
+        pytest.param(spec(A), spec(container("n", image="n")), POD_SPEC, ["n", "a"], id="a-new-item-comes-first"),
+        pytest.param(spec(A, B, C), spec(container("b", **{"$patch": "delete"})), POD_SPEC, ["a", "c"], id="deleted"),
+        pytest.param(spec(A, B), spec(C, {"$patch": "replace"}), POD_SPEC, ["c"], id="replaced"),
+        pytest.param(
+            spec(A, B, C),
+            {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}, {"name": "b"}]},
+            POD_SPEC,
+            ["c", "a", "b"],
+            id="put-in-order",
+        ),
+        pytest.param(
+            spec(A, B, C),
+            {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], **spec(container("c", image="x"))},
+            POD_SPEC,
+            ["b", "c", "a"],
+            id="those-the-order-leaves-out-keep-their-place",
+        ),
+    ],
+)
+def test_items_of_a_list(live: dict[str, Any], patch: dict[str, Any], schema: Any, wanted: list[str]) -> None:
+    patched = strategic_merge(live, patch, schema)
+    assert [each["name"] for each in patched["containers"]] == wanted
+
+
+@pytest.mark.parametrize(
+    ("live", "patch", "wanted"),
+    [
+        pytest.param({"finalizers": ["x/a"]}, {"finalizers": ["x/b"]}, ["x/b", "x/a"], id="a-set-grows"),
+        pytest.param(
+            {"finalizers": ["x/a", "x/b"]},
+            {"$deleteFromPrimitiveList/finalizers": ["x/a"]},
+            ["x/b"],
+            id="shrinks",
+        ),
+        pytest.param({"finalizers": ["x/a"]}, {"finalizers": None}, None, id="a-set-goes"),
+    ],
+)
+def test_lists_of_plain_values(live: dict[str, Any], patch: dict[str, Any], wanted: list[str] | None) -> None:
+    assert strategic_merge(live, patch, META).get("finalizers") == wanted
+
+
+@pytest.mark.parametrize(
+    ("patch", "wanted"),
+    [
+        pytest.param({"nodeSelector": {"$patch": "replace", "b": "2"}}, {"b": "2"}, id="replaced"),
+        pytest.param({"nodeSelector": {"$patch": "delete"}}, {}, id="emptied"),
+        pytest.param({"nodeSelector": {"b": "2"}}, {"a": "1", "b": "2"}, id="merged"),
+        pytest.param({"nodeSelector": {"a": None}}, {}, id="null-takes-away"),
+    ],
+)
+def test_maps(patch: dict[str, Any], wanted: dict[str, str]) -> None:
+    assert strategic_merge({"nodeSelector": {"a": "1"}}, patch, POD_SPEC)["nodeSelector"] == wanted
+
+
+def test_lists_that_have_no_key_are_set_as_a_whole() -> None:
+    live = {"tolerations": [{"key": "a"}, {"key": "b"}]}
+    assert strategic_merge(live, {"tolerations": [{"key": "c"}]}, POD_SPEC) == {"tolerations": [{"key": "c"}]}
+
+
+def test_only_the_retained_keys_stay() -> None:
+    live = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
+    patch = {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}
+    assert strategic_merge(live, patch, DEPLOYMENT_SPEC) == {"strategy": {"type": "Recreate"}}
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        pytest.param(
+            spec({"image": "x"}), "map: map[image:x] does not contain declared merge key: name", id="item-without-key"
+        ),
+        pytest.param({"nodeSelector": {"$patch": "x"}}, "unknown patch type: x in map: map[$patch:x]", id="directive"),
+        pytest.param({"$retainKeys": "a"}, "invalid patch format of retainKeys", id="retain-keys"),
+        pytest.param({"$setElementOrder": []}, "invalid patch format of setElementOrder list", id="order-of-nothing"),
+        pytest.param(
+            {"$setElementOrder/containers": [{"name": "b"}], **spec(container("a"))},
+            "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
+            id="item-missing-in-the-order",
+        ),
+        pytest.param(spec("a"), "list element types are not identical: ", id="mixed-items"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_patch_that_is_none_is_refused_in_upstreams_words(patch: dict[str, Any], why: str) -> None:
+    with pytest.raises(BadPatch) as refusal:
+        strategic_merge(spec(A, nodeSelector={"a": "1"}), patch, POD_SPEC)
+    assert str(refusal.value).startswith(why)
