@@ -17,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration (or Policy)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration (v1)")
     parser.add_argument(
         "--plugin", type=Path, action="append", default=[], metavar="FILE", help="a Python file with plugins"
     )

@@ -94,7 +94,7 @@ def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[s
     config = Config(
         profiles=tuple(_with_ignored(profile, extenders) for profile in profiles),
         parallelism=fields.integer("parallelism", 16, (1, INT32[1])),
-        percentage_of_nodes_to_score=fields.integer("percentageOfNodesToScore", 0, (0, 100)),
+        percentage_of_nodes_to_score=_percentage(fields) or 0,
         pod_initial_backoff_s=initial,
         pod_max_backoff_s=longest,
         extenders=extenders,
@@ -109,6 +109,18 @@ def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[s
     if reading.faults:
         raise ConfigErrors(in_text_order(reading.faults))
     return config
+
+
+def _percentage(fields: Fields) -> int | None:
+    """percentageOfNodesToScore; more than all nodes are all nodes."""
+    name = "percentageOfNodesToScore"
+    found = fields.maybe_integer(name)
+    if found is not None and found < 0:
+        fields.place.reading.complain(fields.path(name), found, "out of range", "0 to 100")
+    elif found is not None and found > 100:
+        fields.place.reading.warn(fields.path(name), found, "counts as 100", "0 to 100")
+        return 100
+    return found
 
 
 def _root_fields(root: Place) -> Fields | None:
@@ -189,7 +201,7 @@ def _profile(place: Place, only: bool, catalogue: Catalogue, gates: Mapping[str,
         scheduler_name=name,
         plugins=plugins,
         plugin_args=args,
-        percentage_of_nodes_to_score=fields.maybe_integer("percentageOfNodesToScore", (0, 100)),
+        percentage_of_nodes_to_score=_percentage(fields),
     )
 
 

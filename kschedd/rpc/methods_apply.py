@@ -142,7 +142,8 @@ def apply_all(wanted: Iterable[Wanted], store: Store, terms: Terms = Terms()) ->
             error = ManifestError(one.source, one.line, "", None, str(refusal))
             outcome.errors.append(_told(error, one, refusal.rpc_code))
             continue
-        outcome.results.append({"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action})
+        made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
+        outcome.results.append({**made, "resource": store.kind_of(obj.raw).resource})
         where = f"{one.source}:{one.line}: " if one.line else ""
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in warnings]
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]

@@ -8,6 +8,7 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.decoding import FIELD_VALIDATIONS
+from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
@@ -70,8 +71,8 @@ class ObjectMethods:
                 ),
                 doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
                 "spoil the others, unless `atomic`. Lists and several documents are taken.",
-                returns="`{results: [{kind, namespace, name, action}], errors: [{source, line, path, value, why, "
-                "message, code, kind?, name?}], warnings: [string], "
+                returns="`{results: [{kind, namespace, name, action, resource}], errors: [{source, line, path, value, "
+                "why, message, code, kind?, namespace?, name?}], warnings: [string], "
                 "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
                 "`created`, `configured` or "
                 "`unchanged`; a line counts from 1, 0 where there is none.",
@@ -248,6 +249,7 @@ class ObjectMethods:
         def read(store: Store) -> Any:
             kind = find_kind(store, call["kind"])
             space = call["namespace"] if kind.namespaced else None
+            check_field_selector(kind, fields)
             items = [obj.raw for obj in store.list(kind.name, space, labels, fields)]
             return {
                 "kind": kind.name,

@@ -1,6 +1,7 @@
 """Verbs that change objects: create, delete, patch, scale, label, annotate. Each says what it changed."""
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -327,8 +328,16 @@ def _call(
         answer: dict[str, Any] = session.daemon.call(method, **params)
         return answer
     except RpcError as error:
-        session.error(str(with_near_name(session, error, kind, name, namespace)))
+        session.error(_request_error(str(with_near_name(session, error, kind, name, namespace))))
         return None
+
+
+def _request_error(text: str) -> str:
+    """As kubectl words what is wrong with a request rather than with an object, without the whole object in it."""
+    if not text.startswith(' "" is invalid: '):
+        return text
+    bare = text.removeprefix(' "" is invalid: ')
+    return "The request is invalid: " + re.sub(r'Invalid value: "(?:[^"\\]|\\.){200,}": ', "", bare)
 
 
 def _scale_words(words: Words) -> None:

@@ -47,7 +47,12 @@ def file_flag(words: Words, *, needed: bool) -> None:
         metavar="FILE",
         help="a file, a folder (with the folders in it), or - for standard input; may be repeated",
     )
-    words.add_argument("-R", "--recursive", action="store_true", help="folders are always read with all in them")
+    words.add_argument(
+        "-R",
+        "--recursive",
+        action="store_true",
+        help="changes nothing: folders are always read so",
+    )
 
 
 def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], int]:
@@ -160,7 +165,8 @@ def _report(
 
 def reference(result: dict[str, Any]) -> str:
     """`deployment.apps/web` of a result's kind and name."""
-    return f"{lookup(str(result.get('kind', ''))).resource}/{result.get('name', '')}"
+    resource = result.get("resource") or lookup(str(result.get("kind", ""))).resource
+    return f"{resource}/{result.get('name', '')}"
 
 
 def fault_text(error: dict[str, Any]) -> str:

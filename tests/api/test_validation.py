@@ -295,3 +295,14 @@ def test_junk_anywhere_is_a_fault_or_harmless_and_never_a_crash(raw: Raw, data: 
     assert all(str(fault) for fault in done.faults)
     assert bool(validate(default(broken))) == bool(done.faults)
     assert broken == before
+
+
+def test_the_mounts_of_a_stateful_set_may_name_its_claim_templates() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}  # type: ignore[index]
+    raw = workload("StatefulSet", volumeClaimTemplates=[claim])
+    [container] = raw["spec"]["template"]["spec"]["containers"]
+    container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    assert said(raw) == []
+    container["volumeMounts"][0]["name"] = "logs"
+    assert said(raw) == ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "logs"']

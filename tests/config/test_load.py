@@ -145,11 +145,14 @@ def test_odd_but_allowed_is_a_warning() -> None:
           - plugins:
               filter: {enabled: [{name: NodeName, weight: 2}]}
               score: {disabled: [{name: NodeAfinity}, {name: SelectorSpread}]}
+        percentageOfNodesToScore: 120
         """
     )
+    assert config.percentage_of_nodes_to_score == 100
     assert [f"{one.line} {one.path}: {one.why}" for one in config.warnings] == [
         "6 $.profiles[0].plugins.filter.enabled[0].weight: a weight counts only at score and multiPoint",
         "7 $.profiles[0].plugins.score.disabled[0].name: no such plugin; did you mean NodeAffinity?",
+        "8 $.percentageOfNodesToScore: counts as 100",
     ]
 
 
@@ -158,7 +161,7 @@ def test_all_faults_are_told_in_the_order_of_the_text() -> None:
         """\
         paralelism: 3
         parallelism: 0
-        percentageOfNodesToScore: 120
+        percentageOfNodesToScore: -120
         podInitialBackoffSeconds: 20
         podMaxBackoffSeconds: 10
         profiles:
@@ -194,8 +197,8 @@ def test_all_faults_are_told_in_the_order_of_the_text() -> None:
 
 def test_a_fault_says_file_line_path_value_and_what_is_allowed() -> None:
     with pytest.raises(ConfigErrors) as refused:
-        load_config(HEAD + "percentageOfNodesToScore: 120\n", "it.yaml")
-    assert str(refused.value) == ("it.yaml:3: $.percentageOfNodesToScore: 120: out of range (allowed: 0 to 100)")
+        load_config(HEAD + "percentageOfNodesToScore: -20\n", "it.yaml")
+    assert str(refused.value) == ("it.yaml:3: $.percentageOfNodesToScore: -20: out of range (allowed: 0 to 100)")
 
 
 @pytest.mark.parametrize(

@@ -455,3 +455,17 @@ def test_the_namespaces_a_cluster_cannot_do_without_stay(store: Store) -> None:
     for name in ("default", "kube-public", "kube-system"):
         with pytest.raises(Forbidden, match=f'namespaces "{name}" is forbidden: this namespace may not be deleted'):
             store.delete("Namespace", "", name)
+
+
+def test_a_claim_may_neither_shrink_below_what_it_has_nor_change_its_class(store: Store) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}, "storageClassName": "fast"}
+    raw = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": spec}
+    store.create(raw)
+    store.patch_status("PersistentVolumeClaim", "default", "c", {"phase": "Bound", "capacity": {"storage": "2Gi"}})
+    smaller = {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    slower = {"spec": {"storageClassName": "slow"}}
+    for change, why in ((smaller, "field can not be less than status"), (slower, "spec is immutable")):
+        with pytest.raises(Invalid, match=why):
+            store.merge_patch("PersistentVolumeClaim", "default", "c", change)
+        with pytest.raises(Invalid, match=why):
+            store.apply({**raw, "spec": {**spec, **change["spec"]}})

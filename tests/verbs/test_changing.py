@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedd.rpc.errors import RpcError
+
 GOOD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: a, image: b}]}\n"
 
 
@@ -142,3 +144,31 @@ def test_stop_asks_first(typed, daemon) -> None:
     assert not daemon.stopped
     assert typed("stop --yes") == 0
     assert daemon.stopped
+
+
+def test_a_request_that_is_invalid_is_told_without_the_object_in_it(typed, daemon) -> None:
+    whole = '{\\"spec\\":' + "x" * 300 + "}"
+    why = f' "" is invalid: patch: Invalid value: "{whole}": strict decoding error: unknown field "spec.replica"'
+
+    def refuse(**params: object) -> None:
+        raise RpcError("invalid", why)
+
+    daemon.objects_patch = refuse
+    assert typed("patch pod web-0 -p '{}'") == 1
+    assert typed.err == 'error: The request is invalid: patch: strict decoding error: unknown field "spec.replica"\n'
+
+
+def test_what_nothing_acts_on_yet_is_said_once_for_a_command(typed, daemon, tmp_path) -> None:
+    why = "kept and listed, but its pods are not made yet"
+
+    def applied(**params: object) -> dict[str, object]:
+        name = str(params["source"]).rpartition("/")[2].partition(".")[0]
+        entry = {"kind": "Job", "namespace": "default", "name": name, "why": why}
+        result = {"kind": "Job", "namespace": "default", "name": name, "action": "created"}
+        return {"results": [result], "errors": [], "warnings": [], "unsupported": [entry]}
+
+    daemon.objects_apply = applied
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text("kind: Job")
+    assert typed(f"apply -f {tmp_path}") == 0
+    assert typed.err == f"Warning: Job a, b: {why}\n"

@@ -1,0 +1,77 @@
+"""Field labels: by which fields a list of a kind may be selected.
+
+Source: Kubernetes v1.34, pkg/apis/*/v1/conversion.go (AddFieldLabelConversions...) and apimachinery's
+DefaultMetaV1FieldSelectorConversion.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.api.kinds import Kind
+from kschedd.api.selector_text import FieldSelector
+from kschedd.errors import KscheddError
+
+_META: Final = ("metadata.name", "metadata.namespace")
+_EVENT: Final = (
+    *(
+        f"involvedObject.{field}"
+        for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    ),
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+_MORE: Final[Mapping[str, Sequence[str]]] = {
+    "Pod": (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    ),
+    "Node": ("spec.unschedulable",),
+    "ReplicationController": ("status.replicas",),
+    "Event": _EVENT,
+    "Namespace": ("status.phase",),
+    "Secret": ("type",),
+    "Service": ("spec.clusterIP", "spec.type"),
+    "Job": ("status.successful",),
+    "ResourceSlice": ("spec.nodeName", "spec.driver"),
+}
+
+
+@attrs.define(eq=False)
+class FieldLabelError(KscheddError):
+    """A field by which objects of this kind cannot be selected."""
+
+    kind: str
+    label: str
+    supported: tuple[str, ...]
+
+    @property
+    def rpc_code(self) -> str:
+        return "invalid"
+
+    def __str__(self) -> str:
+        label = self.label[:100]
+        if self.kind not in _MORE:
+            names = ", ".join(f'"{each}"' for each in self.supported)
+            return f'"{label}" is not a known field selector: only {names}'
+        return f"field label not supported: {label}; of a {self.kind} there are {', '.join(self.supported)}"
+
+
+def check_field_selector(kind: Kind, selector: FieldSelector | None) -> None:
+    """Raise FieldLabelError if objects of this kind cannot be selected by that."""
+    if selector is None:
+        return
+    supported = (*_META, *_MORE.get(kind.name, ()))
+    for requirement in selector.requirements:
+        if requirement.path not in supported:
+            raise FieldLabelError(kind.name, requirement.path, supported)

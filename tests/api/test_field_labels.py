@@ -1,0 +1,41 @@
+"""By which fields lists may be selected, kind by kind."""
+
+import pytest
+
+from kschedd.api.field_labels import FieldLabelError, check_field_selector
+from kschedd.api.kinds import lookup
+from kschedd.api.selector_text import parse_field_selector
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector"),
+    [
+        ("pods", "spec.nodeName=n1,status.phase!=Running,metadata.name=web"),
+        ("nodes", "spec.unschedulable=true"),
+        ("events", "involvedObject.name=web,reason=Scheduled,type=Warning"),
+        ("namespaces", "status.phase=Active"),
+        ("deployments", "metadata.name=web,metadata.namespace=default"),
+        ("widgets", "metadata.name=w"),
+    ],
+)
+def test_supported(kind: str, selector: str) -> None:
+    check_field_selector(lookup(kind), parse_field_selector(selector))
+    check_field_selector(lookup(kind), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector", "said"),
+    [
+        ("pods", "spec.foo=x", "field label not supported: spec.foo; of a Pod there are metadata.name, "),
+        ("nodes", "metadata.name=n,spec.providerID=x", "field label not supported: spec.providerID; of a Node "),
+        (
+            "deployments",
+            "spec.replicas=3",
+            '"spec.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"',
+        ),
+    ],
+)
+def test_not_supported(kind: str, selector: str, said: str) -> None:
+    with pytest.raises(FieldLabelError) as refusal:
+        check_field_selector(lookup(kind), parse_field_selector(selector))
+    assert str(refusal.value).startswith(said)
