@@ -52,7 +52,7 @@ def decode(raw: dict[str, Any]) -> Decoded:
     if schema is None:
         return Decoded(raw)
     faults: list[StrictFault] = []
-    pruned = _prune(raw, schema, "", faults)
+    pruned = _prune(raw, schema, None, faults)
     return Decoded(pruned, tuple(faults[:_MOST]))
 
 
@@ -68,19 +68,34 @@ def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str
     return f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {found}'
 
 
-def _prune(value: Any, schema: Schema, path: str, faults: list[StrictFault]) -> Any:
+Where = tuple[Any, str | int] | None
+"""A place: the place it is in and the step from there; put into words only where something is wrong."""
+
+
+def _path(where: Where) -> str:
+    if where is None:
+        return ""
+    parent, step = where
+    before = _path(parent)
+    if isinstance(step, int):
+        return f"{before}[{step}]"
+    return f"{before}.{step}" if before else str(step)
+
+
+def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault]) -> Any:
     sort = type(schema)
     if sort is Fields and type(value) is dict:
         kept: dict[str, Any] | None = None
         for name, item in value.items():
-            here = f"{path}.{name}" if path else str(name)
-            if name not in schema:
-                faults.append(StrictFault(here, f'unknown field "{here}"', meant(str(name), schema)))
+            inner = schema.get(name)
+            if type(inner) is str:
+                continue
+            here = (where, name)
+            if inner is None:
+                path = _path(here)
+                faults.append(StrictFault(path, f'unknown field "{path}"', meant(str(name), schema)))
                 kept = dict(value) if kept is None else kept
                 del kept[name]
-                continue
-            inner = schema[name]
-            if type(inner) is str:
                 continue
             pruned = _prune(item, inner, here, faults)
             if pruned is not item:
@@ -88,10 +103,10 @@ def _prune(value: Any, schema: Schema, path: str, faults: list[StrictFault]) -> 
                 kept[name] = pruned
         return value if kept is None else kept
     if sort is ListOf and type(value) is list and type(schema.item) is not str:
-        items = [_prune(item, schema.item, f"{path}[{index}]", faults) for index, item in enumerate(value)]
+        items = [_prune(item, schema.item, (where, index), faults) for index, item in enumerate(value)]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if sort is MapOf and type(value) is dict and type(schema.item) is not str:
-        found = {name: _prune(item, schema.item, f"{path}.{name}", faults) for name, item in value.items()}
+        found = {name: _prune(item, schema.item, (where, name), faults) for name, item in value.items()}
         return found if any(found[name] is not item for name, item in value.items()) else value
     return value
 

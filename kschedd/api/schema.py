@@ -11,7 +11,7 @@ Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-pa
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,6 +84,13 @@ class MapOf:
     item: Schema
 
 
+def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
+    """The schema and the strategy of a field; of one that the schema does not have, that anything goes."""
+    if isinstance(schema, Fields):
+        return schema.get(name, ANY), schema.strategies.get(name, NO_STRATEGY)
+    return (schema.item if isinstance(schema, MapOf) else ANY), NO_STRATEGY
+
+
 def item_of(schema: Schema) -> Schema:
     """The schema of a list's items."""
     return schema.item if isinstance(schema, ListOf) else ANY
@@ -113,7 +120,7 @@ def type_named(name: str) -> Fields:
     return known
 
 
-@cache
+@lru_cache(1 << 10)
 def schema_of(api_version: str, kind: str) -> Fields | None:
     """The fields of a built-in kind in one of its versions; None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")

@@ -52,11 +52,12 @@ def schema_for(raw: dict[str, Any]) -> Fields | None:
     if "apiVersion" not in raw:
         known = BY_NAME.get(name) if isinstance(name, str) else None
         return None if known is None else schema_of(known.api_version, known.name)
+    api_version = raw["apiVersion"]
+    if isinstance(name, str) and isinstance(api_version, str) and (found := schema_of(api_version, name)):
+        return found
     # A kind of another group may bear the same name, with fields of its own.
     kind = kind_of(raw)
-    if not kind.known:
-        return None
-    return schema_of(str(raw["apiVersion"]), kind.name) or schema_of(kind.api_version, kind.name)
+    return schema_of(kind.api_version, kind.name) if kind.known else None
 
 
 def check_shape(raw: dict[str, Any]) -> list[FieldError]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kschedd.api.objects import Object, Raw
+from kschedd.api.schema import ANY
+from kschedd.api.shapes import schema_for
 from kschedd.store.patches import LAST_APPLIED, three_way
 
 # What a live object says of itself, in a manifest that was printed from one: not to be applied.
@@ -39,7 +41,7 @@ def applied(live: Object, raw: Raw) -> dict[str, Any]:
     if not isinstance(last, Mapping):
         last = {}
     meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name not in _NOT_APPLIED}
-    merged = three_way(last, _noted({**raw, "metadata": meta}), live.raw)
+    merged = three_way(last, _noted({**raw, "metadata": meta}), live.raw, schema_for(dict(live.raw)) or ANY)
     result: dict[str, Any] = {**merged, "metadata": {**merged["metadata"]}}
     result["metadata"].pop("resourceVersion", None)
     return result

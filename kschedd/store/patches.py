@@ -4,37 +4,18 @@ Nothing is changed in place; what a change does not touch is shared with the ori
 
 `apply` compares three manifests: what was applied last time (kept in an annotation, as kubectl does), what is to be
 applied now, and what is live. Fields applied before and no longer named are taken away; fields named now win; fields
-only the live object has (defaults, other writers') stay. Maps merge key by key. Lists of named things (containers,
-volumes, ports and the like, see MERGE_KEYS) merge item by item, every other list is replaced as a whole: what
-strategic merge does for the built-in kinds, without its directives (`$patch`, `$retainKeys`), which are not supported.
+only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item where the
+schema gives them a merge key, or as sets where it says that plain values merge; all others are replaced as a whole.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.schema import ANY, NO_STRATEGY, PatchStrategy, Schema, field_of, item_of
+
 Raw = Mapping[str, Any]
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-
-# Field name of a list -> the fields of which one that is in every item tells the items apart.
-MERGE_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "ephemeralContainers": ("name",),
-    "volumes": ("name",),
-    "env": ("name",),
-    "imagePullSecrets": ("name",),
-    "schedulingGates": ("name",),
-    "resourceClaims": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "ports": ("containerPort", "port"),
-    "conditions": ("type",),
-    "topologySpreadConstraints": ("topologyKey",),
-    "hostAliases": ("ip",),
-    "addresses": ("type",),
-    "ownerReferences": ("uid",),
-}
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -50,8 +31,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def three_way(last: Any, wanted: Any, live: Any, field: str = "") -> Any:
-    """What `live` becomes when `wanted` is applied after `last` was. `field` is the name of the place, for lists."""
+def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
+    """What `live` becomes when `wanted` is applied after `last` was; `schema` and `strategy` are those of the place."""
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         before = last if isinstance(last, Mapping) else {}
         merged = {
@@ -61,32 +42,36 @@ def three_way(last: Any, wanted: Any, live: Any, field: str = "") -> Any:
             if value is None:
                 merged.pop(name, None)
             elif name in merged:
-                merged[name] = three_way(before.get(name), value, merged[name], name)
+                inner, how = field_of(schema, name)
+                merged[name] = three_way(before.get(name), value, merged[name], inner, how)
             else:
                 merged[name] = value
         return merged
-    if isinstance(wanted, list) and isinstance(live, list):
-        key = _merge_key(field, wanted, live)
-        if key is not None:
-            return _merge_items(last if isinstance(last, list) else [], wanted, live, key)
+    if isinstance(wanted, list) and isinstance(live, list) and strategy.merge:
+        applied = last if isinstance(last, list) else []
+        if not strategy.merge_key:
+            return [*wanted, *(value for value in live if value not in wanted and value not in applied)]
+        if _named(strategy.merge_key, wanted, live):
+            return _merge_items(applied, wanted, live, strategy.merge_key, item_of(schema))
     return wanted
 
 
-def _merge_key(field: str, *lists: Sequence[Any]) -> str | None:
-    for key in MERGE_KEYS.get(field, ()):
-        if all(isinstance(item, Mapping) and key in item for items in lists for item in items):
-            if all(len({repr(item[key]) for item in items}) == len(items) for items in lists):
-                return key
-    return None
+def _named(key: str, *lists: Sequence[Any]) -> bool:
+    """Whether every item of the lists has the key, and no two of one list the same."""
+    if not all(isinstance(item, Mapping) and key in item for items in lists for item in items):
+        return False
+    return all(len({repr(item[key]) for item in items}) == len(items) for items in lists)
 
 
-def _merge_items(last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str) -> list[Any]:
+def _merge_items(
+    last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str, schema: Schema
+) -> list[Any]:
     """Wanted items in the wanted order, then those that only the live list has and that were never applied."""
     before = {repr(item[key]): item for item in last if isinstance(item, Mapping) and key in item}
     present = {repr(item[key]): item for item in live}
-    merged = [
-        three_way(before.get(repr(item[key])), item, present[repr(item[key])]) if repr(item[key]) in present else item
-        for item in wanted
-    ]
+    merged = []
+    for item in wanted:
+        name = repr(item[key])
+        merged.append(three_way(before.get(name), item, present[name], schema) if name in present else item)
     named = {repr(item[key]) for item in wanted}
     return merged + [item for name, item in present.items() if name not in named and name not in before]

@@ -16,7 +16,7 @@ Raises: BadPatch, in upstream's words.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.schema import ANY, NO_STRATEGY, Fields, MapOf, PatchStrategy, Schema, item_of
+from kschedd.api.schema import Fields, PatchStrategy, Schema, field_of, item_of
 from kschedd.store.errors import BadPatch
 
 Raw = Mapping[str, Any]
@@ -235,12 +235,9 @@ def _key(item: Any, merge_key: str) -> Any:
 
 
 def _lookup(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
-    if isinstance(schema, Fields):
-        if name not in schema:
-            why = f'unable to find api field in struct {schema.short_name} for the json field "{name}"'
-            raise BadPatch(why)
-        return schema[name], schema.strategies.get(name, NO_STRATEGY)
-    return (schema.item if isinstance(schema, MapOf) else ANY), NO_STRATEGY
+    if isinstance(schema, Fields) and name not in schema:
+        raise BadPatch(f'unable to find api field in struct {schema.short_name} for the json field "{name}"')
+    return field_of(schema, name)
 
 
 def _field_of(key: str, prefix: str) -> str:

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.schema import type_named
 from kschedd.store.patches import merge_patch, three_way
 
 
@@ -43,4 +44,40 @@ def test_merge_patch_as_rfc_7386_has_it(target: Any, patch: Any, result: Any) ->
     ],
 )
 def test_three_way_merge(last: Any, wanted: Any, live: Any, result: Any) -> None:
-    assert three_way(last, wanted, live) == result
+    assert three_way(last, wanted, live, type_named("PodSpec")) == result
+
+
+@pytest.mark.parametrize(
+    ("of", "field", "last", "wanted", "live", "result"),
+    [
+        pytest.param(
+            "ServiceSpec",
+            "ports",
+            [{"port": 80}],
+            [{"port": 80, "name": "http"}],
+            [{"port": 80, "nodePort": 30000}],
+            [{"port": 80, "nodePort": 30000, "name": "http"}],
+            id="a-service's-ports-by-port",
+        ),
+        pytest.param(
+            "meta.ObjectMeta",
+            "finalizers",
+            ["x/a"],
+            ["x/b"],
+            ["x/a", "x/z"],
+            ["x/b", "x/z"],
+            id="plain-values-as-a-set",
+        ),
+        pytest.param(
+            "NodeSpec",
+            "taints",
+            [],
+            [{"key": "a"}],
+            [{"key": "a"}, {"key": "b"}],
+            [{"key": "a"}],
+            id="lists-without-a-key-as-a-whole",
+        ),
+    ],
+)
+def test_lists_merge_as_the_schema_says(of: str, field: str, last: Any, wanted: Any, live: Any, result: Any) -> None:
+    assert three_way({field: last}, {field: wanted}, {field: live}, type_named(of)) == {field: result}
