@@ -18,6 +18,14 @@ from kschedd.api.schema import Fields, ListOf, MapOf, Schema
 from kschedd.api.shapes import schema_for
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
+#: what kubectl's --validate means
+VALIDATE: Final[Mapping[str, FieldValidation]] = {
+    "strict": "Strict",
+    "true": "Strict",
+    "warn": "Warn",
+    "ignore": "Ignore",
+    "false": "Ignore",
+}
 FIELD_VALIDATIONS: Final[tuple[FieldValidation, ...]] = ("Strict", "Warn", "Ignore")
 
 _MOST: Final = 100

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import Reading
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
@@ -55,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = parser.add_argument_group("what is there")
     given.add_argument(
         "-f", "--filename", action="append", default=[], metavar="PATH", help="manifests: a file, a folder, - for stdin"
+    )
+    given.add_argument(
+        "--validate",
+        choices=tuple(VALIDATE),
+        default="strict",
+        help="fields that a kind does not have: refuse them, or take the object without them and warn, or silently",
     )
     given.add_argument("--nodes", type=Path, metavar="FILE.csv", help="nodes of a recorded cluster")
     given.add_argument("--pods", type=Path, metavar="FILE.csv", help="pods of a recorded cluster, with their times")
@@ -142,7 +149,7 @@ def _run(
     )
     progress = _Progress(simulation) if sys.stderr.isatty() else None
     began = time.perf_counter()
-    simulation.load(manifests)
+    simulation.load(manifests, VALIDATE[options.validate])
     simulation.play(trace, options.until, progress)
     at_rest = simulation.finish(options.until)
     wall_s = time.perf_counter() - began

@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 
 import attrs
 
+from kschedd.api.decoding import FieldValidation
 from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, Reading, read_bytes, read_paths
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
@@ -38,8 +39,14 @@ def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
     return found
 
 
-def apply_all(store: Store, reading: Reading, *, make_namespaces: bool = True) -> Applied:
-    """Apply everything that can be; `make_namespaces` makes those that are used and nowhere stated."""
+def apply_all(
+    store: Store, reading: Reading, *, make_namespaces: bool = True, validation: FieldValidation = "Strict"
+) -> Applied:
+    """Apply everything that can be; `make_namespaces` makes those that are used and nowhere stated.
+
+    Fields that a kind does not have are treated as `validation` says; in a cluster's dump they are no more than warned
+    of, since it may be of a later version.
+    """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
     for manifest in _in_order(reading.manifests):
@@ -48,7 +55,7 @@ def apply_all(store: Store, reading: Reading, *, make_namespaces: bool = True) -
             _make_namespace(store, manifest, kind.namespaced, applied)
         try:
             restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
-            raw, warnings = known_fields(manifest.raw, "Warn" if restore else "Strict")
+            raw, warnings = known_fields(manifest.raw, "Warn" if restore and validation == "Strict" else validation)
             made, action = store.apply(raw, restore=restore, as_client=not restore)
         except (Invalid, StrictDecodingError) as refusal:
             applied.errors += [str(manifest.error(fault)) for fault in refusal.faults]

@@ -10,6 +10,7 @@ Owns the counts; everything else is the Engine's.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from kschedd.api.decoding import FieldValidation
 from kschedd.api.manifests import Reading
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
@@ -82,8 +83,8 @@ class Simulation(Engine):
 
     # -- what happens -------------------------------------------------------------------------------------------
 
-    def load(self, reading: Reading) -> Applied:
-        self.applied = apply_all(self.store, reading)
+    def load(self, reading: Reading, validation: FieldValidation = "Strict") -> Applied:
+        self.applied = apply_all(self.store, reading, validation=validation)
         return self.applied
 
     def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:

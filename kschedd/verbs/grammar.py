@@ -10,6 +10,7 @@ from typing import Any, Never
 
 import attrs
 
+from kschedd.api.decoding import VALIDATE
 from kschedd.errors import KscheddError
 from kschedd.verbs.session import Session
 
@@ -133,19 +134,10 @@ def dry_run_flag(words: Words) -> None:
     words.implied["--dry-run"] = "server"
 
 
-_VALIDATIONS = {
-    "strict": "Strict",
-    "true": "Strict",
-    "warn": "Warn",
-    "ignore": "Ignore",
-    "false": "Ignore",
-}
-
-
 def validate_flag(words: Words) -> None:
     words.add_argument(
         "--validate",
-        choices=tuple(_VALIDATIONS),
+        choices=tuple(VALIDATE),
         default="strict",
         help="fields that a kind does not have: refuse them, take the object without them and warn, or do so silently",
     )
@@ -154,7 +146,7 @@ def validate_flag(words: Words) -> None:
 
 def validation_of(options: argparse.Namespace) -> str:
     """What --validate means to the daemon."""
-    return _VALIDATIONS[options.validate]
+    return VALIDATE[options.validate]
 
 
 @attrs.frozen

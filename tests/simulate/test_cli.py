@@ -94,6 +94,20 @@ def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
     assert "error: <stdin>:7: spec.containers: " in err
 
 
+@pytest.mark.parametrize(
+    ("validate", "status", "said"), [("strict", 2, "error: "), ("warn", 0, "warning: "), ("ignore", 0, "")]
+)
+def test_fields_that_a_kind_does_not_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], validate: str, status: int, said: str
+) -> None:
+    misspelt = pod("a")
+    misspelt["spec"]["nodeselector"] = {"a": "b"}
+    assert simulate("-f", CLUSTER, "-f", written(tmp_path, misspelt), "--validate", validate) == status
+    err = capsys.readouterr().err
+    assert err.startswith(said)
+    assert ('unknown field "spec.nodeselector"; did you mean "nodeSelector"?' in err) == bool(said)
+
+
 def test_namespaces_that_are_not_known_are_warnings_and_kinds_are_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
