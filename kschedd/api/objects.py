@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import attrs
 
-from kschedd.values import value
+from kschedd.values import FrozenDict, value
 
 Raw = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, Any] = FrozenDict()  # of all objects that have none
 
 
 @attrs.frozen
@@ -35,6 +35,7 @@ class Object:
     resource_version: int
     labels: Mapping[str, str]
     raw: Raw
+    _read_only: Any = attrs.field(default=None, init=False, repr=False)  # see `kschedd.api.read_only`
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:

@@ -45,11 +45,11 @@ from kschedd.api.terms import (
     parse_spread_constraint,
     parse_toleration,
 )
-from kschedd.values import value
+from kschedd.values import FrozenDict, value
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: Mapping[str, Any] = FrozenDict()  # of all objects that have none
 _numbers = count(1)
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -214,7 +214,7 @@ def _asks(packed: bytes) -> Asks:
         "resources": resources,
         "overhead": overhead,
     }
-    return Asks(pod_requests(spec), pod_nonzero_requests(spec), pod_fit_score_requests(spec))
+    return Asks(FrozenDict(pod_requests(spec)), pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec)))
 
 
 @lru_cache(4096)

@@ -1,0 +1,141 @@
+"""API objects as code that is not ours gets them: the same objects, read-only all the way down.
+
+Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that wrote into one
+would change what the whole cluster is. `read_only(obj)` is a twin of the object with the same fields and the same
+class for `isinstance`; its maps and lists are `FrozenDict` and `FrozenList`, which are dicts and lists whose changing
+methods raise TypeError. The raw manifest is copied when first read. A twin is made once for each object, spec and
+signature, and kept in it; it holds nothing of the original that could be changed.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Never, TypeVar, cast
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod, PodShape, PodSpec
+from kschedd.values import FrozenDict, frozen
+
+O = TypeVar("O", bound=Object)  # noqa: E741 - an Object
+
+_REFUSAL: Final = "an API object that a plugin is given is read-only"
+
+
+class _ReadOnly:
+    """Refuses every assignment; the fields are set through their slots when the twin is made."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> Never:
+        raise TypeError(f"{_REFUSAL}: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> Never:
+        raise TypeError(f"{_REFUSAL}: {name} cannot be deleted")
+
+
+_raw_of = Object.__dict__["raw"].__get__
+
+
+class _Twin(_ReadOnly):
+    __slots__ = ()
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The manifest, copied when first read."""
+        found: Mapping[str, Any] = _raw_of(self)
+        if not isinstance(found, FrozenDict):
+            found = frozen(found)
+            Object.__dict__["raw"].__set__(self, found)
+        return found
+
+
+class ReadOnlyObject(_Twin, Object):
+    __slots__ = ()
+
+
+class ReadOnlyNode(_Twin, Node):
+    __slots__ = ()
+
+
+class ReadOnlyPod(_Twin, Pod):
+    __slots__ = ()
+
+
+class _ReadOnlySpec(_ReadOnly, PodSpec):
+    pass
+
+
+class _ReadOnlyShape(_ReadOnly, PodShape):
+    pass
+
+
+def _slots(cls: type[Object]) -> tuple[tuple[str, Any], ...]:
+    names = [field.name for field in attrs.fields(cls) if field.init]
+    return tuple((name, next(c.__dict__[name] for c in cls.__mro__ if name in c.__dict__)) for name in names)
+
+
+_SLOTS: Final = {cls: _slots(cls) for cls in (Pod, Node, Object)}
+_TWINS: Final[dict[type[Object], type[Object]]] = {Pod: ReadOnlyPod, Node: ReadOnlyNode, Object: ReadOnlyObject}
+_twin_of = Object.__dict__["_read_only"]
+
+
+def read_only(obj: O) -> O:
+    """The object's twin; a twin is its own."""
+    twin = _twin_of.__get__(obj)
+    if twin is None:
+        if isinstance(obj, _Twin):
+            return obj
+        twin = _made(obj)
+        _twin_of.__set__(obj, twin)
+    return cast(O, twin)
+
+
+def _made(obj: Object) -> Object:
+    cls = type(obj)
+    twin = object.__new__(_TWINS[cls])
+    for _, slot in _SLOTS[cls]:
+        slot.__set__(twin, slot.__get__(obj))
+    _twin_of.__set__(twin, None)
+    changed: dict[str, Any] = {}
+    if isinstance(obj, Pod):
+        shape = read_only_shape(obj.shape)
+        changed = {"shape": shape, "labels": shape.labels}
+    else:
+        changed["labels"] = frozen(obj.labels)
+    if isinstance(obj, Node):
+        changed["allocatable"] = frozen(obj.allocatable)
+    for name, slot in _SLOTS[cls]:
+        if name in changed:
+            slot.__set__(twin, changed[name])
+    return twin
+
+
+def read_only_shape(shape: PodShape) -> PodShape:
+    twin: PodShape | None = shape.__dict__.get("_read_only")
+    if twin is None:
+        if isinstance(shape, _ReadOnlyShape):
+            return shape
+        twin = object.__new__(_ReadOnlyShape)
+        kin = shape._kin
+        twin.__dict__.update(
+            namespace=shape.namespace,
+            labels=frozen(shape.labels),
+            spec=read_only_spec(shape.spec),
+            number=shape.number,
+            _kin=None if kin is None else read_only_shape(kin),
+        )
+        shape.__dict__["_read_only"] = twin
+    return twin
+
+
+def read_only_spec(spec: PodSpec) -> PodSpec:
+    twin: PodSpec | None = spec.__dict__.get("_read_only")
+    if twin is None:
+        if isinstance(spec, _ReadOnlySpec):
+            return spec
+        twin = object.__new__(_ReadOnlySpec)
+        trunk = None if spec.trunk is None else read_only_spec(spec.trunk)
+        twin.__dict__.update(raw=frozen(spec.raw), key=spec.key, trunk=trunk)
+        spec.__dict__["_read_only"] = twin
+    return twin
