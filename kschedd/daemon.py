@@ -44,13 +44,15 @@ from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
-from kschedd.actors.strangers import LeashedRegistry
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
+from kschedd.framework.faults import PluginError
+from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
+from kschedd.framework.guarded import GuardedRegistry
 from kschedd.framework.registry import Registry
 from kschedd.printing.safe import safe
 from kschedd.rpc.listener import unix_listener
@@ -69,7 +71,6 @@ from kschedd.store.store import Store
 
 log = structlog.get_logger("kschedd")
 
-PLUGIN_LIMIT_S = 5.0  # how long a call of a plugin from elsewhere may take
 WAITING_BINDINGS = 1000  # binding cycles that wait for others at a time
 
 
@@ -96,7 +97,14 @@ async def cluster_actors(
     """
     config = config or default_config()
     clock = clock or Clock.started()
-    registry = LeashedRegistry({} if registry is None else registry.added, plugin_limit_s)
+    plain = registry or Registry()
+    registry = GuardedRegistry(
+        plain.added,
+        limit_s=plugin_limit_s,
+        start_limit_s=plain.start_limit_s,
+        sources=plain.sources,
+        on_fault=_log_plugin_fault,
+    )
     driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None
     if store is None:
@@ -184,6 +192,10 @@ async def cluster_actors(
         raise failure
 
 
+def _log_plugin_fault(fault: PluginError) -> None:
+    log.warning("plugin_fault", plugin=fault.plugin, method=fault.method, why=fault.why)
+
+
 def _open_store(
     file: Path | None, clock: Clock, seed: int, drop_damaged: bool, admission: Admission | None
 ) -> tuple[Journal | None, Store]:
@@ -216,6 +228,7 @@ class Options:
     log_level: str = "info"
     controllers: bool = True  # kubelets, workloads, taints, volumes
     plugin_limit_s: float = PLUGIN_LIMIT_S
+    plugin_start_limit_s: float = START_LIMIT_S  # to import a plugin, and to make it
     drop_damaged: bool = False  # set a damaged journal aside and go on with what is whole of it
 
 
@@ -318,7 +331,7 @@ async def _heed_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -
 
 def read_options(options: Options) -> tuple[Config, Registry]:
     """The configuration and the plugins that the options name. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
-    registry = Registry()
+    registry = Registry(start_limit_s=options.plugin_start_limit_s)
     registry.add_entry_points()
     for file in options.plugin_files:
         registry.add_file(file)

@@ -1,7 +1,7 @@
 """FilterWorker: runs shards of plain Python plugins' work, each in a worker thread with a time limit. There are N of
 them.
 
-Receives: `Job`.  Sends: its answer, or PluginHangs where it took longer than the limit.
+Receives: `Job`.  Sends: its answer, or PluginTimeout where it took longer than the limit.
 Owns: nothing between jobs.  Ends: when the scheduling actor closes the channel.
 Fails: a plugin's exceptions are contained in the shard; a shard that hangs is left to its thread.
 
@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Reply
-from kschedd.actors.strangers import Errand
+from kschedd.framework.guard import GuardedCall
 
 Shard = Callable[[], Any]
 
@@ -39,18 +39,18 @@ class FilterWorker:
                 await self._work(job)
 
     async def _work(self, job: Job) -> None:
-        errand = Errand()
+        call = GuardedCall()
         answer: Any = None
         with trio.move_on_after(self._limit_s) as limit:
             try:
                 answer = await trio.to_thread.run_sync(
-                    errand.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
+                    call.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
                 )
             except Exception as fault:  # raised where the answer is awaited
                 job.reply.refuse(fault)
                 return
         if limit.cancelled_caught:
-            job.reply.refuse(errand.give_up(self._limit_s))
+            job.reply.refuse(call.give_up(self._limit_s))
         else:
             job.reply.give(answer)
 
@@ -62,7 +62,7 @@ class FilterWorkers:
     _send: "trio.MemorySendChannel[Job]"
 
     async def run(self, shards: Sequence[Shard]) -> list[Any]:
-        """The answers of all shards, in their order. Raises PluginHangs if one takes too long."""
+        """The answers of all shards, in their order. Raises PluginTimeout if one takes too long."""
         jobs = [Job(shard, Reply()) for shard in shards]
         for job in jobs:
             await self._send.send(job)

@@ -28,14 +28,13 @@ from kschedd.actors.mailbox import Doorbell, Ending, Question, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.actors.store import StoreClient, Watch
-from kschedd.actors.strangers import PluginHangs, blamed
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.status import error, fault_text
+from kschedd.framework.faults import PluginError
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import BindingCycle, PlanWait, SchedulingDriver
 from kschedd.scheduling.machine import ExecutePlan
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.verdicts import Diagnosis
 
 log = structlog.get_logger("kschedd.scheduling")
@@ -196,13 +195,11 @@ class SchedulingActor:
 
     def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         """The attempt's result where an out-of-tree plugin broke it off; any other exception is raised again."""
-        whom = blamed(fault)
-        if not whom:
+        if not isinstance(fault, PluginError):
             raise fault
-        plugin, _, method = whom.partition(".")
-        why = str(fault) if isinstance(fault, PluginHangs) else fault_text(fault)
-        status = error(f'running plugin "{plugin}", {method}: {why}').by(plugin)
-        return FitError(entry.pod, status, Diagnosis(self._driver.machine.cluster.table.node_count), CycleState())
+        return FitError(
+            entry.pod, broken_off(fault), Diagnosis(self._driver.machine.cluster.table.node_count), CycleState()
+        )
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""

@@ -4,8 +4,9 @@ A row belongs to one node from the time it is added until it is removed; then th
 columns have the same length (`capacity`), rows without a node are not `alive`. Everybody may read the columns, only
 the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
 
-Two logs say what changed, so that a remembered evaluation looks again at these rows only: `node_changes` (the Node
-object) and `pod_changes` (what runs on it).
+Three logs say what changed, so that a remembered evaluation looks again at these rows only: `node_changes` (the Node
+object), `pod_changes` (which pods run on it, and what they take of it) and `pod_updates` (a pod on it has a new version
+that takes the same: other annotations, another status, or it is being deleted).
 
 Units: int64 throughout; CPU in millicores, other resources in whole units. Sums wrap around as upstream's do; `wraps`
 tells that an amount was seen with which some arithmetic may.
@@ -122,6 +123,7 @@ class NodeTable:
         self.pods_version: Ints = np.zeros(capacity, dtype=np.int64)
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
+        self.pod_updates = ChangeLog()
         self.labels_version = 0  # grows when a node comes, goes, or changes labels, taints or unschedulable
         self.images_version = 0  # grows when which node has which image changes, or the number of nodes does
         self.wraps = False  # whether some amount is negative, or so large that sums or products may not fit an int64
@@ -321,13 +323,14 @@ class NodeTable:
         self.pod_changes.add(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """A new version of a pod on the same row; it costs nothing further where it asks for the same as before."""
+        """A new version of a pod on the same row; it changes no column where it asks for the same as before."""
         if old.shape is new.shape and old.requests == new.requests:
             pods = self.pods[row]
             place = self._place(row, old)
             pods[place] = pods[-1]
             pods[-1] = new
             self.pods_version[row] += 1
+            self.pod_updates.add(row)
         else:
             self.remove_pod(row, old)
             self.add_pod(row, new)
@@ -418,6 +421,7 @@ class TableCopy(NodeTable):
         self.pods_version = whole.pods_version[rows]
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
+        self.pod_updates = ChangeLog()
         self.labels_version = whole.labels_version
         self.images_version = whole.images_version
         self.wraps = whole.wraps

@@ -168,6 +168,7 @@ class Auditor:
         return (
             table.node_changes.position,
             table.pod_changes.position,
+            table.pod_updates.position if self.machine.registry.added else 0,  # in-tree filters do not read these
             table.labels_version,
             versions,
             self.nominator.version,

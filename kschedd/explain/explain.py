@@ -51,6 +51,7 @@ from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominated import Counting, Nominated
 from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.remembered import PluginFault
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 Explanation = dict[str, Any]
@@ -226,10 +227,12 @@ class _Explaining:
                 continue
             alone = Ranking(attrs.evolve(self._profile, scores=(score,)), self._scheduler.cluster, None)
             self._begin()
-            part = drive(alone.details(state, self._pod, rows))
-            self._tick("Score", score.name)
-            if isinstance(part, Status):
-                return None, part
+            try:
+                part: Scores = drive(alone.details(state, self._pod, rows))
+            except PluginFault as fault:
+                return None, error(fault.message).by(fault.plugin)
+            finally:
+                self._tick("Score", score.name)
             raw.update(part.raw)
             weighted.update(part.weighted)
             total += part.total

@@ -18,7 +18,7 @@ from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.scheduling.feasible import Filters, filter_status
+from kschedd.scheduling.feasible import Filters, as_one_call, filter_status
 from kschedd.scheduling.nominated import Counted
 from kschedd.scheduling.profile import FilterPlugin, Sort
 
@@ -55,12 +55,16 @@ def judge(filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: Co
 
 def _ask(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
     if filter_.sort is Sort.PLAIN:
-        return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+        asked = rows.tolist()
+
+        def plain() -> list[Status | None]:
+            return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in asked]
+
+        return as_one_call(filter_.plugin, "filter", plain)()
     try:
         codes = filter_.plugin.filter_rows(state, pod, table, rows)
         if codes is None:
             return [None] * len(rows)
-        codes = np.asarray(codes, dtype=np.int64).reshape(len(rows))
         words: dict[int, Status | None] = {0: None}
         for code in np.unique(codes).tolist():
             if code:

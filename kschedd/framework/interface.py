@@ -13,9 +13,10 @@ A plugin is made by its class method `from_args(args, handle)`: `args` is its ty
 or the raw mapping wrapped in `RawArgs` for a plugin from elsewhere; `handle` is a `kschedd.framework.handle.Handle`.
 
 A column plugin says with `reads` what its verdict on a row depends on besides the pod's shape:
-`frozenset({"node"})`: on that row's Node object only; with `"pods"` also on the pods on that very node. Its verdicts
-are then remembered per shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each
-time. What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
+`frozenset({"node"})`: on that row's Node object only; with `"requested"` also on what the pods on that very node take
+of it (resources, ports, their number); with `"pods"` on anything of these pods. Its verdicts are then remembered per
+shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each time.
+ What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
 add_pod/remove_pod change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the
 pod alone if its entry is absent.
 

@@ -1,17 +1,18 @@
 """Which plugins there are: the in-tree ones by name, and those that come from entry points or from a file.
 
-An in-tree plugin's module is imported when a profile first names it. A plugin from elsewhere is any class with a
-`name`; without a `from_args` it is made with no arguments, or with its raw arguments if its constructor takes one.
+An in-tree plugin's module is imported when a profile first names it. An out-of-tree plugin is any class with a `name`;
+without a `from_args` it is made with no arguments. Its module is imported within a limit of time.
 
 Entry points: group `kschedd.plugins`, each naming such a class.
-Errors: PluginLoadError says which file or entry point, and what is wrong with it.
+Errors: PluginLoadError says which file or entry point, what is wrong with it, and in which line.
 """
 
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,8 +20,11 @@ from typing import Any
 import attrs
 
 from kschedd.errors import KscheddError
+from kschedd.framework.faults import PluginError, plain_text
+from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import extension_points
+from kschedd.framework.status import fault_text
 
 IN_TREE = {
     "SchedulingGates": "schedulinggates",
@@ -61,6 +65,8 @@ class Registry:
     """In-tree plugins and the classes that were added."""
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
+    sources: dict[str, str] = attrs.field(factory=dict)  # of added ones: the file or entry point it came from
+    start_limit_s: float = START_LIMIT_S  # how long a module may take to be imported, or a plugin to be made
 
     def names(self) -> frozenset[str]:
         return frozenset(IN_TREE) | frozenset(self.added)
@@ -77,33 +83,42 @@ class Registry:
         return {name: extension_points(cls) for name, cls in self.added.items()}
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """A plugin ready for use; an added one that cannot be made raises PluginLoadError."""
-        cls = self.plugin_class(name)
-        if name not in self.added:
-            return cls.from_args(args, handle)
-        try:
-            if hasattr(cls, "from_args"):
-                return cls.from_args(args, handle)
-            return cls()
-        except Exception as failure:
-            raise PluginLoadError(name, f"could not be made: {failure!r}") from failure
+        """An in-tree plugin ready for use; a `GuardedRegistry` makes the others, too."""
+        return self.plugin_class(name).from_args(args, handle)
+
+    def construct(self, name: str, args: Any, handle: Any) -> Any:
+        cls = self.added[name]
+        return cls.from_args(args, handle) if hasattr(cls, "from_args") else cls()
+
+    def cannot_make(self, name: str, fault: Exception) -> PluginLoadError:
+        return PluginLoadError(
+            self.sources.get(name, "plugin"),
+            f"plugin {name} cannot be made: {fault_text(fault)}. Allowed: a class method from_args(args, handle), or a "
+            f"constructor without arguments, that returns within {self.start_limit_s:g}s",
+        )
 
     def add(self, cls: type[Any], source: str) -> None:
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not name:
             raise PluginLoadError(source, f"class {cls.__name__} has no `name`, which is the plugin's name in profiles")
+        name = plain_text(name)
         if name in IN_TREE:
             raise PluginLoadError(source, f"the name {name} belongs to an in-tree plugin; choose another one")
+        if self.added.get(name, cls) is not cls:
+            raise PluginLoadError(source, f"the name {name} belongs to a plugin from {self.sources.get(name, source)}")
         if not extension_points(cls):
             raise PluginLoadError(source, f"class {cls.__name__} has none of the methods by which a plugin takes part")
         self.added[name] = cls
+        self.sources[name] = source
 
     def add_file(self, path: Path) -> list[str]:
         """Add every plugin class that a Python file defines. Returns their names."""
-        module = _import_file(path)
+        if not path.is_file():
+            raise PluginLoadError(str(path), "no such file")
+        if path.suffix != ".py":
+            raise PluginLoadError(str(path), "is not a Python file; its name must end in .py")
         before = set(self.added)
-        for cls in _plugin_classes(module):
-            self.add(cls, str(path))
+        self._within_limit(str(path), lambda: self._add_classes(_import_file(path), str(path)))
         names = [name for name in self.added if name not in before]
         if not names:
             raise PluginLoadError(str(path), "defines no plugin: a class with a `name` and an extension point's method")
@@ -111,24 +126,40 @@ class Registry:
 
     def add_entry_points(self) -> None:
         for entry in entry_points(group="kschedd.plugins"):
+            source = f"entry point {entry.name}"
+            self._within_limit(source, partial(self._add_entry, entry, source))
+
+    def _add_entry(self, entry: EntryPoint, source: str) -> None:
+        self.add(entry.load(), source)
+
+    def _add_classes(self, module: ModuleType, source: str) -> None:
+        for cls in _plugin_classes(module):
+            self.add(cls, source)
+
+    def _within_limit(self, source: str, work: Callable[[], None]) -> None:
+        """Import a module and look at its classes: all of that runs its author's code."""
+
+        def guarded() -> PluginLoadError | None:
             try:
-                cls = entry.load()
-            except (Exception, SystemExit) as failure:
-                raise PluginLoadError(f"entry point {entry.name}", f"cannot be imported: {failure!r}") from failure
-            self.add(cls, f"entry point {entry.name}")
+                work()
+            except PluginLoadError as wrong:
+                return wrong
+            return None
+
+        try:
+            wrong = PluginGuard("", self.start_limit_s).call("import", guarded)
+        except PluginError as fault:
+            raise PluginLoadError(source, f"cannot be imported: {fault.why}") from None
+        if wrong is not None:
+            raise wrong
 
 
 def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise PluginLoadError(str(path), "no such file")
     spec = importlib.util.spec_from_file_location(f"kschedd_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise PluginLoadError(str(path), "is not a Python file; its name must end in .py")
+    assert spec is not None, "the name ends in .py"
+    assert spec.loader is not None, "the name ends in .py"
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as failure:
-        raise PluginLoadError(str(path), f"cannot be imported: {failure!r}") from failure
+    spec.loader.exec_module(module)
     return module
 
 

@@ -3,11 +3,15 @@
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Code, Status).
 """
 
+import threading
 import traceback
 from enum import IntEnum
 from pathlib import PurePath
+from typing import Final
 
 import attrs
+
+from kschedd.framework.faults import PluginError, plain_text
 
 
 class Code(IntEnum):
@@ -73,8 +77,28 @@ def error(*reasons: str) -> Status:
     return Status(Code.ERROR, reasons)
 
 
+_OURS: Final = str(PurePath(__file__).parent.parent)
+_LIBRARY: Final = str(PurePath(threading.__file__).parent)
+
+
 def fault_text(fault: BaseException) -> str:
-    """An exception of a plugin in one line, with the place that raised it: `ValueError: no idea (my_plugin.py:12)`."""
-    text = f"{type(fault).__name__}: {fault}"
+    """An exception in one line, with the line of the plugin that it came from: `ValueError: boom (my_plugin.py:12)`."""
+    if isinstance(fault, PluginError):
+        return fault.why
+    try:
+        text = plain_text(f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}")
+    except BaseException:  # its __str__ is the plugin's code
+        text = type(fault).__name__
+    if isinstance(fault, SyntaxError) and fault.filename:
+        return f"{text} ({PurePath(fault.filename).name}:{fault.lineno})"
     frames = traceback.extract_tb(fault.__traceback__)
-    return f"{text} ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
+    if not frames:
+        return text
+    outside = [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen "))]
+    theirs = [frame for frame in outside if not _is_library(frame.filename)]
+    frame = [*frames, *outside, *theirs][-1]
+    return f"{text} ({PurePath(frame.filename).name}:{frame.lineno})"
+
+
+def _is_library(file: str) -> bool:
+    return "site-packages" in PurePath(file).parts or file.startswith(_LIBRARY)

@@ -40,7 +40,7 @@ def conflict(wanted: tuple[Port, ...], used: set[Port]) -> bool:
 @attrs.frozen
 class NodePorts:
     name: ClassVar = "NodePorts"
-    reads: ClassVar = frozenset({"node", "pods"})
+    reads: ClassVar = frozenset({"node", "requested"})
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

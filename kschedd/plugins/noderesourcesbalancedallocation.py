@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 @attrs.frozen(eq=False)
 class NodeResourcesBalancedAllocation:
     name: ClassVar = "NodeResourcesBalancedAllocation"
-    reads: ClassVar = frozenset({"node", "pods"})
+    reads: ClassVar = frozenset({"node", "requested"})
     pre_score_by_shape: ClassVar = True
     resources: tuple[str, ...]
 

@@ -53,7 +53,7 @@ def looked_at(requests: Resources) -> list[tuple[str, int]]:
 @attrs.define(eq=False)
 class NodeResourcesFit:
     name: ClassVar = "NodeResourcesFit"
-    reads: ClassVar = frozenset({"node", "pods"})
+    reads: ClassVar = frozenset({"node", "requested"})
     ignored: frozenset[str]
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy

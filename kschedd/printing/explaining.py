@@ -63,7 +63,9 @@ def _where(answer: Raw, look: Look) -> str:
         else:
             text += ", the only node that fits"
         return text + "\n"
-    text += look.paint(f"{'  as things are now, it' if held else pod} fits on no node.", "yellow") + "\n"
+    fits = answer.get("verdicts") and any(_passed(verdict) for verdict in answer["verdicts"])
+    outcome = "fits, but the attempt fails" if fits else "fits on no node"
+    text += look.paint(f"{'  as things are now, it' if held else pod} {outcome}.", "yellow") + "\n"
     if answer.get("message"):
         text += f"  {clean(str(answer['message']))}\n"
     if answer.get("pre_filter"):

@@ -33,6 +33,7 @@ CODES: dict[str, str] = {
     "journal": "the journal cannot be read or written",
     "no_match": "there is no such kind in that version; that of a custom resource needs its definition first",
     "not_found": "there is no such object",
+    "plugin": "an out-of-tree plugin raised, or returned what it must not; `data.plugin` and `data.method` say which",
     "protocol_error": "what came is no MessagePack-RPC message; where the next one cannot be made out, the "
     "connection is closed",
     "shutting_down": "the daemon is ending",

@@ -12,7 +12,8 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, n
 """
 
 from collections.abc import Callable, Generator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -21,6 +22,8 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
+from kschedd.framework.guarded import GuardedPlugin
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.nominated import Counted, Crowds
@@ -34,6 +37,7 @@ Shards = list[
     Callable[[], Any]
 ]  # independent pieces of work; whoever drives the search runs them, side by side if it likes
 Search = Generator[Shards, list[Any], "Found"]
+T = TypeVar("T")
 
 _FEWEST = 100  # nodes to find, at least
 _PASSED_ONE = np.array([PASSED], dtype=np.int16), np.zeros(1, dtype=np.int64)
@@ -57,15 +61,10 @@ class Vain:
     found: Found
     order: Rows
     start: int | None  # None: nominated pods counted, so that it tells only how much there is to look at
-    positions: tuple[int, int]  # of the table's logs
+    positions: tuple[int, int, int]  # of the table's logs
 
-    @classmethod
-    def of(cls, found: Found, order: Rows, start: int | None, table: NodeTable) -> "Vain":
-        return cls(found, order, start, (table.node_changes.position, table.pod_changes.position))
-
-    def holds(self, order: Rows, start: int, table: NodeTable) -> bool:
-        now = table.node_changes.position, table.pod_changes.position
-        return self.order is order and self.start == start and self.positions == now
+    def holds(self, order: Rows, start: int, positions: tuple[int, int, int]) -> bool:
+        return self.order is order and self.start == start and self.positions == positions
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
@@ -116,7 +115,7 @@ class Filters:
         # What may hold for later searches.
         kept = remembered if by_itself and order is self.cluster.table.order else None
         vain: Vain | None = None if kept is None else kept.vain
-        if vain is not None and not counted and vain.holds(order, start, self.cluster.table):
+        if vain is not None and not counted and vain.holds(order, start, self._positions()):
             return vain.found
         if total == 1 and by_itself and not counted and remembered is not None:
             # Most of the pods that can go to one node only: there is nothing to do but to look that one up.
@@ -166,8 +165,14 @@ class Filters:
         result = Found(found, visited, verdicts, broken)
         if kept is not None:
             nothing = not len(found)
-            kept.vain = Vain.of(result, order, None if counted else start, self.cluster.table) if nothing else None
+            kept.vain = Vain(result, order, None if counted else start, self._positions()) if nothing else None
         return result
+
+    def _positions(self) -> tuple[int, int, int]:
+        """Where the logs are of all that the local filters read."""
+        table = self.cluster.table
+        updates = table.pod_updates.position if self.profile.reads_pods else 0
+        return table.node_changes.position, table.pod_changes.position, updates
 
     def _look_up(
         self,
@@ -327,24 +332,24 @@ def _plain_shard(
     filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[Status | None]]:
     def run() -> list[Status | None]:
-        answers: list[Status | None] = []
-        for row in rows:
-            answers.append(filter_status(filter_, state, pod, NodeInfo(table, row)))
-        return answers
+        return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
 
-    return run
+    return as_one_call(filter_.plugin, "filter", run)
+
+
+def as_one_call(plugin: Any, method: str, work: Callable[[], T]) -> Callable[[], T]:
+    """Work that calls a plugin once for each node, as one call under one limit if the plugin is guarded."""
+    return partial(plugin.batch, method, work) if isinstance(plugin, GuardedPlugin) else work
 
 
 def filter_status(filter_: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
     """One plain filter's verdict on one node; a plugin's fault is an Error status that names it."""
     try:
-        said = filter_.plugin.filter(state, pod, node)
+        said: Status | None = filter_.plugin.filter(state, pod, node)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         said = error(fault_text(fault))
-    if said is None or (isinstance(said, Status) and said.code == Code.SUCCESS):
+    if said is None or said.code == Code.SUCCESS:
         return None
-    if not isinstance(said, Status):
-        said = error(f"filter returned {said!r}; a Status or None is expected")
     if not said.rejected:
         said = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {said.message}',))
     return said.by(filter_.name)
@@ -356,6 +361,10 @@ def drive(work: Generator[Shards, list[Any], Any]) -> Any:
     try:
         while True:
             shards = work.send(answers)  # type: ignore[arg-type]
-            answers = [shard() for shard in shards]
+            try:
+                answers = [shard() for shard in shards]
+            except PluginError as fault:
+                work.throw(fault)
+                raise AssertionError("a search ends with the fault of a plugin") from fault
     except StopIteration as end:
         return end.value

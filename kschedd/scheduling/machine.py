@@ -27,6 +27,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.config.model import Config, Profile
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hint_map
+from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
@@ -98,7 +99,7 @@ class SchedulingMachine:
         choose: Choose | None = None,
         remember: bool = True,
     ) -> None:
-        self.registry = registry or Registry()
+        self.registry = guarded(registry)
         self.cluster = cluster or Cluster()
         self.seed = seed
         self.start = StartNode()

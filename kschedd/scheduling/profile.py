@@ -16,6 +16,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.config.model import Config, Profile
+from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import takes_part
 from kschedd.framework.registry import Registry
@@ -34,7 +35,7 @@ class FilterPlugin:
     plugin: Any
     name: str
     sort: Sort
-    trusted: bool  # in-tree: what it says needs no check
+    in_tree: bool  # what it says needs no check
 
 
 @attrs.frozen(eq=False)
@@ -44,7 +45,7 @@ class ScorePlugin:
     weight: int
     sort: Sort
     normalizes: bool
-    trusted: bool
+    in_tree: bool
     even: Callable[[Pod, NodeTable], int | None] | None = None
 
 
@@ -70,7 +71,7 @@ class RunningProfile:
     plugins: dict[str, Any]
     filters: tuple[FilterPlugin, ...]
     scores: tuple[ScorePlugin, ...]
-    trusted: frozenset[str]
+    in_tree: frozenset[str]  # names
     pre_scores: tuple[Any, ...]
     reads_pods: bool  # whether any local plugin's verdict depends on the pods of a node
     made_of: Mapping[str, MadeOf]
@@ -92,10 +93,11 @@ class RunningProfile:
 def start_profile(
     config: Config, profile: Profile, registry: Registry, handle: Handle, before: RunningProfile | None = None
 ) -> RunningProfile:
-    """Make the plugins of the profile. Raises PluginLoadError where one from elsewhere cannot be made.
+    """Make the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be made.
 
     Instances that the profile had `before` live on where nothing has changed that they were made of.
     """
+    registry = guarded(registry)
     made_of = {
         name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates) for name in profile.names()
     }

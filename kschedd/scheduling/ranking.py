@@ -18,7 +18,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.scheduling.feasible import Shards
+from kschedd.scheduling.feasible import Shards, as_one_call
 from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
 from kschedd.scheduling.remembered import (
     Layer,
@@ -137,16 +137,16 @@ class Ranking:
         """The plugin's scores from 0 to 100. Raises PluginFault."""
         if not score.normalizes:
             normal = raw
-        elif score.trusted:
+        elif score.in_tree:
             normal = score.plugin.normalize(state, pod, raw)
         else:
             try:
-                normal = np.asarray(score.plugin.normalize(state, pod, raw), dtype=np.int64).reshape(len(rows))
+                normal = score.plugin.normalize(state, pod, raw)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 what = fault_text(fault)
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
                 raise PluginFault(score.name, text) from fault
-        if not score.trusted:
+        if not score.in_tree:
             check_range(score, normal)
         return normal
 
@@ -197,9 +197,7 @@ def _score_shard(
                 return [_score_failure(score, fault_text(fault))]
             if isinstance(said, Status):
                 return [_score_failure(score, said.message)]
-            if isinstance(said, bool) or not isinstance(said, int | np.integer):
-                return [_score_failure(score, f"score returned {said!r}; an int from 0 to 100 is expected")]
-            answers.append(int(said))
+            answers.append(said)
         return answers
 
-    return run
+    return as_one_call(score.plugin, "score", run)

@@ -6,7 +6,9 @@ scores, and says which rows still hold. Before use the rows that changed meanwhi
 logs), and only rows that are asked about and not known are evaluated.
 
 There are two layers, because pods come and go all the time and nodes hardly ever change: plugins that read the Node
-object only are asked again when that changed, and only plugins that read the pods of a node when a pod came or went.
+object only are asked again when that changed, and only plugins that read what the pods of a node take of it, or the
+pods themselves, when a pod came or went. A new version of a pod that takes the same as before matters only to those
+that read the pods themselves.
 
 Invariant: what is remembered equals what the plugins would say now (a property test holds the two equal after any
 changes). Shapes that differ only in which node they name by affinity share what is remembered, where PreFilter has
@@ -27,6 +29,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
 from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
@@ -37,12 +40,13 @@ _BYTES_A_ROW = 64
 _MOST_AT_ONCE = 512  # rows evaluated besides those asked about
 _FEWEST = 8  # shapes, however large the cluster
 _MOST_SEEN = 4096
+NODE_ONLY = frozenset(("node",))  # of what a plugin reads
 UNKNOWN = -1  # in place of a plugin's place, where no verdict holds
 
 
 @attrs.define(eq=False)
 class PluginFault(Exception):
-    """A plugin from elsewhere raised, or returned what it must not; the attempt ends with this error."""
+    """An out-of-tree plugin failed; the attempt ends with this error."""
 
     plugin: str
     message: str
@@ -50,12 +54,12 @@ class PluginFault(Exception):
 
 def filter_columns(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
     """What a column filter says of the rows; None: all pass. Raises PluginFault."""
-    if filter_.trusted:
+    if filter_.in_tree:
         said: Ints | None = filter_.plugin.filter_rows(state, pod, table, rows)
         return said
     try:
-        answer = filter_.plugin.filter_rows(state, pod, table, rows)
-        return None if answer is None else np.asarray(answer, dtype=np.int64).reshape(len(rows))
+        said = filter_.plugin.filter_rows(state, pod, table, rows)
+        return said
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
         raise PluginFault(filter_.name, text) from fault
@@ -65,12 +69,13 @@ def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTa
     """A column plugin's raw scores of the rows. Raises PluginFault."""
     try:
         said: Ints = score.plugin.score_rows(state, pod, table, rows)
-        return said if score.trusted else np.asarray(said, dtype=np.int64).reshape(len(rows))
+        return said
     except KscheddError as wrong:  # the pod's own fault, such as terms that cannot be read
-        text = f'running Score plugins: plugin "{score.name}" failed with: {wrong}'
+        why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
+        text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
         raise PluginFault(score.name, text) from wrong
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        if score.trusted:
+        if score.in_tree:
             raise
         text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
         raise PluginFault(score.name, text) from fault
@@ -100,10 +105,10 @@ class Layer:
     """The local filters and scores of one layer, in the profile's order."""
 
     def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
-        """`of_pods` True: plugins that read the pods of a node; False: those that do not; None: both."""
+        """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
 
         def belongs(plugin: FilterPlugin | ScorePlugin) -> bool:
-            return plugin.sort is Sort.LOCAL and (of_pods is None or ("pods" in plugin.plugin.reads) is of_pods)
+            return plugin.sort is Sort.LOCAL and (of_pods is None or (plugin.plugin.reads != NODE_ONLY) is of_pods)
 
         self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
         self.scores = tuple(score for score in profile.scores if belongs(score))
@@ -145,7 +150,7 @@ class Layer:
             if score.normalizes:
                 raw[score.name] = values
             else:
-                if not score.trusted:
+                if not score.in_tree:
                     check_range(score, values)
                 base += values if score.weight == 1 else values * score.weight
         return base, raw
@@ -154,7 +159,9 @@ class Layer:
 class Remembered:
     """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; others' are in `raw`."""
 
-    def __init__(self, table: NodeTable, epochs: tuple[Hashable, ...], skip_filter: frozenset[str]) -> None:
+    def __init__(
+        self, table: NodeTable, epochs: tuple[Hashable, ...], skip_filter: frozenset[str], reads_pods: bool
+    ) -> None:
         size = table.capacity
         self.size = size
         self.epochs = epochs
@@ -162,6 +169,8 @@ class Remembered:
         self.skip_score: frozenset[str] | None = None  # None until it was first scored
         self.node_position = table.node_changes.position
         self.pod_position = table.pod_changes.position
+        self.reads_pods = reads_pods  # whether a new version of a pod matters even if it takes the same as before
+        self.update_position = table.pod_updates.position
         self.failed = np.full(size, UNKNOWN, dtype=np.int16)  # UNKNOWN where no verdict holds
         self.codes = np.zeros(size, dtype=np.int64)
         self.scored = np.zeros(size, dtype=np.bool_)  # scores hold
@@ -188,22 +197,28 @@ class Remembered:
             self.scored[chosen] = self.node_scored[chosen] = False
         changes = table.pod_changes
         if self.pod_position != changes.position:
-            rows = changes.since(self.pod_position)
+            self._strike_out_pods(changes.since(self.pod_position))
             self.pod_position = changes.position
-            if rows is None:
-                self.failed[:] = UNKNOWN
-                self.scored[:] = False
-            else:
-                if len(rows) < 8:
-                    for row in rows:
-                        self.failed[row] = UNKNOWN
-                        self.scored[row] = False
-                else:
-                    self.failed[rows] = UNKNOWN
-                    self.scored[rows] = False
-                if len(rows) < _MOST_AT_ONCE:
-                    self.unjudged.update(rows)
-                    self.unscored.update(rows)
+        if self.reads_pods and self.update_position != table.pod_updates.position:
+            self._strike_out_pods(table.pod_updates.since(self.update_position))
+            self.update_position = table.pod_updates.position
+
+    def _strike_out_pods(self, rows: list[int] | None) -> None:
+        """What runs on these rows has changed; None: on any."""
+        if rows is None:
+            self.failed[:] = UNKNOWN
+            self.scored[:] = False
+            return
+        if len(rows) < 8:
+            for row in rows:
+                self.failed[row] = UNKNOWN
+                self.scored[row] = False
+        else:
+            self.failed[rows] = UNKNOWN
+            self.scored[rows] = False
+        if len(rows) < _MOST_AT_ONCE:
+            self.unjudged.update(rows)
+            self.unscored.update(rows)
 
     def forget_scores(self, skip_score: frozenset[str]) -> None:
         self.skip_score = skip_score
@@ -228,7 +243,7 @@ class Memory:
         self.of_nodes = Layer(self.profile, False)
         self.of_pods = Layer(self.profile, True)
         filters = [p for p in self.profile.filters if p.sort is Sort.LOCAL]
-        self._of_kin = all(p.trusted for p in filters)
+        self._of_kin = all(p.in_tree for p in filters)
         local: list[Any] = [p.plugin for p in filters]
         local += [p.plugin for p in self.profile.scores if p.sort is Sort.LOCAL]
         self._with_epochs = tuple({id(plugin): plugin for plugin in local if hasattr(plugin, "epoch")}.values())
@@ -255,7 +270,8 @@ class Memory:
             or found.epochs != epochs
             or found.skip_filter != state.skip_filter
         ):
-            found = self._shapes[number] = Remembered(table, epochs, frozenset(state.skip_filter))
+            skipped = frozenset(state.skip_filter)
+            found = self._shapes[number] = Remembered(table, epochs, skipped, self.profile.reads_pods)
             most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
             while len(self._shapes) > most:
                 self._shapes.popitem(last=False)

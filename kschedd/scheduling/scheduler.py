@@ -22,6 +22,7 @@ from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import Narrowing, PostFilterResult
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
@@ -121,7 +122,7 @@ class Scheduler:
         self.candidates = Candidates(self.filters)
         self._pre_filters = self.profile.at("pre_filter")
         self._idle = [(plugin.name, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
-        self._of_kin = all(name in self.profile.trusted for name, _ in self._idle)
+        self._of_kin = all(name in self.profile.in_tree for name, _ in self._idle)
         self._post_filters = self.profile.at("post_filter")
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
@@ -129,6 +130,12 @@ class Scheduler:
 
         `nominated` says which pods are nominated to which nodes. `every_node` looks at all of them, as explaining does.
         """
+        try:
+            return (yield from self._attempt(pod, nominated, every_node))
+        except PluginError as fault:
+            return FitError(pod, broken_off(fault), Diagnosis(self.cluster.table.node_count), CycleState())
+
+    def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool) -> Attempt:
         table = self.cluster.table
         state = CycleState()
         diagnosis = Diagnosis(table.node_count)
@@ -320,8 +327,11 @@ class Scheduler:
         writes: list[Any] = []
         for plugin in self._post_filters:
             said: PostFilterResult
+            own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, remembered=None, apart=True)
             try:
-                said = plugin.post_filter(state, pod, self.cluster, view)
+                said = plugin.post_filter(state, pod, self.cluster, own)
+            except PluginError:  # its own, or of one that it had tried
+                raise
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = PostFilterResult(error(fault_text(fault)))
             code = said.status.code
@@ -351,6 +361,7 @@ class PostFilterView:
     verdicts: Verdicts
     counting: Counting
     remembered: Remembered | None
+    apart: bool = False  # keeps nothing of what it tries: for plugins whose call may be given up
 
     def code_on(self, node_name: str) -> Code:
         row = self.scheduler.cluster.table.row_of.get(node_name)
@@ -363,7 +374,10 @@ class PostFilterView:
         return tuple(self.counting.nominated.get(node_name, ()))
 
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
-        candidates = self.scheduler.candidates
+        scheduler = self.scheduler
+        candidates = scheduler.candidates
+        if self.apart:
+            candidates = Candidates(Filters(scheduler.profile, scheduler.cluster, None))
         return candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.remembered)
 
 
@@ -372,6 +386,12 @@ class StartNode:
     """Where in the visiting order the next search begins."""
 
     index: int = 0
+
+
+def broken_off(fault: PluginError) -> Status:
+    """What an attempt amounts to that an out-of-tree plugin broke off."""
+    text = f'running plugin "{fault.plugin}", {fault.method}: {fault.why}'
+    return Status(Code.ERROR, (text,), fault.plugin)
 
 
 def _unsatisfied(plugins: set[str]) -> str:

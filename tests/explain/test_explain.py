@@ -303,6 +303,30 @@ def test_a_plugin_that_fails_is_an_error_verdict() -> None:
     assert "ZeroDivisionError: oops" in verdict["reasons"][0]
 
 
+class FaultyScore:
+    name: ClassVar = "Faulty"
+
+    def score_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        raise SystemExit("oops")
+
+
+def test_a_score_plugin_that_fails_is_told_as_its_fault() -> None:
+    registry = Registry()
+    registry.add(FaultyScore, "a test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"score": {"enabled": [{"name": "Faulty"}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    engine = cluster(node("a"), node("b"), pod("web"), config=config, registry=registry)
+    found = explained(engine, "web")
+    line = FaultyScore.score_rows.__code__.co_firstlineno + 1
+    why = f'running Score plugins: plugin "Faulty" failed with: SystemExit: oops (test_explain.py:{line})'
+    assert (found["message"], found["chosen"], found["scores"]) == (why, None, {})
+    assert [verdict["plugin"] for verdict in found["verdicts"]] == [None, None]
+
+
 def test_each_step_is_timed_by_the_clock_that_is_given() -> None:
     engine = cluster(node("a"), node("b"), pod("web"))
     ticks = iter(range(1000))

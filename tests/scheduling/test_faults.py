@@ -93,7 +93,10 @@ class ColumnsThatRaise(Faulty):
         (ScoresTooHigh, 'plugin "Faulty" returns an invalid score 1000'),
         (ScoresText, "score returned '100'; an int from 0 to 100 is expected"),
         (RaisesInPreFilter, 'running PreFilter plugin "Faulty": ValueError: no idea'),
-        (ColumnsOfTheWrongLength, 'plugin "Faulty" failed with: ValueError'),
+        (
+            ColumnsOfTheWrongLength,
+            "failed with: score_rows returned an array of shape (1,); an int64 array of 2 values",
+        ),
         (ColumnsThatRaise, 'running "Faulty" filter plugin: ValueError: no idea'),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else None,

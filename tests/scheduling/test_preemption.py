@@ -17,7 +17,6 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.cache.table import TableCopy
 from kschedd.config.load import default_config
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
@@ -445,7 +444,7 @@ class Broken:
     name = "Broken"
 
     def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
-        if not isinstance(node.table, TableCopy):
+        if node.table.capacity > 1:  # the whole cluster, not a copy of one row
             return Status(Code.UNSCHEDULABLE, ("not now",))
         raise RuntimeError("broken")
 
@@ -456,7 +455,7 @@ class Moody:
     name = "Moody"
 
     def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
-        return None if isinstance(node.table, TableCopy) else Status(Code.UNSCHEDULABLE, ("not in the mood",))
+        return None if node.table.capacity == 1 else Status(Code.UNSCHEDULABLE, ("not in the mood",))
 
 
 @pytest.mark.parametrize(

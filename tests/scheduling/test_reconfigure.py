@@ -141,7 +141,9 @@ def test_an_instance(change: Callable[[Config], Config], same: bool) -> None:
     run = Driven(Hold)
     run.driver.reconfigure(change(run.machine.config))
     assert len(Hold.made) == (1 if same else 2)
-    assert run.machine.schedulers["default-scheduler"].profile.at("permit") == [Hold.made[-1]]
+    run.see(node("n1"), pod("p"))
+    assert isinstance(run.attempt("p"), AssumedPod)
+    assert [hold.reserved for hold in Hold.made] == [*([[]] * (len(Hold.made) - 1)), ["p"]]
 
 
 def test_profiles_have_instances_of_their_own_and_keep_them() -> None:

@@ -4,8 +4,9 @@ Two schedulers look at one cluster while nodes and pods come, change and go; one
 Pods are of few shapes, so that most attempts hit what is remembered; rows are few, so that most changes strike it out.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
-from kschedd.config.load import default_config
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
+from kschedd.framework.status import Status, unschedulable
 from kschedd.scheduling.feasible import drive
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
@@ -107,9 +110,16 @@ steps = st.one_of(
 )
 
 
-def scheduler(cluster: Cluster, remember: bool) -> Scheduler:
-    config = default_config()
-    running = start_profile(config, config.profiles[0], Registry(), Handle(cluster))
+def scheduler(cluster: Cluster, remember: bool, *added: type[Any]) -> Scheduler:
+    registry = Registry({cls.name: cls for cls in added})
+    enabled = [{"name": cls.name, "weight": 7} for cls in added]
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    running = start_profile(config, config.profiles[0], registry, Handle(cluster))
     return Scheduler(running, cluster, by_name, StartNode(), remember)
 
 
@@ -145,6 +155,85 @@ def test_what_is_remembered_is_what_the_plugins_say(script: list[Any]) -> None:
                     assert outcome(drive(remembering.attempt(incoming, {}))) == outcome(expected)
                 if isinstance(expected, ScheduleResult):
                     placed.append(cluster.assume(incoming, expected.node_name))
+
+
+class KeepsOff:
+    """Looks at the pods themselves: keeps off nodes where one is being deleted, and likes those with notes."""
+
+    name: ClassVar = "KeepsOff"
+    reads: ClassVar = frozenset({"pods"})
+
+    def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        return np.array([any(other.deletion_timestamp for other in table.pods[row]) for row in rows], dtype=np.int64)
+
+    def code_status(self, state: Any, pod: Pod, code: int) -> Status:
+        return unschedulable("node(s) had a pod that goes")
+
+    def score_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
+        notes = [sum(len(other.annotations) for other in table.pods[row]) for row in rows]
+        return np.minimum(np.array(notes, dtype=np.int64) * 10, 100)
+
+
+def touched(old: Pod, how: str) -> Pod:
+    meta = dict(old.raw["metadata"])
+    if how == "deleted":
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    elif how == "noted":
+        meta["annotations"] = {} if old.annotations else {"note": "x"}
+    else:
+        meta["labels"] = {**old.labels, "app": "x" if old.labels["app"] == "y" else "y"}
+    return Pod.from_raw({**old.raw, "metadata": meta})
+
+
+touches = st.tuples(st.just("touch"), st.integers(0, 30), st.sampled_from(["deleted", "noted", "relabelled"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(steps, touches, touches), min_size=5, max_size=40))
+def test_a_plugin_that_reads_pods_is_asked_again_when_one_of_them_changes_in_any_way(script: list[Any]) -> None:
+    cluster = Cluster()
+    remembering, plain = scheduler(cluster, True, KeepsOff), scheduler(cluster, False, KeepsOff)
+    placed: list[Pod] = []
+    attempt = ("attempt", 0, "", "")
+    for number, step in enumerate([("node", 0, 4, "a", [], False), attempt, attempt, *script, attempt]):
+        match step:
+            case ("node", place, cpu, zone, _, _):
+                cluster.put_node(node(place, cpu, zone, [], False))
+            case ("pod", shape, place):
+                placed.append(pod(f"p{number}", shape, on=f"n{place}"))
+                cluster.put_pod(placed[-1])
+            case ("touch", place, how) if placed:
+                place %= len(placed)
+                placed[place] = touched(placed[place], how)
+                cluster.put_pod(placed[place])
+            case ("attempt", shape, _, _):
+                incoming = pod(f"p{number}", shape)
+                expected = drive(plain.attempt(incoming, {}))
+                assert outcome(drive(remembering.attempt(incoming, {}))) == outcome(expected)
+                if isinstance(expected, ScheduleResult):
+                    placed.append(cluster.assume(incoming, expected.node_name))
+
+
+@pytest.mark.parametrize("how", ["deleted", "noted"])
+def test_a_failed_search_is_not_the_same_once_a_pod_has_changed(how: str) -> None:
+    cluster = Cluster()
+    machine = scheduler(cluster, True, KeepsOff)
+    cluster.put_node(node(0, 4, "a", [], False))
+    there = touched(pod("there", 0, on="n0"), how)
+    cluster.put_pod(there)
+    outcomes = []
+    for _ in range(3):
+        outcomes.append(drive(machine.attempt(pod("p", 0), {})))
+    changed = Pod.from_raw({**there.raw, "metadata": {**there.raw["metadata"], "deletionTimestamp": None}})
+    changed = changed if how == "deleted" else touched(changed, "deleted")
+    cluster.put_pod(changed)
+    outcomes.append(drive(machine.attempt(pod("p", 0), {})))
+    kinds = [type(result) for result in outcomes]
+    assert kinds == (
+        [FitError, FitError, FitError, ScheduleResult]
+        if how == "deleted"
+        else [ScheduleResult, ScheduleResult, ScheduleResult, FitError]
+    )
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))

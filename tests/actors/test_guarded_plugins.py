@@ -1,4 +1,4 @@
-"""Plugins from elsewhere that do what they should not."""
+"""Out-of-tree plugins that do what they should not."""
 
 import threading
 import time
@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import pytest
 import trio
 
-from kschedd.actors.strangers import Leash, PluginHangs, SafeKey, blamed
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -139,7 +138,7 @@ async def test_a_pod_whose_preenqueue_raises_is_gated_by_that() -> None:
         assert entry is not None
         assert entry.gating_plugin == "Bad"
         assert entry.gating_status is not None
-        assert "ValueError('boom')" in entry.gating_status.message
+        assert "ValueError: boom" in entry.gating_status.message
 
 
 async def test_a_plain_plugin_is_as_good_as_any() -> None:
@@ -188,14 +187,6 @@ class Backwards:
         return None
 
 
-def test_keys_that_cannot_be_compared_fall_back_to_priority_and_time() -> None:
-    early, late = SafeKey(None, (0, 1)), SafeKey(None, (0, 2))
-    assert early < late
-    assert not late < early
-    assert SafeKey(1, (0, 9)) < SafeKey(2, (0, 1))
-    assert SafeKey(1, (0, 9)) == SafeKey(1, (0, 9))
-
-
 async def test_a_queue_sort_from_elsewhere_that_raises_costs_nobody_his_turn() -> None:
     config, registry = with_plugins()
     raw = {
@@ -214,28 +205,3 @@ async def test_a_queue_sort_from_elsewhere_that_raises_costs_nobody_his_turn() -
         await cluster.store.create(node())
         await cluster.store.create_many([pod("a"), pod("raises"), pod("b")])
         assert len(await placed(cluster, "a", "raises", "b")) == 3
-
-
-def test_a_hung_plugin_is_not_called_again_before_it_is_back() -> None:
-    leash = Leash("Bad", 0.05)
-    with pytest.raises(PluginHangs, match=r"plugin Bad: permit did not return within 0\.05s"):
-        leash.call("permit", let_go.wait, ())
-    calls: list[int] = []
-    with pytest.raises(PluginHangs):
-        leash.call("bind", calls.append, (1,))
-    assert calls == []
-    [hanging] = leash.given_up
-    let_go.set()
-    assert hanging.wait(5)
-    leash.call("bind", calls.append, (2,))
-    assert calls == [2]
-
-
-def test_an_exception_bears_the_name_of_who_raised_it() -> None:
-    def fails() -> None:
-        raise KeyError("x")
-
-    with pytest.raises(KeyError) as raised:
-        Leash("Bad", 1.0).call("normalize", fails, ())
-    assert blamed(raised.value) == "Bad.normalize"
-    assert blamed(ValueError()) == ""

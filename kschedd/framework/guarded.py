@@ -1,0 +1,249 @@
+"""Out-of-tree plugins as the scheduler sees them: the same methods, each of them guarded.
+
+`GuardedRegistry.make` makes the plugin, looks at once at everything about it that the scheduler will ever look at
+(which methods it has, what it depends on, which events it registers), all within the guard, and hands out a
+GuardedPlugin that has just that. A call goes out with read-only views in place of the scheduler's own things
+(`views`), and what it returns is checked and made anew (`answers`) before the scheduler sees it. In-tree plugins are
+not guarded: they are part of the program.
+
+Owns: for each plugin its guard. Fails: PluginLoadError if a plugin cannot be made; PluginError from the methods.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod, PodShape
+from kschedd.api.read_only import read_only, read_only_shape
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import NodeTable, TableCopy
+from kschedd.config.args import RawArgs
+from kschedd.framework import answers
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import BadAnswer, PluginError, shown
+from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S, PluginGuard
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import takes_part
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import Code
+from kschedd.framework.views import ClusterView, HandleView, PostFilterViewView, StateView, TableView, array, node_info
+from kschedd.values import frozen
+
+Check = Callable[["GuardedPlugin", tuple[Any, ...], Any], Any]
+"""Given the plugin, the arguments of the call as the scheduler has them, and what was returned."""
+
+
+def _status(name: str, *more: Code) -> Check:
+    return lambda plugin, args, said: answers.status(name, said, plugin.name, *more)
+
+
+def _ignored(plugin: "GuardedPlugin", args: tuple[Any, ...], said: Any) -> None:
+    """What it returns means nothing."""
+
+
+GUARDED_METHODS: Final[Mapping[str, Check]] = {
+    "pre_enqueue": _status("pre_enqueue"),
+    "pre_filter": lambda plugin, args, said: answers.pre_filter("pre_filter", said, plugin.name),
+    "filter": _status("filter"),
+    "filter_rows": lambda plugin, args, said: answers.codes("filter_rows", said, len(args[3])),
+    "code_status": lambda plugin, args, said: answers.rejection("code_status", said, plugin.name),
+    "add_pod": _ignored,
+    "remove_pod": _ignored,
+    "post_filter": lambda plugin, args, said: answers.post_filter("post_filter", said, plugin.name, args[2].pod),
+    "pre_score": _status("pre_score", Code.SKIP),
+    "score": lambda plugin, args, said: answers.score("score", said, plugin.name),
+    "score_rows": lambda plugin, args, said: answers.column("score_rows", said, len(args[3])),
+    "normalize": lambda plugin, args, said: answers.column("normalize", said, len(args[2])),
+    "epoch": lambda plugin, args, said: answers.plain_key("epoch", said),
+    "idle_for": lambda plugin, args, said: answers.flag("idle_for", said),
+    "indifferent": lambda plugin, args, said: answers.flag("indifferent", said),
+    "reserve": _status("reserve"),
+    "unreserve": lambda plugin, args, said: answers.unreserve("unreserve", said),
+    "permit": lambda plugin, args, said: answers.permit("permit", said, plugin.name),
+    "pre_bind_pre_flight": _status("pre_bind_pre_flight", Code.SKIP),
+    "pre_bind": lambda plugin, args, said: answers.plan("pre_bind", said, plugin.name, plugin.ready),
+    "bind": lambda plugin, args, said: answers.plan("bind", said, plugin.name, plugin.ready),
+    "post_bind": _ignored,
+}
+"""The methods of a plugin that are called on behalf of a pod, and how what they return is checked."""
+
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # nothing can be done about their faults but to tell them
+
+
+# -- what goes out ---------------------------------------------------------------------------------------------------
+
+
+def _entry(entry: Any) -> Any:
+    """A copy of a QueuedPod, since the queue writes to its own."""
+    return attrs.evolve(entry, pod=read_only(entry.pod))
+
+
+_OUTGOING: Final[Mapping[type, Callable[[Any, PluginGuard], Any]]] = {
+    Pod: lambda pod, guard: read_only(pod),
+    Node: lambda node, guard: read_only(node),
+    Object: lambda obj, guard: read_only(obj),
+    PodShape: lambda shape, guard: read_only_shape(shape),
+    CycleState: StateView,
+    Cluster: lambda cluster, guard: ClusterView(cluster),
+    NodeTable: lambda table, guard: TableView(table),
+    TableCopy: lambda table, guard: TableView(table),
+    NodeInfo: lambda info, guard: node_info(info),
+    np.ndarray: lambda values, guard: array(values),
+}
+
+
+def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
+    out = []
+    for arg in args:
+        convert = _OUTGOING.get(type(arg))
+        out.append(arg if convert is None else convert(arg, guard))
+    return out
+
+
+# -- the plugin ------------------------------------------------------------------------------------------------------
+
+
+class GuardedPlugin:
+    """An out-of-tree plugin: exactly the methods it had when it was made, each of them guarded. Made in the guard."""
+
+    name: str
+
+    def __init__(self, name: str, plugin: Any, guard: PluginGuard) -> None:
+        self.name = name
+        self.guard = guard
+        self.reads = _reads(getattr(plugin, "reads", None))
+        self.pre_score_by_shape = answers.flag("pre_score_by_shape", getattr(plugin, "pre_score_by_shape", False))
+        for method, check in GUARDED_METHODS.items():
+            found = getattr(plugin, method, None)
+            if callable(found):
+                setattr(self, method, self._guarded(method, found, check))
+        sort_key = getattr(plugin, "sort_key", None)
+        if callable(sort_key):
+            self.sort_key = self._sorting(sort_key)
+        register = getattr(plugin, "events_to_register", None)
+        if callable(register):
+            events = answers.registrations("events_to_register", register(), self._hint)
+            self.events_to_register = lambda: events
+        if takes_part(self, "filter") and hasattr(self, "filter_rows") and not hasattr(self, "code_status"):
+            raise BadAnswer("filter_rows without code_status; a plugin with one has both")
+
+    def batch(self, method: str, work: Callable[[], Any]) -> Any:
+        """Run work that makes many calls of this plugin under one limit."""
+        return self.guard.batch(method, work)
+
+    def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
+        guard = self.guard
+
+        def work(*args: Any) -> Any:
+            out = _outgoing(args, guard)
+            if name == "post_filter":
+                out[3] = PostFilterViewView(args[3], args[1])
+            elif name == "normalize":
+                out[2] = args[2].copy()  # many are used to write into it
+            return check(self, args, method(*out))
+
+        def call(*args: Any) -> Any:
+            return guard.call(name, work, *args)
+
+        def told(*args: Any) -> Any:
+            try:
+                return guard.call(name, work, *args)
+            except PluginError as fault:
+                guard.report(fault)
+                return None
+
+        return told if name in _WITHOUT_CONSEQUENCE else call
+
+    def ready(self, ready: Callable[..., Any]) -> Callable[[Cluster], Any]:
+        """A plan's question whether what it waits for is there."""
+
+        def work(cluster: Cluster) -> Any:
+            return answers.status("ready", ready(ClusterView(cluster)), self.name)
+
+        return lambda cluster: self.guard.call("ready", work, cluster)
+
+    def _hint(self, hint: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
+        def work(pod: Any, old: Any, new: Any) -> Any:
+            return answers.hint("a queueing hint", hint(*_outgoing((pod, old, new), self.guard)))
+
+        return lambda pod, old, new: self.guard.call("hint", work, pod, old, new)
+
+    def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+        """The plugin's key as values that compare by themselves; a pod without one comes after all that have one, and
+        among equals priority and time decide."""
+
+        def work(entry: Any) -> Any:
+            return answers.sort_key("sort_key", sort_key(_entry(entry)))
+
+        def key(entry: Any) -> tuple[Any, ...]:
+            otherwise = -entry.pod.priority, entry.timestamp
+            try:
+                return 0, self.guard.call("sort_key", work, entry), *otherwise
+            except PluginError as fault:
+                self.guard.report(fault)
+                return 1, (), *otherwise
+
+        return key
+
+
+_READABLE: Final = frozenset(("node", "requested", "pods"))
+
+
+def _reads(value: object) -> frozenset[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, set | frozenset | tuple | list) or not all(
+        isinstance(item, str) and item in _READABLE for item in value
+    ):
+        raise BadAnswer(f"reads is {shown(value)}; None, or a frozenset of {sorted(_READABLE)} is expected")
+    return frozenset(str(item) for item in value) or None
+
+
+# -- the registry ----------------------------------------------------------------------------------------------------
+
+
+class GuardedRegistry(Registry):
+    """A registry that makes out-of-tree plugins guarded ones. `on_fault` hears of faults without consequence."""
+
+    def __init__(
+        self,
+        added: Mapping[str, type[Any]] | None = None,
+        *,
+        limit_s: float = PLUGIN_LIMIT_S,
+        start_limit_s: float = START_LIMIT_S,
+        sources: Mapping[str, str] | None = None,
+        on_fault: Callable[[PluginError], None] | None = None,
+    ) -> None:
+        super().__init__(dict(added or {}), dict(sources or {}), start_limit_s)
+        self.limit_s = limit_s
+        self.on_fault = on_fault
+
+    def make(self, name: str, args: Any, handle: Handle) -> Any:
+        """A plugin ready for use; an out-of-tree one that cannot be made raises PluginLoadError."""
+        if name not in self.added:
+            return super().make(name, args, handle)
+        guard = PluginGuard(name, self.limit_s, self.on_fault)
+        try:
+            return guard.call("from_args", self._made, name, args, handle, guard, limit_s=self.start_limit_s)
+        except PluginError as fault:
+            raise self.cannot_make(name, fault) from None
+
+    def _made(self, name: str, args: Any, handle: Handle, guard: PluginGuard) -> GuardedPlugin:
+        if isinstance(args, RawArgs):
+            args = attrs.evolve(args, values=frozen(args.values))
+        view: Any = HandleView(handle)
+        return GuardedPlugin(name, self.construct(name, args, view), guard)
+
+
+def guarded(registry: Registry | None) -> GuardedRegistry:
+    """The registry itself if it guards its plugins, else one that has the same and does."""
+    if isinstance(registry, GuardedRegistry):
+        return registry
+    if registry is None:
+        return GuardedRegistry()
+    return GuardedRegistry(registry.added, sources=registry.sources, start_limit_s=registry.start_limit_s)

@@ -1,0 +1,121 @@
+"""The guard around an out-of-tree plugin: its limit, its thread, and whose fault an exception is."""
+
+import gc
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
+from kschedd.framework.guard import GuardedCall, PluginGuard, waited_for
+from kschedd.framework.status import fault_text
+
+
+@pytest.fixture
+def let_go() -> Any:
+    event = threading.Event()
+    yield event
+    event.set()  # a thread that hangs is let go with the test
+
+
+def test_a_hung_plugin_is_not_called_again_before_it_is_back(let_go: threading.Event) -> None:
+    guard = PluginGuard("Bad", 0.05)
+    with pytest.raises(PluginTimeout, match=r"plugin Bad: permit did not return within 0\.05s"):
+        guard.call("permit", let_go.wait)
+    calls: list[int] = []
+    with pytest.raises(PluginTimeout):
+        guard.call("bind", calls.append, 1)
+    assert calls == []
+    [hanging] = guard.hanging
+    let_go.set()
+    assert hanging.wait(5)
+    guard.call("bind", calls.append, 2)
+    assert calls == [2]
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="exception"),
+        pytest.param(SystemExit(3), "SystemExit: 3", id="exit"),
+        pytest.param(KeyboardInterrupt(), "KeyboardInterrupt: ", id="interrupt"),
+        pytest.param(GeneratorExit(), "GeneratorExit: ", id="generator-exit"),
+        pytest.param(StopIteration(1), "StopIteration: 1", id="stop-iteration"),
+        pytest.param(Mute(), "Mute", id="one-that-cannot-be-shown"),
+        pytest.param(ValueError("\ud800"), "ValueError: \\ud800", id="text-that-cannot-be-encoded"),
+    ],
+)
+@pytest.mark.parametrize("inline", [False, True])
+def test_whatever_is_raised_bears_the_plugins_name_and_line(fault: BaseException, why: str, inline: bool) -> None:
+    def fails() -> None:
+        raise fault
+
+    guard = PluginGuard("Bad")
+    run = GuardedCall().run if inline else (lambda work: work())
+    with pytest.raises(PluginError) as raised:
+        run(lambda: guard.call("normalize", fails))
+    assert (raised.value.plugin, raised.value.method) == ("Bad", "normalize")
+    line = fails.__code__.co_firstlineno + 1
+    assert raised.value.why == f"{why} (test_guard.py:{line})"
+
+
+def test_of_nested_calls_the_inner_one_is_to_blame(let_go: threading.Event) -> None:
+    outer, inner = PluginGuard("Outer", 0.05), PluginGuard("Inner", 0.05)
+    with pytest.raises(PluginTimeout, match="plugin Inner: filter"):
+        outer.call("post_filter", lambda: inner.call("filter", let_go.wait))
+    assert (len(outer.hanging), len(inner.hanging)) == (0, 1)
+    with pytest.raises(PluginTimeout, match="plugin Inner: filter was not called"):
+        outer.call("post_filter", lambda: inner.call("filter", int))
+    assert outer.call("post_filter", int) == 0
+
+
+def test_a_call_that_was_given_up_calls_no_plugin_and_changes_nothing_any_more(let_go: threading.Event) -> None:
+    guard, later = PluginGuard("Bad", 0.05), threading.Event()
+    outcomes: list[str] = []
+
+    def slow() -> None:
+        let_go.wait()
+        for question in (lambda: guard.call("filter", int), lambda: waited_for().__enter__()):
+            try:
+                question()
+            except Exception as refusal:
+                outcomes.append(type(refusal).__name__)
+        later.set()
+
+    with pytest.raises(PluginTimeout):
+        guard.call("pre_filter", slow)
+    let_go.set()
+    assert later.wait(5)
+    assert outcomes == ["PluginTimeout", "RuntimeError"]
+
+
+def test_the_thread_ends_with_the_guard() -> None:
+    guard = PluginGuard("Brief")
+    thread = guard.call("filter", threading.current_thread)
+    assert thread.is_alive()
+    del guard
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_long_and_odd_values_are_cut_short() -> None:
+    assert len(plain_text("x" * 10_000)) == 4003
+    assert len(shown(list(range(1000)))) == 203
+    assert shown(10**5000) == "a int"
+    assert shown(type("Odd", (), {"__repr__": lambda self: 1 / 0})()) == "a Odd"
+
+
+def test_the_line_is_the_plugins_own_even_if_a_library_raised() -> None:
+    def loads() -> None:
+        json.loads("{")
+
+    with pytest.raises(ValueError, match="Expecting") as raised:
+        loads()
+    assert fault_text(raised.value).endswith(f"(test_guard.py:{loads.__code__.co_firstlineno + 1})")
