@@ -22,7 +22,7 @@ from kschedd.actors.store import StoreClient
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Plan
-from kschedd.scheduling.driver import Eviction
+from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError

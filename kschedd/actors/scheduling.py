@@ -31,8 +31,8 @@ from kschedd.actors.store import StoreClient, Watch
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.driver import BindingCycle, PlanWait, SchedulingDriver
-from kschedd.scheduling.machine import ExecutePlan
+from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.verdicts import Diagnosis
@@ -129,7 +129,7 @@ class SchedulingActor:
             if time.perf_counter() > pause:
                 break
         await self._send_effects()
-        return driver.has_popped or self._watch.behind
+        return driver.has_next or self._watch.behind
 
     async def _observe(self) -> None:
         pause = time.perf_counter() + _SLICE_S
@@ -235,7 +235,7 @@ class SchedulingActor:
         driver, outboxes = self._driver, self._outboxes
         effects = driver.take_effects()
         max_pods = None
-        if not self._asked and not driver.has_popped:
+        if not self._asked:
             max_pods = driver.pods_wanted or None
             self._asked = max_pods is not None
         for uid in effects.resumed:

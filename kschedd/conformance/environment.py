@@ -38,7 +38,7 @@ def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
 
 
 @attrs.define(eq=False)
-class Environment:
+class TraceEnvironment:
     graceful_deletion: bool
     now_ms: int = 0
     objects: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # (kind, key) -> object

@@ -18,11 +18,12 @@ from kschedd.cache.table import Rows
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.conformance.compare import differences
-from kschedd.conformance.environment import MILLISECOND, Environment
+from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
 from kschedd.conformance.records import Record
 from kschedd.queue.entry import Place, QueuedPod
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
-from kschedd.scheduling.driver import Effects, SchedulingDriver
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
@@ -67,7 +68,7 @@ class Lockstep:
     def __init__(self, record: Record, *, remember: bool = True, recorder: Recorder | None = None) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
-        self.environment = Environment(raw["graceful_deletion"])
+        self.environment = TraceEnvironment(raw["graceful_deletion"])
         self._choose = RecordedChoice()
         config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
@@ -178,7 +179,7 @@ class Lockstep:
 
 
 def reconsidered(
-    result: ScheduleResult | FitError, driver: SchedulingDriver, world: Environment
+    result: ScheduleResult | FitError, driver: SchedulingDriver, world: TraceEnvironment
 ) -> ScheduleResult | FitError:
     """The result of an attempt during which something happened: PostFilter sees who is nominated by then.
 
@@ -234,7 +235,9 @@ def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
     return sorted(names[row] for row in rows.tolist())
 
 
-def step_of(made: list[Got], world: Environment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0) -> Got:
+def step_of(
+    made: list[Got], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
+) -> Got:
     """What a record calls a step. `zero_ns` is the start of the trace by the queue's clock."""
     return {
         "attempts": made,

@@ -46,111 +46,35 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import attrs
-
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.queue.event_handlers import same_version
 from kschedd.queue.operations import (
     Activate,
     AssumedPodForgotten,
     AttemptFailed,
     EventsObserved,
-    QueueOperation,
     Reconfigured,
 )
 from kschedd.queue.scheduling_queue import QueueSettings
-from kschedd.scheduling.failure import FailedAttempt, failure_status
-from kschedd.scheduling.machine import (
+from kschedd.scheduling.binding_cycle import (
     AssumedPod,
-    AwaitPermit,
-    Binding,
+    BindingCycle,
     ExecutePlan,
+    PlanWait,
     ReleaseInFlight,
-    SchedulingMachine,
 )
-from kschedd.scheduling.nominator import Nominator
+from kschedd.scheduling.effects import Effects, Eviction
+from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
-from kschedd.values import value
 
 MOST_POPPED: Final = 32  # pods handed out at once: a hop between actors costs more than a pop
-
-
-@attrs.frozen
-class PlanWait:
-    """A plan whose writes are done: the binding goes on when it is ready, or fails at the deadline."""
-
-    plan: Plan
-    deadline_s: float
-
-
-@attrs.define(eq=False)
-class BindingCycle:
-    """A pod that has its node and is on its way to be bound."""
-
-    number: int  # in the order in which they began
-    assumed: AssumedPod
-    binding: Binding
-    plan: Plan | None = None  # that is being executed
-    waits: AwaitPermit | PlanWait | None = None
-
-    @property
-    def uid(self) -> str:
-        return self.assumed.pod.uid
-
-    @property
-    def deadline_s(self) -> float | None:
-        """When the patience with what it waits for ends."""
-        if isinstance(self.waits, PlanWait):
-            return self.waits.deadline_s
-        if self.waits is not None and not self.waits.waiting.decided:
-            return self.waits.waiting.deadline
-        return None
-
-
-@value(eq=False)
-class Eviction:
-    """What preemption wants written for a pod; if something of it goes wrong, `eviction_failed` is to be called."""
-
-    pod: Pod
-    writes: tuple[Write, ...]
-
-
-@attrs.define(eq=False)
-class Effects:
-    """What is to be done, field by field; whoever took it has it alone."""
-
-    released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
-    queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # not answered: if they are refused, things have moved on
-    evictions: list[Eviction] = attrs.field(factory=list)
-    plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `plan_executed`
-    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # these wait at Permit from now on
-    resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
-    events: list[SchedulerEvent] = attrs.field(factory=list)
-    records: list[AttemptRecord] = attrs.field(factory=list)
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for those who look closer than records do
-    bound: list[Pod] = attrs.field(factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.queue
-            or self.released
-            or self.plans
-            or self.records
-            or self.bound
-            or self.writes
-            or self.evictions
-            or self.events
-            or self.permit_waits
-            or self.resumed
-        )
 
 
 class SchedulingDriver:
@@ -158,22 +82,24 @@ class SchedulingDriver:
 
     def __init__(self, machine: SchedulingMachine, *, current_pod: Callable[[str], Pod | None] | None = None) -> None:
         self.machine = machine
-        self.pending: dict[str, Pod] = {}  # every pod without a node, by key, as the watch said last
-        self.nominator = Nominator(self.pending.get)
+        self.pending = PendingPods()
+        self.nominator = self.pending.nominator
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
         self.attempts_allowed: int | None = None  # so many more; None: as many as there are pods
         self.permit_waits: dict[str, BindingCycle] = {}  # those of them that wait at Permit, by uid
         self.plan_waits: dict[str, BindingCycle] = {}  # those whose plan is written and not ready yet, by uid
         self._popped: deque[QueuedPod] = deque()  # handed out to us, not tried yet
-        self._in_flight: set[str] = set()  # uids: tried, and the queue keeps events for them
-        self._passed_over: set[str] = set()  # uids of pending pods that no attempt was made for: in no queue
         self._to_activate: list[Pod] = []
         self._cycles = 0
         self._effects = Effects()
         handle = machine.handle
         handle.nominated_pods = self.nominator.on_node
-        handle.current_pod = current_pod or self.pending.get
+        handle.current_pod = current_pod or self.pending.pods.get
         handle.activate = self._to_activate.extend
+
+    @property
+    def has_effects(self) -> bool:
+        return bool(self._to_activate or self._effects)
 
     def take_effects(self) -> Effects:
         """What is to be done since the last time."""
@@ -202,36 +128,29 @@ class SchedulingDriver:
         self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
-        self.pending.pop(pod.key, None)
-        self.nominator.remove(pod)
-        self._passed_over.discard(pod.uid)
+        self.pending.gone(pod)
         if pod.uid in self.permit_waits and self.machine.waiting.reject(pod.uid, "", "removed"):
             rejected.add(pod.uid)
 
     def _pending_changed(self, event: WatchEvent, pod: Pod, assumed: set[str]) -> None:
-        self.pending[pod.key] = pod
-        old = event.old
-        if not isinstance(old, Pod):
-            return
-        if self.machine.cluster.is_assumed(pod):
-            assumed.add(pod.uid)
-        elif pod.uid in self._in_flight or old.finished or old.node_name or same_version(old, pod):
-            pass  # an attempt goes on with the pod as it was popped
-        elif pod.uid in self._passed_over:
-            self._passed_over.discard(pod.uid)  # the queue takes it in as a new one
-            self.nominator.remove(pod)
-        elif self.machine.responsible(pod.scheduler_name):
-            self.nominator.update(old, pod)
+        self.pending.put(pod)
+        if isinstance(event.old, Pod):
+            if self.machine.cluster.is_assumed(pod):
+                assumed.add(pod.uid)
+            elif self.machine.responsible(pod.scheduler_name):
+                self.pending.updated(event.old, pod)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     @property
     def pods_wanted(self) -> int:
-        """How many pods the queue may hand out at most.
+        """How many pods the queue may hand out at most: none before those are tried that it has handed out.
 
         One at a time as long as pods are nominated: what their victims leave must find the pods after them in the
         queue, not in flight.
         """
+        if self._popped:
+            return 0
         most = 1 if self.nominator else MOST_POPPED
         return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
 
@@ -246,34 +165,30 @@ class SchedulingDriver:
 
     def nominated(self, pods: Sequence[Pod]) -> None:
         """These got into the active queue with a nomination of their own."""
-        for pod in pods:
-            current = self.pending.get(pod.key)
-            if current is not None and current.uid == pod.uid:
-                self.nominator.add(current)
+        self.pending.active_with_nomination(pods)
 
     def next_popped(self) -> QueuedPod | None:
-        """The pod to be tried next, of those that were handed out."""
-        return self._popped.popleft() if self._popped else None
+        """The pod to be tried next, of those that were handed out; None if there is none, or no attempt is allowed."""
+        return self._popped.popleft() if self.has_next else None
 
     @property
-    def has_popped(self) -> bool:
-        return bool(self._popped)
+    def has_next(self) -> bool:
+        """Whether `next_popped` would give a pod."""
+        return bool(self._popped) and self.attempts_allowed != 0
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
         """An attempt for a popped pod, as it is now; None if it is passed over, and then no longer in flight."""
-        pod = self.pending.get(entry.key)
-        uid = entry.pod.uid
-        self._in_flight.add(uid)
+        pod = self.pending.current(entry)
+        self.pending.begin(entry.uid)
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
         if (
             pod is None
-            or pod.uid != uid
             or self.machine.skips(pod)
             or not self.machine.responsible(pod.scheduler_name)  # its profile was taken away meanwhile
         ):
-            self._passed_over.add(uid)
-            self._release(uid)
+            self._effects.released.append(entry.uid)
+            self.pending.pass_over(entry)
             return None
         entry.pod = pod
         return self.machine.begin(pod, self.nominator.nominated)
@@ -328,23 +243,18 @@ class SchedulingDriver:
             )
         )
 
-    def _release(self, uid: str) -> None:
-        self._in_flight.discard(uid)
-        self._effects.released.append(uid)
-        self.nominator.left_queue(uid)
-
     def _fail(self, failed: FailedAttempt, now: float) -> None:
         """Hand the pod back to the queue and tell the API server why."""
         entry, effects = failed.entry, self._effects
-        pod = self.pending.get(entry.key)
-        if pod is None or pod.uid != entry.pod.uid:
-            self._release(entry.pod.uid)
+        pod = self.pending.current(entry)
+        if pod is None:
+            effects.released.append(entry.uid)
+            self.pending.release(entry.uid)
         else:
-            self._in_flight.discard(pod.uid)
+            self.pending.failed(pod, failed.nominated_node)
             effects.queue.append(
                 AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts)
             )
-            self.nominator.add(pod, failed.nominated_node)
             patch = failure_status(pod, failed, stamp(now))
             if patch is not None:
                 effects.writes.append(patch)
@@ -392,11 +302,11 @@ class SchedulingDriver:
     @property
     def any_decided(self) -> bool:
         """Whether a pod at Permit has been decided about: its binding can go on."""
-        return any(_is_decided(cycle) for cycle in self.permit_waits.values())
+        return any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
         """Go on with the bindings that waited at Permit and are decided; one of them may decide about others."""
-        while decided := [cycle for cycle in self.permit_waits.values() if _is_decided(cycle)]:
+        while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
                 self.resume(cycle, now)
 
@@ -418,7 +328,7 @@ class SchedulingDriver:
                 return False
             answer = None if status.code == Code.SUCCESS else status
             del self.plan_waits[cycle.uid]
-        elif _is_decided(cycle):
+        elif cycle.is_decided:
             del self.permit_waits[cycle.uid]
         else:
             return False
@@ -451,7 +361,7 @@ class SchedulingDriver:
                         effects.plans.append(effect)
                         return
                 elif isinstance(effect, ReleaseInFlight):
-                    self._in_flight.discard(cycle.uid)
+                    self.pending.release(cycle.uid)
                     effects.released.append(cycle.uid)
                 elif not effect.waiting.decided:
                     cycle.waits = effect
@@ -508,7 +418,3 @@ class SchedulingDriver:
             machine.pre_enqueue(),
             machine.registrations(),
         )
-
-
-def _is_decided(cycle: BindingCycle) -> bool:
-    return isinstance(cycle.waits, AwaitPermit) and cycle.waits.waiting.decided

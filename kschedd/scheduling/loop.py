@@ -22,11 +22,13 @@ from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import Recorder
-from kschedd.scheduling.driver import Effects, SchedulingDriver
+from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.store.log import WatchEvent
 
@@ -111,7 +113,8 @@ class SchedulingLoop:
     def _carry_out(self) -> None:
         """Carry out effects, and those of the answers to them."""
         driver, environment = self.driver, self.environment
-        while effects := driver.take_effects():
+        while driver.has_effects:
+            effects = driver.take_effects()
             now = environment.now_ns
             for uid in effects.released:
                 self.queue.done(uid, now)

@@ -15,7 +15,7 @@ whatever configuration has come into force since.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -35,55 +35,16 @@ from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
+from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, Binding, ExecutePlan, ReleaseInFlight
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.nominated import Nominated
-from kschedd.scheduling.profile import RunningProfile, start_profile
+from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
-from kschedd.values import value
 
 PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
-
-
-@value(eq=False)
-class AssumedPod:
-    """The pod is assumed on `result.node_name`; `waiting` is set if Permit plugins keep it."""
-
-    entry: QueuedPod
-    pod: Pod  # as assumed: with its node
-    result: ScheduleResult
-    waiting: WaitingPod | None
-
-    @property
-    def framework(self) -> RunningProfile:
-        """The plugins its attempt began with."""
-        return self.result.framework
-
-
-@attrs.frozen(eq=False)
-class AwaitPermit:
-    """The binding goes on when the waiting pod is decided."""
-
-    waiting: WaitingPod
-
-
-@attrs.frozen(eq=False)
-class ReleaseInFlight:
-    """The queue need not keep events for the pod any more: `done` is due, and a failure requeues through `undo`."""
-
-
-@value(eq=False)
-class ExecutePlan:
-    """Do a plan's writes and wait until it is ready; answered with None, or the Status of what failed."""
-
-    uid: str  # of the pod that is being bound
-    plan: Plan
-
-
-BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan
-Binding = Generator[BindingEffect, Status | None, Status | None]
 
 
 class SchedulingMachine:

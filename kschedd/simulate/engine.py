@@ -25,7 +25,7 @@ from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
-from kschedd.scheduling.driver import Effects
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent

@@ -39,7 +39,7 @@ from kschedd.errors import KscheddError
 from kschedd.explain.explain import explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.machine import AwaitPermit
+from kschedd.scheduling.binding_cycle import AwaitPermit
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.simulate.inputs import apply_all
 from kschedd.simulate.scenario_tables import cells, headings

@@ -114,7 +114,7 @@ async def test_a_pending_pod_that_is_deleted_is_nowhere_afterwards() -> None:
         await cluster.store.create(pod("next"))
         await placed(cluster, "next")
         assert await cluster.queue.ask(lambda owner: owner.queue.entry("default/lonely")) is None
-        assert await cluster.scheduler.ask(lambda owner: list(owner.pending)) == []
+        assert await cluster.scheduler.ask(lambda owner: list(owner.pending.pods)) == []
 
 
 async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:

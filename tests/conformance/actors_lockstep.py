@@ -19,15 +19,17 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
 from kschedd.config.load import config_from_raw
 from kschedd.conformance.compare import differences
-from kschedd.conformance.environment import T0_S, Environment
+from kschedd.conformance.environment import T0_S, TraceEnvironment
 from kschedd.conformance.records import Record
 from kschedd.conformance.traces import RecordedChoice, best_nodes, reconsidered, step_of, tell_outcome, trace_config
 from kschedd.daemon import cluster_actors
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.scheduling.driver import Effects, SchedulingDriver
+from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.store.errors import ApiError
 from kschedd.store.log import Cursor, EventLog, WatchEvent
@@ -50,7 +52,7 @@ class Refused(ApiError):
 class TraceStore:
     """The environment of a trace, asked as actors ask a store."""
 
-    environment: Environment
+    environment: TraceEnvironment
     log: EventLog = attrs.field(factory=EventLog)
 
     @property
@@ -108,7 +110,7 @@ class TraceStore:
 class TraceClock(Clock):
     """Says what the trace says; deadlines come when Trio's mock clock is moved along with it."""
 
-    environment: Environment
+    environment: TraceEnvironment
 
     def now(self) -> float:
         return self.environment.now_s
@@ -137,11 +139,11 @@ class WatchedDriver(SchedulingDriver):
         self.best: list[str] | None = None
         self.failed: FailedAttempt | None = None
 
-    def observe(self, events: Sequence[WatchEvent]) -> None:
+    def observe(self, events: Sequence[WatchEvent], *args: Any) -> None:
         new = [event for event in events if event.version > self._observed]
         if new:
             self._observed = max(event.version for event in new)
-            super().observe(new)
+            super().observe(new, *args)
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
         self.entry = entry
@@ -184,7 +186,7 @@ class WatchedDriver(SchedulingDriver):
 @attrs.define(eq=False)
 class ActorsLockstep:
     autorun: bool
-    environment: Environment
+    environment: TraceEnvironment
     store: TraceStore
     driver: WatchedDriver
     choice: RecordedChoice
@@ -256,7 +258,7 @@ class ActorsLockstep:
 @asynccontextmanager
 async def actors_lockstep(record: Record, mock_clock: MockClock) -> AsyncIterator[ActorsLockstep]:
     raw = record.raw
-    environment = Environment(raw["graceful_deletion"])
+    environment = TraceEnvironment(raw["graceful_deletion"])
     store = TraceStore(environment)
     choice = RecordedChoice()
     config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))

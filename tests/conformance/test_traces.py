@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.conformance.environment import Environment
+from kschedd.conformance.environment import TraceEnvironment
 from kschedd.conformance.records import Record
 from kschedd.conformance.traces import Lockstep, trace_differences
 from kschedd.framework.writes import Bind, Delete, MergePatch
@@ -165,7 +165,7 @@ def test_several_equal_candidates_of_preemption_are_told() -> None:
 
 
 def test_a_condition_that_changes_back_within_a_step_has_not_changed() -> None:
-    world = Environment(False)
+    world = TraceEnvironment(False)
     world.load([pod("p")])
 
     def say(message: str) -> None:
@@ -212,7 +212,7 @@ def test_the_first_step_that_differs_is_told_and_ends_the_run() -> None:
 
 
 def test_the_api_gives_bound_pods_their_start_in_the_order_of_bindings() -> None:
-    api = Environment(graceful_deletion=False)
+    api = TraceEnvironment(graceful_deletion=False)
     api.load([pod("p"), pod("q")])
     assert api.write(Bind("default", "q", "uid-q", "a")) is None
     assert api.write(Bind("default", "p", "uid-p", "a")) is None
@@ -225,7 +225,7 @@ def test_the_api_gives_bound_pods_their_start_in_the_order_of_bindings() -> None
 
 
 def test_writes_to_what_is_gone_or_another_are_refused() -> None:
-    api = Environment(graceful_deletion=False)
+    api = TraceEnvironment(graceful_deletion=False)
     api.load([pod("p")])
     for write in (
         Bind("default", "p", "uid-of-another", "a"),
@@ -239,7 +239,7 @@ def test_writes_to_what_is_gone_or_another_are_refused() -> None:
 
 
 def test_a_patch_that_changes_nothing_is_no_write() -> None:
-    api = Environment(graceful_deletion=False)
+    api = TraceEnvironment(graceful_deletion=False)
     api.load([node("a")])
     api.take_events()
     api.apply({"op": "patch", "kind": "Node", "name": "a", "patch": {"spec": None}})

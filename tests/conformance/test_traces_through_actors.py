@@ -6,11 +6,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from kschedd.bench.shared import shared_folder
 from kschedd.conformance.records import Record, read_records
 from kschedd.conformance.traces import Lockstep
 from tests.conformance.actors_lockstep import actors_differences
 from tests.conformance.golden_records import Raw, node, pod, trace
+from tests.conftest import SharedPart
 
 
 def through_actors(record: Record) -> list[str]:
@@ -20,11 +20,8 @@ def through_actors(record: Record) -> list[str]:
 
 
 @pytest.fixture
-def golden() -> list[Record]:
-    shared = shared_folder()
-    if shared is None or not (shared / "conformance").is_dir():
-        pytest.skip("there is no shared folder with golden records: name one in KSCHEDD_SHARED")
-    return list(read_records(shared / "conformance" / "traces.jsonl.gz"))
+def golden(shared_part: SharedPart) -> list[Record]:
+    return list(read_records(shared_part("conformance") / "traces.jsonl.gz"))
 
 
 def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(golden: list[Record]) -> None:

@@ -9,10 +9,11 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 
 Raw = dict[str, Any]

@@ -10,10 +10,11 @@ from kschedd.cache.cluster import Cluster
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
-from kschedd.scheduling.driver import MOST_POPPED, Effects
+from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.driver import MOST_POPPED
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import AssumedPod
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 
@@ -212,6 +213,18 @@ def test_pods_are_wanted_one_by_one_while_some_are_nominated_and_none_when_no_at
     assert run.driver.pods_wanted == 3
     run.see(node(), pod("p"))
     run.attempt("p")
+    assert run.driver.pods_wanted == 2
+
+
+def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
+    run = Driven()
+    run.see(node(), pod("p"), pod("q"))
+    run.driver.popped([run.entry("p")])
+    run.driver.attempts_allowed = 0
+    assert (run.driver.next_popped(), run.driver.has_next, run.driver.pods_wanted) == (None, False, 0)
+    run.driver.attempts_allowed = 2
+    assert run.driver.pods_wanted == 0  # one waits here to be tried
+    assert run.driver.next_popped() is not None
     assert run.driver.pods_wanted == 2
 
 

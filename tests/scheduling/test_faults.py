@@ -11,9 +11,10 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.feasible import drive
-from kschedd.scheduling.machine import AssumedPod, SchedulingMachine
+from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 

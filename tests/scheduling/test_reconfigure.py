@@ -15,8 +15,8 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.machine import AssumedPod
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_of
 from tests.plugins.test_volumebinding import claim, storage_class, volume
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod

@@ -1,0 +1,290 @@
+"""One attempt: which plugins are asked at PreFilter, Score and PostFilter, in which order, and what comes of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.registry import Registry
+from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
+from kschedd.framework.writes import Delete
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+
+Asked = list[str]
+
+
+def node(name: str, **spec: Any) -> Node:
+    status = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}
+    return Node.from_raw({"kind": "Node", "metadata": {"name": name}, "spec": spec, "status": status})
+
+
+def pod(name: str = "p", cpu: str = "1", **spec: Any) -> Pod:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}})
+
+
+def plugin(called: str, **methods: Callable[..., Any]) -> type[Any]:
+    """A plugin class with these methods."""
+    plain = {name: staticmethod(method) for name, method in methods.items()}
+    return type(called, (), {"name": called, **plain})
+
+
+def machine(*plugins: type[Any], nodes: Sequence[Node] = (node("a"), node("b")), **points: Any) -> SchedulingMachine:
+    """The default profile with these plugins; `points` are as in a profile's `plugins`."""
+    registry = Registry({each.name: each for each in plugins})
+    enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in plugins]}, **points}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": enabled}],
+    }
+    made = SchedulingMachine(
+        config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}), registry=registry, choose=by_name
+    )
+    made.cluster.load(nodes)
+    return made
+
+
+def attempt(made: SchedulingMachine, wanted: Pod | None = None) -> Any:
+    return drive(made.begin(wanted or pod(), {}))
+
+
+# -- PreFilter -------------------------------------------------------------------------------------------------
+
+
+def narrowing(*names: str) -> Callable[..., Narrowing]:
+    return lambda state, pod, cluster: Narrowing(frozenset(names))
+
+
+def saying(status: Status | None) -> Callable[..., Status | None]:
+    return lambda state, pod, cluster: status
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "message", "blamed"),
+    [
+        pytest.param(
+            saying(unschedulable("not today")),
+            saying(None),
+            ["One", "Two"],
+            "0/2 nodes are available: not today.",
+            {"One"},
+            id="a-rejection-lets-the-others-prepare",
+        ),
+        pytest.param(
+            saying(unresolvable("never")),
+            saying(None),
+            ["One"],
+            "0/2 nodes are available: never.",
+            {"One"},
+            id="one-for-good-ends-it",
+        ),
+        pytest.param(
+            saying(error("broken")),
+            saying(None),
+            ["One"],
+            'running PreFilter plugin "One": broken',
+            set(),
+            id="an-error-ends-it-and-blames-nobody",
+        ),
+        pytest.param(
+            narrowing("a"),
+            narrowing("b"),
+            ["One", "Two"],
+            "0/2 nodes are available: node(s) didn't satisfy plugin(s) [One Two] simultaneously.",
+            {"One", "Two"},
+            id="narrowed-to-different-nodes",
+        ),
+        pytest.param(
+            narrowing(),
+            saying(None),
+            ["One"],
+            "0/2 nodes are available: node(s) didn't satisfy plugin One.",
+            {"One"},
+            id="narrowed-to-none",
+        ),
+    ],
+)
+def test_a_pod_turned_away_by_prefilter(first: Any, second: Any, asked: Asked, message: str, blamed: set[str]) -> None:
+    called: Asked = []
+
+    def noting(name: str, answer: Any) -> Callable[..., Any]:
+        def method(state: Any, pod: Pod, cluster: Any) -> Any:
+            called.append(name)
+            return answer(state, pod, cluster)
+
+        return method
+
+    made = machine(
+        plugin("One", pre_filter=noting("One", first)),
+        plugin("Two", pre_filter=noting("Two", second)),
+        postFilter={"disabled": [{"name": "*"}]},
+    )
+    result = attempt(made)
+    assert isinstance(result, FitError)
+    assert called == asked
+    assert result.message == message
+    assert result.diagnosis.unschedulable_plugins == blamed
+
+
+def test_a_pod_goes_where_all_that_narrow_agree() -> None:
+    nodes = [node(name) for name in "abcd"]
+    made = machine(
+        plugin("One", pre_filter=narrowing("b", "c", "gone")),
+        plugin("Two", pre_filter=narrowing("c", "d")),
+        nodes=nodes,
+    )
+    result = attempt(made)
+    assert isinstance(result, ScheduleResult)
+    assert (result.node_name, result.visited, result.score) == ("c", 1, None)
+
+
+def test_a_filter_whose_prefilter_says_skip_is_not_asked() -> None:
+    def never(state: Any, pod: Pod, node: Any) -> Status:
+        return unschedulable("asked after all")
+
+    assert isinstance(attempt(machine(plugin("Filters", filter=never))), FitError)
+    assert isinstance(attempt(machine(plugin("Filters", filter=never, pre_filter=saying(SKIP)))), ScheduleResult)
+
+
+# -- Score -----------------------------------------------------------------------------------------------------
+
+
+def test_one_feasible_node_is_not_scored() -> None:
+    def score(state: Any, pod: Pod, node: Any) -> int:
+        raise AssertionError("nobody should ask")
+
+    made = machine(plugin("Scores", score=score), nodes=[node("a"), node("b", unschedulable=True)])
+    result = attempt(made)
+    assert isinstance(result, ScheduleResult)
+    assert (result.node_name, result.score, result.ties, result.totals) == ("a", None, 1, None)
+
+
+def test_the_highest_total_wins_and_ties_are_counted() -> None:
+    points = {"a": 10, "b": 70, "c": 70}
+    made = machine(
+        plugin("Scores", score=lambda state, pod, node: points[node.name]),
+        nodes=[node(name) for name in points],
+        multiPoint={"enabled": [{"name": "Scores", "weight": 3}]},
+        score={"disabled": [{"name": "*"}], "enabled": [{"name": "Scores", "weight": 3}]},
+    )
+    result = attempt(made)
+    assert isinstance(result, ScheduleResult)
+    assert (result.node_name, result.score, result.ties) == ("b", 210, 2)
+    assert result.totals is not None
+    assert np.sort(result.totals).tolist() == [30, 210, 210]
+
+
+def test_the_result_says_which_plugins_chose_the_node() -> None:
+    made = machine()
+    result = attempt(made)
+    assert result.framework is made.schedulers["default-scheduler"].profile
+
+
+# -- PostFilter ------------------------------------------------------------------------------------------------
+
+GONE = Delete("Pod", "default", "victim", "uid")
+
+
+def post(status: Status, nominated: str | None = None, *writes: Any) -> PostFilterResult:
+    return PostFilterResult(status, nominated, writes=writes)
+
+
+SUCCESS = Status(Code.SUCCESS)
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "nominated", "message", "writes"),
+    [
+        pytest.param(
+            [post(SUCCESS, "a", GONE), post(SUCCESS, "b")], ["P0"], "a", "", 1, id="the-first-that-helps-ends-it"
+        ),
+        pytest.param(
+            [post(unschedulable("no")), post(SUCCESS, "b")], ["P0", "P1"], "b", "", 0, id="one-that-does-not-is-passed"
+        ),
+        pytest.param(
+            [post(unschedulable("no"), "", GONE), post(unschedulable("neither"))],
+            ["P0", "P1"],
+            "",
+            "no, neither",
+            1,
+            id="none-helps-and-their-words-are-joined",
+        ),
+        pytest.param(
+            [post(unresolvable("hopeless")), post(SUCCESS, "b")], ["P0"], None, "hopeless", 0, id="hopeless-ends-it"
+        ),
+        pytest.param([post(error("broken")), post(SUCCESS, "b")], ["P0"], None, "broken", 0, id="an-error-ends-it"),
+    ],
+)
+def test_post_filter(
+    answers: list[PostFilterResult], asked: Asked, nominated: str | None, message: str, writes: int
+) -> None:
+    called: Asked = []
+
+    def answering(name: str, answer: PostFilterResult) -> Callable[..., PostFilterResult]:
+        def method(state: Any, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:
+            called.append(name)
+            return answer
+
+        return method
+
+    plugins = [plugin(f"P{n}", post_filter=answering(f"P{n}", answer)) for n, answer in enumerate(answers)]
+    made = machine(
+        *plugins,
+        postFilter={"disabled": [{"name": "*"}], "enabled": [{"name": each.name} for each in plugins]},
+    )
+    result = attempt(made, pod(cpu="9"))
+    assert isinstance(result, FitError)
+    assert called == asked
+    assert result.nominated_node == nominated
+    assert result.message == f"0/2 nodes are available: 2 Insufficient cpu. {message}".rstrip()
+    assert result.post_filter is not None
+    assert len(result.post_filter.writes) == writes
+
+
+class Looks:
+    """A PostFilter that notes what it is shown of the failed attempt."""
+
+    name: ClassVar = "Looks"
+    seen: ClassVar[list[Any]] = []
+
+    def post_filter(self, state: Any, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:
+        names = cluster.table.names
+        helped = sorted(names[row] for row in view.rows_with(Code.UNSCHEDULABLE).tolist())
+        self.seen.append((helped, [other.name for other in view.nominated_on("a")], view.code_on("gone")))
+        return post(unschedulable("no"))
+
+
+def test_post_filter_sees_who_is_nominated_and_a_second_look_sees_who_is_by_then() -> None:
+    Looks.seen.clear()
+    made = machine(
+        Looks,
+        nodes=[node("a"), node("b", unschedulable=True)],
+        postFilter={"disabled": [{"name": "DefaultPreemption"}]},
+    )
+    made.cluster.put(attrs.evolve(pod("there", cpu="7"), node_name="a"))
+    wanted = pod(cpu="3")
+    failed = drive(made.begin(wanted, {"a": (pod("first"),)}))
+    assert isinstance(failed, FitError)
+    again = made.schedulers["default-scheduler"].reconsider(failed, {"a": (pod("second"),)})
+    assert again.message == failed.message
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert Looks.seen == [(["a"], ["first"], code), (["a"], ["second"], code)]
+
+
+def test_explaining_looks_at_every_node_and_moves_nothing() -> None:
+    made = machine(nodes=[node(f"n{number:03}") for number in range(150)])
+    scheduler = made.schedulers["default-scheduler"]
+    result: Any = drive(scheduler.attempt(pod(), {}, every_node=True))
+    assert len(result.feasible) == 150
+    assert made.start.index == 0
