@@ -12,7 +12,7 @@ Several pods are handed out at once while many are active, for a hop costs more 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -86,17 +86,23 @@ class QueueActor:
                     messages: Sequence[QueueUpdate | Question[QueueActor, Any]] = ()
                     with trio.move_on_at(self._clock.deadline(min(self._next_flush, self._next_leftover))):
                         messages = await batch_from(self._inbox, _MOST)
+                    room = ANSWERS - self._popped.statistics().current_buffer_used
+                    now = self._clock.now_ns()
                     if self._out_of_tree:
-                        now = self._clock.now_ns()
-                        await trio.to_thread.run_sync(self._take, messages, now)
+                        answers = await trio.to_thread.run_sync(self._turn, messages, room, now)
                     else:
-                        self._take(messages, self._clock.now_ns())
+                        answers = self._turn(messages, room, now)
                     for message in messages:
                         if isinstance(message, Question):
                             message.reply.announce()
-                    self._hand_out()
+                    self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
+
+    def _turn(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", room: int, now: int) -> list[Popped]:
+        """Everything that may call plugins, comparing sort keys included. There is room for so many answers."""
+        self._take(messages, now)
+        return list(self._hand_out(room, now))
 
     def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> None:
         """Everything that has come, and what is due."""
@@ -120,44 +126,47 @@ class QueueActor:
                 assert self._wanted is None, "one request for pods at a time"
                 self._wanted = message.max_pods
 
-    def _hand_out(self) -> None:
+    def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
+        """What was asked for, or pods that come before some that were handed out. What there is no room for stays in
+        the queue until the next turn."""
         if self._wanted is not None:
-            if self.queue.ready:
+            if self.queue.ready and room:
                 # Pods in backoff are handed out one by one.
-                active = self.queue.counts()[Place.ACTIVE]
-                self._last_order = None
-                if self._send(min(max(active, 1), self._wanted)):
+                most = min(max(self.queue.counts()[Place.ACTIVE], 1), self._wanted)
+                popped = self._pop(most, now)
+                if popped is not None:
                     self._wanted = None
-        elif self._last_order is not None:
-            while self._comes_before() and self._send(1):
-                pass
+                    self._last_order = self.queue.order_of(popped.entries[-1]) if most > 1 else None
+                    yield popped
+            return
+        while room and self._last_order is not None and self._comes_before():
+            popped = self._pop(1, now)
+            if popped is None:
+                return  # it was a second entry of a pod in flight
+            yield popped
+            room -= 1
 
     def _comes_before(self) -> bool:
         """Whether the next active pod should be tried before the last of those that were handed out."""
         head = self.queue.head_order()
         return head is not None and bool(head < self._last_order)
 
-    def _send(self, most: int) -> bool:
-        """Hand out that many pods, or those there are; False if there is none, or no room for the answer now."""
-        if self._popped.statistics().current_buffer_used >= ANSWERS:
-            return False  # these pods stay with us, and are looked at again with the next message
+    def _pop(self, most: int, now: int) -> Popped | None:
         entries: list[QueuedPod] = []
-        now = self._clock.now_ns()
         while len(entries) < most:
             entry = self.queue.pop(now)
             if entry is None:
                 break
             entries.append(entry)
-        if not entries:
-            return False
-        if most > 1:
-            self._last_order = self.queue.order_of(entries[-1])
-        try:
-            self._popped.send_nowait(Popped(entries, self.operations.take_nominated()))
-        except trio.BrokenResourceError:
-            return False  # the scheduling actor has ended
-        self._bell.ring()
-        return True
+        return Popped(entries, self.operations.take_nominated()) if entries else None
+
+    def _send(self, answers: Sequence[Popped]) -> None:
+        for popped in answers:
+            try:
+                self._popped.send_nowait(popped)  # there is room: nobody else sends
+            except trio.BrokenResourceError:
+                return  # the scheduling actor has ended
+            self._bell.ring()
 
 
 _FLUSH_S = 1.0
