@@ -72,7 +72,7 @@ class Lockstep:
         self._choose = RecordedChoice()
         config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
-        self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._carried_out)
+        self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self._want: list[Raw] = []  # attempts upstream made in this step and we have yet to make
         self._made: list[Got] = []
         self._failure: FailedAttempt | None = None
@@ -166,7 +166,7 @@ class Lockstep:
         assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
         tell_outcome(made, result, best, self._failure, deleted)
 
-    def _carried_out(self, effects: Effects) -> None:
+    def _applied(self, effects: Effects) -> None:
         for failed in effects.failures:
             self._failure = failed
 

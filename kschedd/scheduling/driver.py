@@ -23,7 +23,7 @@ In go, one call after the other and in this order of urgency:
     begin(entry) → attempt           a generator to be driven (see `scheduler`), the cluster standing still meanwhile
     complete_attempt(entry, result)
 
-Out come effects (`take_effects`), to be carried out in the order of the fields of `Effects`; each plan among them is
+Out come effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
 answered by `plan_executed`, exactly once. A shell around the driver has the time, the queue and the way to the API
 server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither decides anything.
 

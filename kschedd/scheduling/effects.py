@@ -1,4 +1,4 @@
-"""What the scheduling driver wants done: the effects of what it was told, for the shell around it to carry out."""
+"""What the scheduling driver wants done: the effects of what it was told, for the shell around it to apply."""
 
 import attrs
 

@@ -17,7 +17,7 @@ ALL_GONE = "all victims were gone already"
 
 
 def evict(
-    writes: Iterable[Write], carry_out: Callable[[Write], Status | None], uid_of: Callable[[str, str], str | None]
+    writes: Iterable[Write], perform: Callable[[Write], Status | None], uid_of: Callable[[str, str], str | None]
 ) -> Status | None:
     """Do the writes in order. Returns why the preemptor is to be tried again at once, None if it is to wait.
 
@@ -26,7 +26,7 @@ def evict(
     refusal: Status | None = None
     victims = evicted = 0
     for write in writes:
-        why = carry_out(write)
+        why = perform(write)
         gone = why is not None and _gone(write, uid_of)
         if isinstance(write, Delete):
             victims += 1

@@ -1,4 +1,4 @@
-"""SchedulingLoop: the scheduling driver and the queue run in one loop, every effect carried out at once.
+"""SchedulingLoop: the scheduling driver and the queue run in one loop, every effect applied at once.
 
 Whoever keeps time and stores objects (a simulation, a replay of recorded traces) calls, in its own order,
 
@@ -48,11 +48,11 @@ class Environment(Protocol):
         """The stored pod of that key."""
 
     def write(self, write: Write) -> Status | None:
-        """Carry out one write; the Status of its refusal if it is refused."""
+        """Do one write; the Status of its refusal if it is refused."""
 
 
 class SchedulingLoop:
-    """See the module. `on_effects` hears of all that was carried out, batch by batch."""
+    """See the module. `on_effects` is told of all that was applied, batch by batch."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class SchedulingLoop:
     def observe(self, event: WatchEvent) -> None:
         """Tell the caches, then the queue, of one write."""
         self.driver.observe((event,))
-        self._carry_out()
+        self._apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class SchedulingLoop:
         """Run the attempt for a popped pod; None if it is not to be considered, and then no longer in flight."""
         attempt = self.driver.begin(entry)
         if attempt is None:
-            self._carry_out()
+            self._apply_effects()
             return None
         result: ScheduleResult | FitError = drive(attempt)
         return result
@@ -94,7 +94,7 @@ class SchedulingLoop:
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
         """What follows from the attempt."""
         outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
-        self._carry_out()
+        self._apply_effects()
         return outcome
 
     # -- bindings ---------------------------------------------------------------------------------------------
@@ -104,14 +104,14 @@ class SchedulingLoop:
         resumed = False
         for cycle in self.driver.waiting_cycles():
             if self.driver.resume(cycle, self.environment.now_s):
-                self._carry_out()
+                self._apply_effects()
                 resumed = True
         return resumed
 
     # -- effects ----------------------------------------------------------------------------------------------
 
-    def _carry_out(self) -> None:
-        """Carry out effects, and those of the answers to them."""
+    def _apply_effects(self) -> None:
+        """Apply the effects, and those of the answers to them."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()

@@ -113,7 +113,7 @@ class Engine:
         self._now_s = start_s
         self.store = store or Store(now=lambda: self._now_s, seed=seed)
         self.machine = SchedulingMachine(self.config, registry=registry, seed=seed, choose=choose)
-        self.loop = SchedulingLoop(self.machine, self, recorder=recorder, on_effects=self._carried_out)
+        self.loop = SchedulingLoop(self.machine, self, recorder=recorder, on_effects=self._applied)
         self.driver = self.loop.driver
         self.queue = self.loop.queue
         self.auditor = Auditor(self.queue, self.driver) if audit else None
@@ -245,7 +245,7 @@ class Engine:
         found = self.store.find("Pod", namespace, name)
         return found if isinstance(found, Pod) else None
 
-    def _carried_out(self, effects: Effects) -> None:
+    def _applied(self, effects: Effects) -> None:
         if self._on_decision is not None:
             for record in effects.records:
                 if not record.of_binding:
