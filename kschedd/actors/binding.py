@@ -22,27 +22,25 @@ from kschedd.actors.store import StoreClient
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Plan
+from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.store import Store
 from kschedd.store.writes import Write, perform
-from kschedd.values import value
 
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches in one request
 
 
-@value(eq=False)
+@attrs.frozen(eq=False)
 class BindingRequest:
-    """A plan of the binding cycle of the pod with this uid. Where it must become ready, `over` closes when it is waited
-    for no more."""
+    """A plan that must become ready once its writes are done; `over` closes when it is waited for no more."""
 
-    uid: str
-    plan: Plan
-    over: "trio.MemoryReceiveChannel[None] | None" = None
+    wanted: ExecutePlan
+    over: "trio.MemoryReceiveChannel[None]"
 
 
 @attrs.frozen(eq=False)
@@ -51,6 +49,7 @@ class BindingBatch:
 
     writes: Sequence[Write]
     evictions: Sequence[Eviction]
+    plans: Sequence[ExecutePlan]  # that are nothing but writes
     requests: Sequence[BindingRequest]
 
 
@@ -73,30 +72,27 @@ class BindingActor:
             async with self._inbox, self._answers, trio.open_nursery() as cycles:
                 async for first in self._inbox:
                     batch = [first, *waiting_in(self._inbox, _MOST - 1)]
-                    quick: list[BindingRequest] = []
                     for request in (request for one in batch for request in one.requests):
-                        if request.over is None:
-                            quick.append(request)
-                        else:
-                            cycles.start_soon(self._cycle, request, request.over)
-                    await self._answer(await self._execute(batch, quick))
+                        cycles.start_soon(self._cycle, request)
+                    plans = [wanted for one in batch for wanted in one.plans]
+                    await self._answer(await self._execute(batch, plans))
         finally:
             self._store.close()
 
-    async def _cycle(self, request: BindingRequest, over: "trio.MemoryReceiveChannel[None]") -> None:
+    async def _cycle(self, request: BindingRequest) -> None:
         """One binding that has to wait; it counts for the limit until it waits no more."""
-        async with self._limiter, over:
-            await self._answer(await self._execute((), [request]))
-            async for _ in over:
+        async with self._limiter, request.over:
+            await self._answer(await self._execute((), [request.wanted]))
+            async for _ in request.over:
                 pass
 
-    async def _execute(self, batch: Sequence[BindingBatch], requests: Sequence[BindingRequest]) -> Answered:
+    async def _execute(self, batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan]) -> Answered:
         try:
-            return await self._store.do(partial(execute_batch, batch, requests))
+            return await self._store.do(partial(execute_batch, batch, plans))
         except JournalError as failure:  # nothing of it was kept
             status = error(str(failure))
             failed = [eviction.pod for one in batch for eviction in one.evictions]
-            return Answered([(request.uid, status) for request in requests], failed)
+            return Answered([(wanted.uid, status) for wanted in plans], failed)
 
     async def _answer(self, answered: Answered) -> None:
         if answered.plans or answered.failed_evictions:
@@ -104,7 +100,7 @@ class BindingActor:
             self._bell.ring()
 
 
-def execute_batch(batch: Sequence[BindingBatch], requests: Sequence[BindingRequest], store: Store) -> Answered:
+def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: Store) -> Answered:
     """Do the writes of the batch, then those of each plan up to the first that is refused."""
     failed: list[Pod] = []
     for one in batch:
@@ -113,7 +109,7 @@ def execute_batch(batch: Sequence[BindingBatch], requests: Sequence[BindingReque
         for eviction in one.evictions:
             if evict(eviction.writes, partial(apply_result, store=store), partial(_uid_of, store)) is not None:
                 failed.append(eviction.pod)
-    return Answered([(request.uid, _first_failure(request.plan, store)) for request in requests], failed)
+    return Answered([(wanted.uid, _first_failure(wanted.plan, store)) for wanted in plans], failed)
 
 
 def apply_result(write: Write, store: Store) -> Status | None:

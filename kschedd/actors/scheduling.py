@@ -247,19 +247,18 @@ class SchedulingActor:
         if effects.released or effects.queue or max_pods is not None:
             await _send(outboxes.queue, QueueUpdate(effects.released, effects.queue, max_pods))
         if effects.writes or effects.evictions or effects.plans:
-            requests = [self._request(wanted) for wanted in effects.plans]
-            await _send(outboxes.binding, BindingBatch(effects.writes, effects.evictions, requests))
+            plans = [wanted for wanted in effects.plans if wanted.plan.ready is None]
+            requests = [self._request(wanted) for wanted in effects.plans if wanted.plan.ready is not None]
+            await _send(outboxes.binding, BindingBatch(effects.writes, effects.evictions, plans, requests))
         if effects.events:
             await _send(outboxes.events, effects.events)
         if effects.records:
             await _send(outboxes.records, effects.records)
 
     def _request(self, wanted: ExecutePlan) -> BindingRequest:
-        if wanted.plan.ready is None:
-            return BindingRequest(wanted.uid, wanted.plan)
         # Nothing is ever sent: closing it is the word.
         self._plan_waits[wanted.uid], over = trio.open_memory_channel[None](0)
-        return BindingRequest(wanted.uid, wanted.plan, over)
+        return BindingRequest(wanted, over)
 
     async def _finish(self) -> None:
         """The store is ending: carry out what was decided, then hear no more."""

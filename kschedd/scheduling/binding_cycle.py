@@ -71,15 +71,12 @@ class PlanWait:
 class BindingCycle:
     """A pod that has its node and is on its way to be bound."""
 
+    uid: str
     number: int  # in the order in which they began
     assumed: AssumedPod
     binding: Binding
     plan: Plan | None = None  # that is being executed
     waits: AwaitPermit | PlanWait | None = None
-
-    @property
-    def uid(self) -> str:
-        return self.assumed.pod.uid
 
     @property
     def is_decided(self) -> bool:

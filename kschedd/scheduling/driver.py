@@ -169,7 +169,7 @@ class SchedulingDriver:
 
     def next_popped(self) -> QueuedPod | None:
         """The pod to be tried next, of those that were handed out; None if there is none, or no attempt is allowed."""
-        return self._popped.popleft() if self.has_next else None
+        return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     @property
     def has_next(self) -> bool:
@@ -205,8 +205,8 @@ class SchedulingDriver:
         self._record(entry, result, now, took_s, None)
         self.nominator.remove(entry.pod)
         self._cycles += 1
-        cycle = BindingCycle(self._cycles, outcome, self.machine.binding(outcome))
-        self.binding_cycles[cycle.uid] = cycle
+        uid = outcome.pod.uid
+        self.binding_cycles[uid] = cycle = BindingCycle(uid, self._cycles, outcome, self.machine.binding(outcome))
         self._advance(cycle, None, now)
         return outcome
 
@@ -302,7 +302,7 @@ class SchedulingDriver:
     @property
     def any_decided(self) -> bool:
         """Whether a pod at Permit has been decided about: its binding can go on."""
-        return any(cycle.is_decided for cycle in self.permit_waits.values())
+        return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
         """Go on with the bindings that waited at Permit and are decided; one of them may decide about others."""
