@@ -47,7 +47,8 @@ class QueueUpdate:
 @attrs.frozen(eq=False)
 class Popped:
     entries: Sequence[QueuedPod]
-    nominated: Sequence[Pod]  # that became active with a nomination of their own, since the last answer
+    nominated: Sequence[Pod]  # that became active with a nomination of their own, since the last time
+    asked: bool  # whether it answers a request: one that comes unasked leaves the request there may be as it is
 
 
 @attrs.define(eq=False)
@@ -133,14 +134,14 @@ class QueueActor:
             if self.queue.ready and room:
                 # Pods in backoff are handed out one by one.
                 most = min(max(self.queue.counts()[Place.ACTIVE], 1), self._wanted)
-                popped = self._pop(most, now)
+                popped = self._pop(most, now, asked=True)
                 if popped is not None:
                     self._wanted = None
                     self._last_order = self.queue.order_of(popped.entries[-1]) if most > 1 else None
                     yield popped
             return
         while room and self._last_order is not None and self._comes_before():
-            popped = self._pop(1, now)
+            popped = self._pop(1, now, asked=False)
             if popped is None:
                 return  # it was a second entry of a pod in flight
             yield popped
@@ -151,14 +152,14 @@ class QueueActor:
         head = self.queue.head_order()
         return head is not None and bool(head < self._last_order)
 
-    def _pop(self, most: int, now: int) -> Popped | None:
+    def _pop(self, most: int, now: int, *, asked: bool) -> Popped | None:
         entries: list[QueuedPod] = []
         while len(entries) < most:
             entry = self.queue.pop(now)
             if entry is None:
                 break
             entries.append(entry)
-        return Popped(entries, self.operations.take_nominated()) if entries else None
+        return Popped(entries, self.operations.take_nominated(), asked) if entries else None
 
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:

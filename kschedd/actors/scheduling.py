@@ -154,7 +154,7 @@ class SchedulingActor:
         for expired in waiting_in(self._inboxes.expired, _MOST):
             self._expire(expired.uid)
         for popped in waiting_in(self._inboxes.popped, _MOST):
-            self._asked = False
+            self._asked &= not popped.asked
             driver.nominated(popped.nominated)
             await self._step(driver.popped, popped.entries)
         if driver.any_decided:

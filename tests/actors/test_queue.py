@@ -109,6 +109,21 @@ async def test_a_more_important_pod_is_handed_out_after_others_unasked(autojump_
         assert queue.names() == ["less"]
 
 
+async def test_a_pod_that_comes_unasked_leaves_the_request_as_it_is(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b")), wants=32)
+        answer = queue.popped.receive_nowait()
+        assert answer.asked
+        # A more important pod has just been handed out unasked when the next request comes.
+        await queue.tell(come(made("more", 1)))
+        await queue.tell(wants=32)
+        unasked = queue.popped.receive_nowait()
+        assert ([entry.pod.name for entry in unasked.entries], unasked.asked) == (["more"], False)
+        await queue.tell(come(made("c")))
+        answer = queue.popped.receive_nowait()
+        assert ([entry.pod.name for entry in answer.entries], answer.asked) == (["c"], True)
+
+
 async def test_more_important_pods_than_there_is_room_for_wait_in_the_queue(autojump_clock: Any) -> None:
     async with bench() as queue:
         await queue.tell(come(made("a"), made("b")), wants=32)

@@ -179,5 +179,22 @@ async def test_a_large_load_lets_others_have_their_turn() -> None:
         assert turns > 20  # a slice of work is a few milliseconds, all of it many times that
 
 
+async def test_important_pods_that_come_while_others_are_being_tried_are_tried_before_them() -> None:
+    async with cluster_actors() as cluster:
+        classes = [("low", 1), ("high", 9)]
+        meta = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        await cluster.store.create_many([{**meta, "metadata": {"name": n}, "value": v} for n, v in classes])
+        await cluster.store.create_many([node(f"n{number}") for number in range(50)])
+        low = [pod(f"low{number}", priorityClassName="low") for number in range(600)]
+        await cluster.store.create_many(low)
+        for number in range(60):
+            await cluster.store.create(pod(f"high{number}", priorityClassName="high"))
+            await trio.lowlevel.checkpoint()
+        await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
+        assert await cluster.decisions.ask(lambda record: record.scheduled) == 660
+        counts = await cluster.queue.ask(lambda owner: owner.queue.counts())
+        assert set(counts.values()) == {0}
+
+
 def _pods(store: Store) -> list[Pod]:
     return [found for found in store.list("Pod") if isinstance(found, Pod)]
