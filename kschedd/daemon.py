@@ -155,6 +155,8 @@ async def cluster_actors(
     filter_workers = [FilterWorker(workers_in.clone(), plugin_limit_s, threads) for _ in range(config.parallelism)]
     workers_in.close()
 
+    controller_actors = [ControllerActor(controller, store_client.clone(), clock) for controller in controllers]
+
     live = LiveCluster(
         store_client,
         Asking("scheduler", to_driver, bell),
@@ -165,6 +167,7 @@ async def cluster_actors(
         seed,
         journal,
         uuid.uuid4().hex if kept is None else kept.epoch,
+        controller_actors,
     )
     failure: BaseException | None = None
     async with trio.open_nursery() as actors:
@@ -178,9 +181,8 @@ async def cluster_actors(
         actors.start_soon(binding_actor.run, name="binding")
         actors.start_soon(queue_actor.run, name="queue")
         actors.start_soon(scheduling_actor.run, name="scheduling")
-        for controller in controllers:
-            actor = ControllerActor(controller, store_client.clone(), clock)
-            actors.start_soon(actor.run, name=controller.name)
+        for actor in controller_actors:
+            actors.start_soon(actor.run, name=actor.name)
         try:
             yield live
         except BaseException as raised:

@@ -13,6 +13,7 @@ import pytest
 import structlog
 import trio
 
+from kschedd.actors.queue import QueueActor
 from kschedd.config.faults import ConfigErrors
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.daemon import BUG, Options, StateDirError, UnreadableFile, claimed, read_options, run_daemon
@@ -194,10 +195,10 @@ async def test_two_daemons_do_not_share_a_socket(options: Options) -> None:
 async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
     options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self: NodeTaints, *args: Any) -> Any:
+    def broken(self: QueueActor, *args: Any) -> Any:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(NodeTaints, "react", broken)
+    monkeypatch.setattr(QueueActor, "_take_item", broken)
     statuses: list[int] = []
 
     async def run(task_status: trio.TaskStatus[Path]) -> None:
@@ -216,6 +217,38 @@ async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
     log = capsys.readouterr().err
     assert "a fault of its own" in log
     assert "RuntimeError: a fault of ours" in log
+
+
+async def test_an_object_that_a_controller_cannot_handle_is_named_and_the_daemon_goes_on(
+    options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sync = NodeTaints._sync
+
+    def broken(self: NodeTaints, view: Any, namespace: str, name: str, now: float) -> Any:
+        if name == "odd":
+            raise RuntimeError("of a node of that name")
+        return sync(self, view, namespace, name, now)
+
+    monkeypatch.setattr(NodeTaints, "_sync", broken)
+    async with running(options) as path, Client.connect(path) as client:
+        applied = await client.call("objects.apply", [node("odd"), node("good", unschedulable=True)])
+        assert applied["errors"] == []
+        with trio.fail_after(20):
+            while True:
+                good = await client.call("objects.get", "node", "good")
+                if good["object"]["spec"].get("taints"):
+                    break
+                await trio.sleep(0.005)
+        (fault,) = (await client.call("daemon.info"))["faults"]
+        assert (fault["kind"], fault["name"], fault["component"]) == ("Node", "odd", "node-condition-taints")
+        assert fault["why"].startswith("RuntimeError: of a node of that name")
+        events = (await client.call("events.list", **{"for": "node/odd"}))["events"]
+        assert [(event["reason"], event["from"]) for event in events] == [("Fault", "node-condition-taints")]
+        assert events[0]["message"] == fault["why"]
+        assert (await client.call("events.list", **{"for": "node/good"}))["events"] == []
+    lines = [line for line in capsys.readouterr().err.splitlines() if "object_fault" in line]
+    assert len(lines) == 1
+    assert "Node/odd" in lines[0]
 
 
 def test_options_that_cannot_be_used_are_refused(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for the plans and failed evictions in it.
 Owns: nothing but the binding cycles that have to wait.  Ends: when its sender closes and the running cycles have ended.
-Fails: a refusal of the API server is a Status in the answer, and so is a journal that could not keep what was written;
-anything else is a bug.
+Fails: a refusal of the API server, or whatever else a write raises, is a Status in the answer, and so is a journal that
+could not keep what was written.
 
 Plans that are nothing but writes share one request to the store. One that has to wait for what others do with its
 writes (a volume to be provisioned) has a task of its own until the scheduling actor says that its wait is over; no more
@@ -20,8 +20,10 @@ import trio
 from kschedd.actors.mailbox import Doorbell, waiting_in
 from kschedd.actors.store import StoreClient
 from kschedd.api.pods import Pod
+from kschedd.controllers.turns import subject
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Plan
+from kschedd.object_faults import fault_text
 from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
@@ -119,6 +121,10 @@ def apply_result(write: Write, store: Store) -> Status | None:
     except ApiError as refusal:
         log.debug("write_refused", write=type(write).__name__, why=str(refusal))
         return error(str(refusal))
+    except Exception as fault:  # the object's: this write has failed, and the pod it is for is tried again
+        why = fault_text(fault)
+        log.error("object_fault", component="binding", object=str(subject(write)), why=why)
+        return error(why)
     return None
 
 

@@ -3,17 +3,20 @@
 Everything here asks an owner and awaits the answer; nothing is held.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from kschedd.actors.clock import Clock
+from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import Asking
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.store import StoreClient
+from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
 
 
@@ -31,6 +34,15 @@ class LiveCluster:
     seed: int
     journal: Path | None
     epoch: str
+    _controllers: Sequence[ControllerActor] = ()  # looked at between two of their turns
+
+    async def faults(self) -> list[ObjectFault]:
+        """The objects that some part of the cluster cannot handle now."""
+        controllers = self._controllers
+        found = await self.store.do(lambda store: [f for each in controllers for f in each.faults])
+        found += await self.scheduler.ask(lambda driver: driver.machine.faults.faults())
+        found += await self.queue.ask(lambda actor: actor.faults.faults())
+        return found
 
     async def end(self) -> None:
         """Have the actors end, one after the other, each when it has done what was asked of it."""

@@ -3,8 +3,9 @@
 Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn, in which the
 controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
 is no longer true, and sees its own writes the next time.
-Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle.
-What the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
+Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle;
+what else it or a write raises is the fault of an object, noted in the controller's ledger and tried again later. What
+the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
 first, starts over from what is there, when the store takes writes again.
 """
 
@@ -18,11 +19,9 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.store import StoreClient, Watch
 from kschedd.controllers.controller import Controller
-from kschedd.store.errors import ApiError
+from kschedd.controllers.turns import take_turn, wake_at
+from kschedd.object_faults import ObjectFault
 from kschedd.store.journal_format import JournalError
-from kschedd.store.log import WatchEvent
-from kschedd.store.store import Store
-from kschedd.store.writes import Write, perform
 
 _MOST = 500  # events in a turn; a turn holds the store
 
@@ -32,6 +31,15 @@ class ControllerActor:
     _controller: Controller
     _store: StoreClient
     _clock: Clock
+
+    @property
+    def name(self) -> str:
+        return self._controller.name
+
+    @property
+    def faults(self) -> Sequence[ObjectFault]:
+        """The objects that it cannot handle now."""
+        return self._controller.faults.faults()
 
     async def run(self) -> None:
         at_first = copy.deepcopy(self._controller)
@@ -62,24 +70,10 @@ class ControllerActor:
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
-        with trio.move_on_at(self._clock.deadline(self._controller.wake_at)):
+        with trio.move_on_at(self._clock.deadline(wake_at(self._controller))):
             return await watch.wait()
         return True
 
     def _due(self) -> bool:
-        at = self._controller.wake_at
+        at = wake_at(self._controller)
         return at is not None and at <= self._clock.now()
-
-
-def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store) -> None:
-    """Let the controller react, and carry out what it wants done."""
-    now = store.now
-    _carry_out(controller, controller.react(events, store, now), store, now)
-
-
-def _carry_out(controller: Controller, writes: Sequence[Write], store: Store, now: float) -> None:
-    for write in writes:
-        try:
-            perform(store, write)
-        except ApiError as error:
-            _carry_out(controller, controller.refused(write, error, store, now), store, now)

@@ -23,6 +23,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell, Question, batch_from
 from kschedd.api.pods import Pod
 from kschedd.framework.status import fault_text
+from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.queue.operations import QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
@@ -79,6 +80,11 @@ class QueueActor:
         now = self._clock.now()
         self._next_flush = now // 1 + _FLUSH_S
         self._next_leftover = now + _LEFTOVER_S
+
+    @property
+    def faults(self) -> FaultLedger[None]:
+        """The objects whose changes could not be taken in."""
+        return self.operations.handlers.faults
 
     async def run(self) -> None:
         async with self._inbox, self._popped:

@@ -30,6 +30,7 @@ from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.actors.store import StoreClient, Watch
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
+from kschedd.framework.status import error, fault_text
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
@@ -136,7 +137,7 @@ class SchedulingActor:
         while self._watch.behind:
             events = self._watch.take(_MOST_EVENTS)
             if events:
-                await self._step(self._driver.observe, events)
+                await self._step(self._driver.observe, events, self._clock.now())
             if time.perf_counter() > pause:
                 await self._send_effects()
                 await trio.lowlevel.checkpoint()
@@ -183,7 +184,7 @@ class SchedulingActor:
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
                 shards, result = await self._step(send_on, attempt, await self._outboxes.workers.run(shards))
-        except Exception as fault:  # an out-of-tree plugin's, or else raised again
+        except Exception as fault:  # a plugin's; the attempt has failed, and the pod is tried again
             attempt.close()
             result = self._broken(entry, fault)
             log.warning("attempt_broken", pod=entry.key, why=result.message)
@@ -194,12 +195,9 @@ class SchedulingActor:
             await self._step(driver.resume_decided, self._clock.now())
 
     def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
-        """The attempt's result where an out-of-tree plugin broke it off; any other exception is raised again."""
-        if not isinstance(fault, PluginError):
-            raise fault
-        return FitError(
-            entry.pod, broken_off(fault), Diagnosis(self._driver.machine.cluster.table.node_count), CycleState()
-        )
+        """The attempt's result where an exception broke it off: a fault with this pod, whoever raised it."""
+        status = broken_off(fault) if isinstance(fault, PluginError) else error(fault_text(fault))
+        return FitError(entry.pod, status, Diagnosis(self._driver.machine.cluster.table.node_count), CycleState())
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""

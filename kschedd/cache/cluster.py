@@ -50,7 +50,17 @@ class Cluster:
         return self.objects.get(kind, _EMPTY).get(key)
 
     def put(self, obj: Object) -> None:
-        """Take in an object of any kind, new or changed; a pod only if it has a node."""
+        """Take in an object of any kind, new or changed; a pod only if it has a node.
+
+        One that cannot be taken in is not there at all, rather than there by half; what it raised is raised.
+        """
+        try:
+            self._put(obj)
+        except Exception:
+            self.remove(obj)
+            raise
+
+    def _put(self, obj: Object) -> None:
         if isinstance(obj, Pod):
             if obj.node_name and not obj.finished:
                 self.put_pod(obj)

@@ -11,7 +11,8 @@ Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream asks 
 missing; here the template's arrival does that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
@@ -30,6 +31,7 @@ from kschedd.devices.claims import (
     is_reserved_for,
     reserved_for,
 )
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
@@ -56,6 +58,7 @@ class ResourceClaims:
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()  # (pod's uid, its entry) whose template is missing
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
@@ -76,16 +79,14 @@ class ResourceClaims:
                     pods[obj.namespace, owner.name] = None
                 if event.old is not None and allocation(event.old) is not None and allocation(obj) is None:
                     released.add(obj.uid)
-        writes: list[Write] = []
-        for namespace, name in pods:
-            pod = view.find("Pod", namespace, name)
-            if isinstance(pod, Pod) and not pod.deletion_timestamp and not pod.finished:
-                writes += self._serve(pod, view, now)
-        for namespace, name in claims:
-            claim = view.find("ResourceClaim", namespace, name)
-            if claim is not None:
-                writes += _tidy(claim, view, was_released=claim.uid in released)
-        return writes
+        writes = self.faults.each("Pod", pods, partial(self._look_at, view), now)
+        return writes + self.faults.each("ResourceClaim", claims, partial(_look_at_claim, view, released), now)
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        if not isinstance(pod, Pod) or pod.deletion_timestamp or pod.finished:
+            return []
+        return self._serve(pod, view, now)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A claim that cannot be made is told to its pod; any other refusal means a change that comes as an event."""
@@ -224,6 +225,11 @@ def _reservations(pod: Pod, view: View) -> list[Write]:
 
 
 # -- claims nobody uses ---------------------------------------------------------------------------------------
+
+
+def _look_at_claim(view: View, released: Container[str], namespace: str, name: str, now: float) -> list[Write]:
+    claim = view.find("ResourceClaim", namespace, name)
+    return [] if claim is None else _tidy(claim, view, was_released=claim.uid in released)
 
 
 def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:

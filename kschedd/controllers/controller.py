@@ -2,6 +2,9 @@
 
 A controller is plain and synchronous. It may remember what it has to look at again and when; the cluster it reads
 through a `View`, and it learns of what came of its writes as of everything else, by the events.
+
+What it does with each object it does through its `faults`: one object that cannot be handled must not keep the others
+from being.
 """
 
 from collections.abc import Sequence
@@ -9,6 +12,7 @@ from typing import Protocol
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Write
@@ -27,6 +31,10 @@ class View(Protocol):
 class Controller(Protocol):
     @property
     def name(self) -> str: ...
+
+    @property
+    def faults(self) -> FaultLedger[list[Write]]:
+        """The objects it could not handle. Its `retry` is called when the time for it has come."""
 
     @property
     def kinds(self) -> frozenset[str] | None:

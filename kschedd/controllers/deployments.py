@@ -5,6 +5,7 @@ The numbers of a rolling update come from `rollout`. Owns when a rollout will ha
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -22,6 +23,7 @@ from kschedd.controllers.templates import (
     without_hash,
 )
 from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import seconds, stamp
@@ -105,6 +107,7 @@ class Deployments:
 
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def wake_at(self) -> float | None:
@@ -127,14 +130,14 @@ class Deployments:
                 # Recreate waits until the last old pod is gone.
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
-        writes: list[Write] = []
-        for namespace, name in changed:
-            deployment = view.find("Deployment", namespace, name)
-            if deployment is not None:
-                writes += self._sync(deployment, view, now)
-            else:
-                self._later.clear((namespace, name))
-        return writes
+        return self.faults.each("Deployment", changed, partial(self._look_at, view), now)
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        deployment = view.find("Deployment", namespace, name)
+        if deployment is not None:
+            return self._sync(deployment, view, now)
+        self._later.clear((namespace, name))
+        return []
 
     def _after_pod(self, pod: Object, view: View, changed: dict[Key, None]) -> None:
         owner = pod.owner

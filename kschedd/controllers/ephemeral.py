@@ -6,10 +6,12 @@ Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.controller import View
+from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import ephemeral_claim
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
@@ -20,6 +22,9 @@ class EphemeralVolumes:
     name: Final = "ephemeral-volumes"
     kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
     wake_at: Final[float | None] = None
+
+    def __init__(self) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
@@ -32,15 +37,17 @@ class EphemeralVolumes:
                 owner = obj.owner
                 if owner is not None and owner.kind == "Pod":
                     pods[obj.namespace, owner.name] = None
-        writes: list[Write] = []
-        for namespace, name in pods:
-            pod = view.find("Pod", namespace, name)
-            if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp:
-                writes += _missing_claims(pod, view)
-        return writes
+        return self.faults.each("Pod", pods, partial(_serve, view), now)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         return []
+
+
+def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
+    pod = view.find("Pod", namespace, name)
+    if not isinstance(pod, Pod) or pod.finished or pod.deletion_timestamp:
+        return []
+    return _missing_claims(pod, view)
 
 
 def _missing_claims(pod: Pod, view: View) -> list[Write]:

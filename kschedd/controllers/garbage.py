@@ -8,6 +8,7 @@ Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace, con
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from kschedd.api.kinds import kind_of
@@ -15,6 +16,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.store.deletion import FOREGROUND, ORPHAN
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, MODIFIED, WatchEvent
@@ -36,6 +38,7 @@ class GarbageCollector:
 
     def __init__(self) -> None:
         self._deserted: Timers[str] = Timers()  # by name of a node that is gone
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def wake_at(self) -> float | None:
@@ -44,36 +47,38 @@ class GarbageCollector:
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         writes: list[Write] = []
         waiting: dict[tuple[str, str, str], None] = {}
-        namespaces: dict[str, None] = {}
+        namespaces: dict[tuple[str, str], None] = {}
         for event in events:
             new = event.new
             if event.type == DELETED:
-                writes += self._after_owner(new, view)
+                ref = ObjectRef(new.kind, new.namespace, new.name)
+                writes += self.faults.run(ref, partial(self._after_owner, new, view), now, "after its owner") or []
                 self._waiting_owners(new, view, waiting)
                 if isinstance(new, Node):
                     self._deserted.set(new.name, now + NODE_QUARANTINE_S)
                 if new.namespace:
-                    namespaces[new.namespace] = None
+                    namespaces["", new.namespace] = None
             elif event.type == MODIFIED and not new.deleting:
                 continue
             elif isinstance(new, Node):
                 self._deserted.clear(new.name)
             elif new.kind == "Namespace" and new.deleting:
-                namespaces[new.name] = None
+                namespaces["", new.name] = None
             elif new.deleting and new.metadata.get("finalizers"):
                 waiting[new.kind, new.namespace, new.name] = None
-        for key in waiting:
-            owner = view.find(*key)
-            if owner is not None and owner.deleting:
-                writes += self._release(owner, view)
-        for name in namespaces:
-            writes += self._empty(name, view)
+        for kind, namespace, name in waiting:
+            writes += self.faults.each(kind, [(namespace, name)], partial(self._let_go, view, kind), now)
+        writes += self.faults.each("Namespace", namespaces, partial(self._empty, view), now, "emptying")
         for name in self._deserted.due(now):
             if view.find("Node", "", name) is None:
                 writes += [Delete("Pod", p.namespace, p.name, p.uid, 0) for p in view.pods_on(name)]
         return writes
 
-    def _after_owner(self, gone: Object, view: View) -> list[Write]:
+    def _let_go(self, view: View, kind: str, namespace: str, name: str, now: float) -> list[Write]:
+        owner = view.find(kind, namespace, name)
+        return self._release(owner, view) if owner is not None and owner.deleting else []
+
+    def _after_owner(self, gone: Object, view: View, now: float) -> list[Write]:
         """What becomes of the dependents of an object that is gone."""
         writes: list[Write] = []
         for dependent in view.owned_by(gone.uid):
@@ -119,14 +124,14 @@ class GarbageCollector:
         left = [f for f in obj.metadata.get("finalizers") or () if f != finalizer]
         return patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)
 
-    def _empty(self, name: str, view: View) -> list[Write]:
+    def _empty(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         """Delete what lives in a namespace that is being deleted; once nothing does, let it go."""
-        namespace = view.find("Namespace", "", name)
-        if namespace is None or not namespace.deleting:
+        found = view.find("Namespace", "", name)
+        if found is None or not found.deleting:
             return []
         content = view.in_namespace(name)
         if not content:
-            return [FinalizeNamespace(name)] if namespace.spec.get("finalizers") else []
+            return [FinalizeNamespace(name)] if found.spec.get("finalizers") else []
         return [Delete(obj.kind, obj.namespace, obj.name, obj.uid) for obj in content if not obj.deleting]
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

@@ -9,7 +9,7 @@ Owns the times at which pods end. Source of the statuses: Kubernetes v1.34, pkg/
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
@@ -18,6 +18,7 @@ from kschedd.api.pods import Pod, PodSpec
 from kschedd.controllers.conditions import condition, is_true, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import duration_s, seconds, stamp
@@ -144,14 +145,15 @@ class Kubelets:
 
     def __init__(self) -> None:
         self._ends: Timers[tuple[str, str]] = Timers()  # by pod: when it is to be looked at again
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def wake_at(self) -> float | None:
         return self._ends.next
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        writes: list[Write] = []
         pods: dict[tuple[str, str], None] = {}
+        nodes: dict[tuple[str, str], None] = {}
         for event in events:
             new = event.new
             if isinstance(new, Pod):
@@ -163,18 +165,15 @@ class Kubelets:
                 was_ready = event.old is not None and is_true(event.old.status, "Ready")
                 if not was_ready:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
-                writes += self._register(new, view, now)
+                nodes["", new.name] = None
         pods.update(dict.fromkeys(self._ends.due(now)))
-        for namespace, name in pods:
-            pod = view.find("Pod", namespace, name)
-            if isinstance(pod, Pod) and pod.node_name:
-                writes += self._tend(pod, view, now)
-        return writes
+        writes = self.faults.each("Node", nodes, partial(self._register, view), now)
+        return writes + self.faults.each("Pod", pods, partial(self._look_after, view), now)
 
-    def _register(self, seen: Node, view: View, now: float) -> list[Write]:
+    def _register(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         """What a kubelet states of a node that nobody has stated yet: its hostname label, and that it is ready."""
-        node = view.find("Node", "", seen.name)
-        if not isinstance(node, Node) or node.uid != seen.uid:
+        node = view.find("Node", "", name)
+        if not isinstance(node, Node):
             return []
         writes: list[Write] = []
         if HOSTNAME_LABEL not in node.labels:
@@ -183,6 +182,10 @@ class Kubelets:
         if status is not None:
             writes.append(status_of(node, status))
         return writes
+
+    def _look_after(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        return self._tend(pod, view, now) if isinstance(pod, Pod) and pod.node_name else []
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
         """What the pod's kubelet does with it now; what it has to do later goes into the timers."""

@@ -6,6 +6,7 @@ evicts. Only the taints in the tables below are ever touched.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.nodes import Node
@@ -13,6 +14,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.controllers.conditions import condition
 from kschedd.controllers.controller import View
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
@@ -78,11 +80,14 @@ class NodeTaints:
     kinds: Final = frozenset(("Node",))
     wake_at: Final = None
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        names = dict.fromkeys(event.new.name for event in events if event.type != DELETED)
-        return [write for name in names for write in self._sync(name, view, now)]
+    def __init__(self) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
-    def _sync(self, name: str, view: View, now: float) -> list[Write]:
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        nodes = dict.fromkeys(("", event.new.name) for event in events if event.type != DELETED)
+        return self.faults.each("Node", nodes, partial(self._sync, view), now)
+
+    def _sync(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         node = view.find("Node", "", name)
         if not isinstance(node, Node):
             return []
@@ -94,5 +99,5 @@ class NodeTaints:
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         if isinstance(error, Conflict) and isinstance(write, Patch):
-            return self._sync(write.name, view, now)
+            return self._sync(view, "", write.name, now)
         return []

@@ -12,13 +12,15 @@ Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOpe
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.claim_events import claim_event
 from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import (
     FILESYSTEM,
     PROVISIONED_BY,
@@ -60,6 +62,7 @@ class Provisioner:
         """`delay_s` is for classes that do not say."""
         self._delay_s = delay_s
         self._due: Timers[tuple[str, str, str]] = Timers()  # (namespace, name, uid) of a claim
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def wake_at(self) -> float | None:
@@ -76,12 +79,16 @@ class Provisioner:
                 delay_s = math.inf if storage_class is None else delay_of(storage_class, self._delay_s)
                 if delay_s < math.inf:
                     self._due.set(key, now + delay_s)
-        writes: list[Write] = []
-        for namespace, name, uid in self._due.due(now):
-            found = view.find(CLAIM, namespace, name)
-            if found is not None and found.uid == uid and self._asked(found, view):
-                writes += self._provision(found, view, now)
-        return writes
+        due = {(namespace, name): uid for namespace, name, uid in self._due.due(now)}
+        return self.faults.each(CLAIM, due, partial(self._serve, view, due), now)
+
+    def _serve(
+        self, view: View, due: Mapping[tuple[str, str], str], namespace: str, name: str, now: float
+    ) -> list[Write]:
+        found = view.find(CLAIM, namespace, name)
+        if found is None or found.uid != due[namespace, name] or not self._asked(found, view):
+            return []
+        return self._provision(found, view, now)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         volume = isinstance(write, Create) and write.raw["kind"] == "PersistentVolume"

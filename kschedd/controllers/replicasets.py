@@ -8,6 +8,7 @@ Owns which ReplicaSets are to be looked at later, and how often each was refused
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object
@@ -17,6 +18,7 @@ from kschedd.controllers.conditions import condition, is_true, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.templates import active, controller_reference, controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import ADDED, DELETED, WatchEvent
 from kschedd.store.times import seconds, stamp
@@ -98,6 +100,7 @@ class ReplicaSets:
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._refusals: dict[Key, int] = {}
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._orphans: dict[str, dict[str, None]] = {}  # by namespace: pods without a controller
 
     @property
@@ -105,7 +108,6 @@ class ReplicaSets:
         return self._later.next
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        writes: list[Write] = []
         changed: dict[Key, None] = {}
         orphans: dict[Key, None] = {}
         for event in events:
@@ -117,21 +119,26 @@ class ReplicaSets:
             elif isinstance(new, Pod):
                 self._look_at_pod(event, new, changed, orphans)
         changed.update(dict.fromkeys(self._later.due(now)))
-        for namespace, name in orphans:
-            parent = self._parent_for(namespace, name, view)
-            if parent is not None:
-                writes.append(parent[1])
-                # It counts its pods when this one is among them.
-                changed.pop((namespace, parent[0]), None)
-                self._later.set((namespace, parent[0]), now)
-        for namespace, name in changed:
-            replica_set = view.find("ReplicaSet", namespace, name)
-            if replica_set is None:
-                self._later.clear((namespace, name))
-                self._refusals.pop((namespace, name), None)
-            else:
-                writes += self._sync(replica_set, view, now)
-        return writes
+        writes = self.faults.each("Pod", orphans, partial(self._adopt, view, changed), now)
+        return writes + self.faults.each("ReplicaSet", changed, partial(self._look_at, view), now)
+
+    def _adopt(self, view: View, changed: dict[Key, None], namespace: str, name: str, now: float) -> list[Write]:
+        """Give a pod without a controller to the ReplicaSet that wants it, which is then not in `changed`."""
+        parent = self._parent_for(namespace, name, view)
+        if parent is None:
+            return []
+        # It counts its pods when this one is among them.
+        changed.pop((namespace, parent[0]), None)
+        self._later.set((namespace, parent[0]), now)
+        return [parent[1]]
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        replica_set = view.find("ReplicaSet", namespace, name)
+        if replica_set is not None:
+            return self._sync(replica_set, view, now)
+        self._later.clear((namespace, name))
+        self._refusals.pop((namespace, name), None)
+        return []
 
     def _look_at_pod(self, event: WatchEvent, pod: Pod, changed: dict[Key, None], orphans: dict[Key, None]) -> None:
         for version in (event.old, pod):

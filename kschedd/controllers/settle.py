@@ -7,10 +7,10 @@ at one moment: time only passes between two calls.
 from collections.abc import Sequence
 
 from kschedd.controllers.controller import Controller
-from kschedd.store.errors import ApiError
+from kschedd.controllers.turns import take_turn
+from kschedd.object_faults import ObjectFault
 from kschedd.store.log import ADDED, WatchEvent
 from kschedd.store.store import Store
-from kschedd.store.writes import Write, perform
 
 _ROUNDS = 100_000
 
@@ -27,8 +27,13 @@ class Settling:
     @property
     def wake_at(self) -> float | None:
         """The next time at which a controller has something to do of itself."""
+        # What could not be handled is tried again when something happens: time must not go on for its sake alone.
         times = [c.wake_at for c in self._controllers if c.wake_at is not None]
         return min(times, default=None)
+
+    def faults(self) -> list[ObjectFault]:
+        """The objects that some controller could not handle."""
+        return [fault for controller in self._controllers for fault in controller.faults.faults()]
 
     def settle(self) -> int:
         """Go on until nobody has anything to write; returns the number of writes that were carried out."""
@@ -42,20 +47,10 @@ class Settling:
                 due = controller.wake_at
                 if events or (due is not None and due <= now):
                     idle = False
-                    done += self._carry_out(controller, controller.react(events, self._store, now), now)
+                    done += take_turn(controller, events, self._store)
             if idle:
                 return done
         raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
-
-    def _carry_out(self, controller: Controller, writes: Sequence[Write], now: float) -> int:
-        done = 0
-        for write in writes:
-            try:
-                perform(self._store, write)
-                done += 1
-            except ApiError as error:
-                done += self._carry_out(controller, controller.refused(write, error, self._store, now), now)
-        return done
 
 
 def listed(store: Store, kinds: frozenset[str] | None) -> list[WatchEvent]:

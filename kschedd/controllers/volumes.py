@@ -12,12 +12,14 @@ Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go, i
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.claim_events import claim_event
 from kschedd.controllers.controller import View
 from kschedd.controllers.volume_index import VolumeIndex
+from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import (
     BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
@@ -48,6 +50,7 @@ class VolumeController:
 
     def __init__(self) -> None:
         self._index = VolumeIndex()
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._told: dict[str, str] = {}  # uid of a claim -> the last event's message, so that it is told once
 
     @property
@@ -59,18 +62,18 @@ class VolumeController:
         volumes: dict[str, None] = {}
         for event in events:
             self._notice(event, claims, volumes)
-        writes: list[Write] = []
-        for name in volumes:
-            obj = view.find(VOLUME, "", name)
-            if obj is not None:
-                writes += self._sync_volume(Volume.of(obj), view)
+        writes = self.faults.each(VOLUME, [("", name) for name in volumes], partial(self._look_at_volume, view), now)
         taken: set[str] = set()
-        for key in claims:
-            namespace, _, name = key.partition("/")
-            claim = view.find(CLAIM, namespace, name)
-            if claim is not None:
-                writes += self._sync_claim(claim, view, taken, now)
-        return writes
+        keys = [(namespace, name) for namespace, _, name in (key.partition("/") for key in claims)]
+        return writes + self.faults.each(CLAIM, keys, partial(self._look_at_claim, view, taken), now)
+
+    def _look_at_volume(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        obj = view.find(VOLUME, "", name)
+        return [] if obj is None else self._sync_volume(Volume.of(obj), view)
+
+    def _look_at_claim(self, view: View, taken: set[str], namespace: str, name: str, now: float) -> list[Write]:
+        claim = view.find(CLAIM, namespace, name)
+        return [] if claim is None else self._sync_claim(claim, view, taken, now)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         return []

@@ -6,7 +6,7 @@ from typing import Any
 from kschedd.printing.ages import age, span
 from kschedd.printing.columns import Raw
 from kschedd.printing.look import Look
-from kschedd.printing.tables import NONE, Table
+from kschedd.printing.tables import NONE, Table, clean
 
 PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", "in_flight")
 
@@ -175,7 +175,23 @@ def status_text(info: Raw, status: Raw, look: Look) -> str:
         lines.append(("Read-only", look.paint(f"writes are refused: {info['read_only']}", "red")))
     if status.get("paused"):
         lines.append(("Paused", "yes"))
+    lines += [("Fault" if place else "Faults", text) for place, text in enumerate(_faults(info.get("faults") or ()))]
     return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)
+
+
+_MOST_FAULTS = 20
+
+
+def _faults(faults: Sequence[Raw]) -> list[str]:
+    """A line for each object that cannot be handled."""
+    lines = []
+    for fault in faults[:_MOST_FAULTS]:
+        named = "/".join(str(fault.get(part)) for part in ("kind", "namespace", "name") if fault.get(part))
+        said = f"{fault.get('component', '')}: {fault.get('why', '')}"
+        lines.append(clean(f"{named}: {said} ({fault.get('count', 1)} times)"))
+    if len(faults) > _MOST_FAULTS:
+        lines.append(f"and {len(faults) - _MOST_FAULTS} more")
+    return lines
 
 
 def _objects(objects: Raw, look: Look) -> str:

@@ -5,6 +5,7 @@ Whoever watches the store brings the caches up to date first and then calls `cha
 What only the owner of the caches can say of the pods in them, which are assumed and which waited at Permit and were
 rejected because of the change, comes along as uids. Finished pods do not exist here; a pod that finishes is a pod
 that goes.
+Fails: what a change of an object raises is that object's, in `faults`.
 
 Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
@@ -18,6 +19,8 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.framework import events
+from kschedd.object_faults import FaultLedger, ObjectRef
+from kschedd.queue.entry import SECOND
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.unschedulable import PreCheck
 
@@ -28,9 +31,25 @@ class EventHandlers:
     responsible: Callable[[str], bool]  # whether a profile has this scheduler name
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
     rejected: Container[str] = frozenset()  # uids of those that waited at Permit and were rejected for the change
+    faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
         """An object came (`old` is None), changed, or went (`new` is None)."""
+        now_s = now / SECOND
+        if self.faults:
+            self.faults.retry(now_s)
+        subject = new or old
+        assert subject is not None, "a change is of an object"
+        try:
+            self._changed(old, new, now)
+        except Exception as fault:  # the object's
+            ref = ObjectRef(subject.kind, subject.namespace, subject.name)
+            self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now_s)
+        else:
+            if self.faults:
+                self.faults.strike_off(ObjectRef(subject.kind, subject.namespace, subject.name))
+
+    def _changed(self, old: Object | None, new: Object | None, now: int) -> None:
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)

@@ -7,6 +7,7 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.object_faults import as_maps
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.store.store import Store
@@ -35,9 +36,12 @@ class DaemonMethods:
                 self.info,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {kind: count}, "
-                "resource_version, epoch, journal, read_only}`; epoch names the history that versions count in; "
-                "journal is its file, null if objects are kept in memory only; read_only says why the journal cannot "
-                "be written now, so that writes are refused, null if it can.",
+                "resource_version, epoch, journal, read_only, faults}`; epoch names the history that versions count "
+                "in; journal is its file, null if objects are kept in memory only; read_only says why the journal "
+                "cannot be written now, so that writes are refused, null if it can; faults are the objects that cannot "
+                "be handled now, each `{kind, namespace, name, component, why, count, first_s, last_s, retry_s}`: what "
+                "part of the daemon raised what, how often, and when it tries again (seconds since the epoch; null: "
+                "at the next start).",
             ),
             Method(
                 "daemon.stop",
@@ -65,6 +69,7 @@ class DaemonMethods:
             "epoch": cluster.epoch,
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
+            "faults": as_maps(await cluster.faults()),
         }
 
     async def stop(self, call: Call) -> Any:

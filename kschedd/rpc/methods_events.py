@@ -10,10 +10,12 @@ from kschedd.actors.events import SOURCE, EventRecord, Told
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
+from kschedd.object_faults import ObjectFault
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_objects import SPACES
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
+from kschedd.scheduling.records import WARNING
 from kschedd.store.store import Store
 from kschedd.store.times import stamp
 
@@ -57,7 +59,13 @@ class EventMethods:
         if kind in (None, "Pod"):
             told = await self._cluster.events.ask(lambda record: record.latest(namespace, name, limit))
         stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
-        events = sorted((*map(_told, told), *stored), key=lambda event: event["last_seen"])
+        faults = [
+            _fault(fault)
+            for fault in await self._cluster.faults()
+            if kind in (None, fault.ref.kind) and name in (None, fault.ref.name)
+            if namespace is None or fault.ref.namespace in ("", namespace)
+        ]
+        events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event["last_seen"])
         return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
 
     async def watch(self, call: Call) -> Any:
@@ -105,6 +113,21 @@ def _told(told: Told) -> dict[str, Any]:
         "message": told.message,
         "count": told.count,
         "from": SOURCE,
+    }
+
+
+def _fault(fault: ObjectFault) -> dict[str, Any]:
+    """An object that some part of the daemon cannot handle, as an event about it."""
+    return {
+        "time": stamp(fault.first_s),
+        "last_seen": stamp(fault.last_s),
+        "type": WARNING,
+        "reason": "Fault",
+        "object": f"{fault.ref.kind}/{fault.ref.name}",
+        "namespace": fault.ref.namespace,
+        "message": fault.why,
+        "count": fault.count,
+        "from": fault.component,
     }
 
 

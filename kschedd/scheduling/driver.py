@@ -111,13 +111,13 @@ class SchedulingDriver:
 
     # -- the cluster ------------------------------------------------------------------------------------------
 
-    def observe(self, events: Sequence[WatchEvent]) -> None:
+    def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
         """Bring the caches up to date, and have the queue told."""
         observe = self.machine.observe
         assumed: set[str] = set()
         rejected: set[str] = set()
         for event in events:
-            observe((event,))
+            observe((event,), now)
             pod = event.new
             if not isinstance(pod, Pod):
                 continue

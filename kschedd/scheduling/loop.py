@@ -74,7 +74,7 @@ class SchedulingLoop:
 
     def observe(self, event: WatchEvent) -> None:
         """Tell the caches, then the queue, of one write."""
-        self.driver.observe((event,))
+        self.driver.observe((event,), self.environment.now_s)
         self._apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------

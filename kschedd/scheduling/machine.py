@@ -16,6 +16,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCyc
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -32,6 +33,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Plan, Write
+from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
@@ -63,6 +65,7 @@ class SchedulingMachine:
         self.registry = guarded(registry)
         self.cluster = cluster or Cluster()
         self.seed = seed
+        self.faults: FaultLedger[None] = FaultLedger("scheduler cache")
         self.start = StartNode()
         self.waiting = WaitingPods()
         self.handle = Handle(self.cluster, config.feature_gates, seed)
@@ -124,12 +127,26 @@ class SchedulingMachine:
 
     # -- the cluster ------------------------------------------------------------------------------------------
 
-    def observe(self, events: Iterable[WatchEvent]) -> None:
+    def observe(self, events: Iterable[WatchEvent], now: float = 0.0) -> None:
+        """Take in what happened, by `now` (seconds). An object that cannot be taken in is in `faults`, and left out."""
+        faults = self.faults
+        if faults:
+            faults.retry(now)
         for event in events:
-            if event.type == DELETED:
-                self.forget_object(event.new)
+            obj = event.new
+            try:
+                self._observe(event, now)
+            except Exception as fault:  # the object's
+                faults.note(ObjectRef(obj.kind, obj.namespace, obj.name), partial(self._observe, event), fault, now)
             else:
-                self.cluster.put(event.new)
+                if faults:
+                    faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
+
+    def _observe(self, event: WatchEvent, now: float) -> None:
+        if event.type == DELETED:
+            self.forget_object(event.new)
+        else:
+            self.cluster.put(event.new)
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):

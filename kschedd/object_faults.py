@@ -1,0 +1,194 @@
+"""Faults of objects: what handling one object raised is that object's, and everything else goes on.
+
+Whoever handles objects one by one (a controller, the scheduler's cache, the queue) has a `FaultLedger` and runs the
+work on each object through it. What the work raises is noted under the object's name and logged, once for each
+reason; the work is tried again later, each time twice as late as before, and whenever something brings the object up
+anew. Once it succeeds, the object is struck off.
+
+So the work must be fit to be done again: it looks the object up by its name, and does nothing where it is gone.
+
+Owns the faults of its component. Ends: never by itself. Source of the backoff: client-go v1.34, util/workqueue
+(ItemExponentialFailureRateLimiter), with bounds for people who watch.
+"""
+
+import heapq
+import traceback
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+import structlog
+
+log = structlog.get_logger("kschedd.objects")
+
+R = TypeVar("R")
+W = TypeVar("W")
+
+FIRST_RETRY_S: Final = 1.0
+LONGEST_RETRY_S: Final = 300.0
+_LONGEST_TEXT: Final = 300
+_OURS: Final = str(Path(__file__).parent)
+
+
+@attrs.frozen
+class ObjectRef:
+    """Which object: its namespace is "" where it has none."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+@attrs.define(eq=False)
+class ObjectFault:
+    """What an object's handling raised, how often, and when it is tried again (None: it is not)."""
+
+    ref: ObjectRef
+    component: str
+    why: str
+    first_s: float
+    last_s: float
+    count: int = 1
+    retry_s: float | None = None
+
+
+@attrs.frozen(eq=False)
+class _Retry(Generic[R]):
+    work: Callable[[float], R]
+    at: float
+
+
+class FaultLedger(Generic[R]):
+    """The faults of one component, which is named as people know it: "replicasets", "scheduler cache"."""
+
+    def __init__(self, component: str) -> None:
+        self.component = component
+        self._faults: dict[tuple[ObjectRef, str], ObjectFault] = {}
+        self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
+        self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
+        self._count = 0  # equal times come in the order in which they were set
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
+        """What the work gives, or None if it raised. `step` tells apart what is done with one object.
+
+        Exceptions only: what is meant to end the program (KeyboardInterrupt, a cancellation) goes through.
+        """
+        try:
+            result = work(now)
+        except Exception as fault:  # the object's: see the module
+            self.note(ref, work, fault, now, step)
+            return None
+        if self._faults:
+            self.strike_off(ref, step)
+        return result
+
+    def each(
+        self,
+        kind: str,
+        keys: Iterable[tuple[str, str]],
+        work: Callable[[str, str, float], "list[W]"],
+        now: float,
+        step: str = "",
+    ) -> "list[W]":
+        """What the work gives for each (namespace, name), all together; of a ledger whose results are lists."""
+        results: list[W] = []
+        for namespace, name in keys:
+            try:
+                results += work(namespace, name, now)
+            except Exception as fault:  # the object's: see the module
+                again: Any = partial(work, namespace, name)
+                self.note(ObjectRef(kind, namespace, name), again, fault, now, step)
+            else:
+                if self._faults:
+                    self.strike_off(ObjectRef(kind, namespace, name), step)
+        return results
+
+    def note(self, ref: ObjectRef, work: Callable[[float], R], raised: Exception, now: float, step: str = "") -> None:
+        """The work on this object raised that; it is to be done again in a while."""
+        key = (ref, step)
+        why = fault_text(raised)
+        fault = self._faults.get(key)
+        known = fault is not None and fault.why == why
+        if fault is None:
+            fault = self._faults[key] = ObjectFault(ref, self.component, why, now, now)
+        else:
+            fault.why, fault.last_s, fault.count = why, now, fault.count + 1
+        wait = min(FIRST_RETRY_S * 2 ** min(fault.count - 1, 30), LONGEST_RETRY_S)
+        fault.retry_s = now + wait
+        self._retries[key] = _Retry(work, fault.retry_s)
+        self._count += 1
+        heapq.heappush(self._heap, (fault.retry_s, self._count, key))
+        if not known:
+            log.error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
+
+    def strike_off(self, ref: ObjectRef, step: str = "") -> None:
+        """The object is well, or gone."""
+        if self._faults.pop((ref, step), None) is not None:
+            self._retries.pop((ref, step), None)
+            log.info("object_recovered", component=self.component, object=str(ref))
+
+    @property
+    def next_retry(self) -> float | None:
+        while self._heap:
+            at, _, key = self._heap[0]
+            if key in self._retries and self._retries[key].at == at:
+                return at
+            heapq.heappop(self._heap)
+        return None
+
+    def retry(self, now: float) -> list[R]:
+        """Do again what is due; what came of it where it went well."""
+        results: list[R] = []
+        while (at := self.next_retry) is not None and at <= now:
+            ref, step = heapq.heappop(self._heap)[2]
+            work = self._retries.pop((ref, step)).work
+            result = self.run(ref, work, now, step)
+            if result is not None:
+                results.append(result)
+        return results
+
+    def faults(self) -> list[ObjectFault]:
+        """All that is wrong now, in the order in which it was noted."""
+        return [attrs.evolve(fault) for fault in self._faults.values()]
+
+
+def fault_text(raised: BaseException) -> str:
+    """What was raised, and the line of ours that raised it."""
+    text = str(raised)
+    if len(text) > _LONGEST_TEXT:
+        text = text[:_LONGEST_TEXT] + "..."
+    where = next(
+        (
+            f" ({Path(frame.filename).relative_to(_OURS)}:{frame.lineno})"
+            for frame in reversed(traceback.extract_tb(raised.__traceback__))
+            if frame.filename.startswith(_OURS) and frame.filename != __file__
+        ),
+        "",
+    )
+    return f"{type(raised).__name__}: {text}{where}" if text else f"{type(raised).__name__}{where}"
+
+
+def as_maps(faults: Iterable[ObjectFault]) -> list[dict[str, Any]]:
+    """The faults as they go on the wire."""
+    return [
+        {
+            "kind": fault.ref.kind,
+            "namespace": fault.ref.namespace,
+            "name": fault.ref.name,
+            "component": fault.component,
+            "why": fault.why,
+            "count": fault.count,
+            "first_s": fault.first_s,
+            "last_s": fault.last_s,
+            "retry_s": fault.retry_s,
+        }
+        for fault in faults
+    ]

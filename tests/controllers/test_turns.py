@@ -1,0 +1,126 @@
+"""A controller's turn: whatever is raised over one object, the others are looked after, and it is tried again."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedd.controllers.controller import View
+from kschedd.controllers.deployments import Deployments
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.replicasets import ReplicaSets
+from kschedd.controllers.settle import Settling
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.store import Store
+from kschedd.store.writes import Create, Write, patch_of
+from tests.store.manifests import Clock, config_map, node, pod, workload
+
+NOTED: Final = "example.com/noted"
+
+
+class Noter:
+    """Notes on every ConfigMap that it has seen it; trips over those called `bad` until it is mended."""
+
+    name: Final = "noter"
+    kinds: Final = frozenset(("ConfigMap",))
+    wake_at: Final = None
+
+    def __init__(self) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+        self.mended = False
+
+    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        writes: list[Write] = []
+        for event in events:
+            if event.new.name == "bad" and not self.mended:
+                raise KeyError("of the controller's making")
+            if event.type != DELETED and NOTED not in event.new.annotations:
+                writes.append(patch_of(event.new, {"metadata": {"annotations": {NOTED: "yes"}}}))
+        return writes
+
+    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        return [write]
+
+
+def noted(store: Store) -> dict[str, bool]:
+    return {obj.name: NOTED in obj.annotations for obj in store.list("ConfigMap")}
+
+
+def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting() -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    noter = Noter()
+    cluster = Settling(store, [noter])
+    for name in ("a", "bad", "c"):
+        store.create(config_map(name))
+    cluster.settle()
+    assert noted(store) == {"a": True, "bad": False, "c": True}
+    (fault,) = cluster.faults()
+    assert str(fault.ref) == "ConfigMap/default/bad"
+    assert "KeyError" in fault.why
+    assert fault.retry_s == clock.now + 1
+
+    noter.mended = True
+    clock.now += 1
+    store.create(config_map("d"))  # something happens: what is due is tried again
+    cluster.settle()
+    assert noted(store) == {"a": True, "bad": True, "c": True, "d": True}
+    assert cluster.faults() == []
+
+
+def test_a_write_that_is_refused_over_and_over_is_given_up_for_now() -> None:
+    class Stubborn(Noter):
+        def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+            return [Create(config_map(event.new.name)) for event in events]
+
+    store = Store(now=Clock())
+    cluster = Settling(store, [Stubborn()])
+    store.create(config_map("a"))
+    cluster.settle()
+    (fault,) = cluster.faults()
+    assert "refused 20 times in a row" in fault.why
+
+
+def test_whatever_a_write_raises_is_its_objects(monkeypatch: Any) -> None:
+    store = Store(now=Clock())
+    cluster = Settling(store, [Noter()])
+    merge_patch = store.merge_patch
+
+    def odd(kind: str, namespace: str, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "odd":
+            raise OverflowError("too much")
+        return merge_patch(kind, namespace, name, *args, **kwargs)
+
+    monkeypatch.setattr(store, "merge_patch", odd)
+    store.create(config_map("odd"))
+    store.create(config_map("b"))
+    cluster.settle()
+    assert noted(store) == {"b": True, "odd": False}
+    assert [str(fault.ref) for fault in cluster.faults()] == ["ConfigMap/default/odd"]
+
+
+def put_past_the_checks(store: Store, kind: str, name: str, status: Any, namespace: str = "default") -> None:
+    """Write a status that no API server would let in."""
+    old = store.get(kind, namespace, name)
+    store._write(old, {**old.raw, "status": status})
+
+
+def test_each_controller_blames_the_object_it_looks_after() -> None:
+    store = Store(now=Clock())
+    cluster = Settling(store, [Deployments(), ReplicaSets(), Kubelets()])
+    store.create(workload("Deployment", "good", replicas=1))
+    store.create(workload("Deployment", "bad", replicas=1))
+    store.create(node("broken"))
+    put_past_the_checks(store, "Deployment", "bad", {"conditions": ["x"], "collisionCount": "x"})
+    put_past_the_checks(store, "Node", "broken", {"conditions": ["x"]}, "")
+    store.create(pod("p"))
+    cluster.settle()
+    assert {str(fault.ref) for fault in cluster.faults()} == {"Deployment/default/bad", "Node/broken"}
+    assert [rs.owner.name for rs in store.list("ReplicaSet") if rs.owner] == ["good"]
+
+
+def test_every_controller_of_an_embedded_cluster_keeps_a_ledger_of_its_own() -> None:
+    ledgers = [controller.faults for controller in embedded_controllers()]
+    assert [ledger.component for ledger in ledgers] == [controller.name for controller in embedded_controllers()]
+    assert len(set(map(id, ledgers))) == len(ledgers)

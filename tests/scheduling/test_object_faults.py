@@ -1,0 +1,107 @@
+"""An object that the scheduler's cache or queue cannot take in is left out of it; all others are there."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.counts import PodCounts
+from kschedd.cache.table import NodeTable
+from kschedd.config.load import default_config
+from kschedd.queue.event_handlers import EventHandlers
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
+from tests.actors.clusters import node, pod
+
+
+def event(type_: EventType, old: Object | None, new: Object) -> WatchEvent:
+    return WatchEvent(type_, old, new, new.resource_version)
+
+
+def on_node(name: str) -> Pod:
+    found = parse({**pod(name, nodeName="good"), "metadata": {"name": name, "namespace": "default", "uid": name}})
+    assert isinstance(found, Pod)
+    return found
+
+
+@pytest.fixture
+def tripping(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of nodes and pods over which the cache's innermost parts trip."""
+    names = {"bad"}
+    set_images, add = NodeTable._set_images, PodCounts.add
+
+    def odd_images(self: NodeTable, row: int, old: Node | None, new: Node) -> None:
+        if new.name in names:
+            raise OverflowError("too many images")
+        set_images(self, row, old, new)
+
+    def odd_pod(self: PodCounts, row: int, pod: Pod, sign: int) -> None:
+        if pod.name in names and sign > 0:
+            raise ValueError("not to be counted")
+        add(self, row, pod, sign)
+
+    monkeypatch.setattr(NodeTable, "_set_images", odd_images)
+    monkeypatch.setattr(PodCounts, "add", odd_pod)
+    return names
+
+
+def test_a_node_that_cannot_be_taken_in_is_not_there_and_comes_later(tripping: set[str]) -> None:
+    machine = SchedulingMachine(default_config())
+    nodes = [parse(node(name)) for name in ("good", "bad", "better")]
+    machine.observe([event(ADDED, None, each) for each in nodes], 10.0)
+    assert set(machine.cluster.table.row_of) == {"good", "better"}
+    (fault,) = machine.faults.faults()
+    assert (str(fault.ref), fault.component, fault.first_s) == ("Node/bad", "scheduler cache", 10.0)
+    assert fault.why.startswith("OverflowError: too many images")
+
+    tripping.clear()
+    machine.observe([], 11.0)
+    assert set(machine.cluster.table.row_of) == {"good", "bad", "better"}
+    assert not machine.faults
+
+
+def test_a_pod_that_cannot_be_counted_takes_nothing_of_its_node(tripping: set[str]) -> None:
+    machine = SchedulingMachine(default_config())
+    machine.observe([event(ADDED, None, parse(node("good")))])
+    row = machine.cluster.table.row_of["good"]
+    pods = {name: on_node(name) for name in ("a", "bad", "c")}
+    machine.observe([event(ADDED, None, each) for each in pods.values()], 10.0)
+    assert [fault.ref.name for fault in machine.faults.faults()] == ["bad"]
+    assert {each.name for each in machine.cluster.table.pods[row]} >= {"a", "c"}
+
+    machine.observe([event(DELETED, pods["bad"], pods["bad"]), event(DELETED, pods["a"], pods["a"])], 10.5)
+    assert [each.name for each in machine.cluster.table.pods[row]] == ["c"]
+    assert not machine.faults
+
+
+def test_a_change_that_the_queue_trips_over_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SchedulingMachine(default_config())
+    queue = SchedulingQueue(sort_key=machine.sort_key())
+    handlers = EventHandlers(queue, lambda name: True)
+    add = SchedulingQueue.add
+    trips = {"bad"}
+
+    def odd(self: SchedulingQueue, pod: Pod, now: int) -> Any:
+        if pod.name in trips:
+            raise TypeError("cannot be compared")
+        return add(self, pod, now)
+
+    monkeypatch.setattr(SchedulingQueue, "add", odd)
+    for name in ("a", "bad", "c"):
+        handlers.changed(None, parse({**pod(name), "metadata": {"name": name, "uid": name}}), 10**9)
+    assert [str(fault.ref) for fault in handlers.faults.faults()] == ["Pod/bad"]
+    trips.clear()
+    handlers.changed(None, parse(node("n")), 3 * 10**9)
+    popped = [queue.pop(3 * 10**9) for _ in range(3)]
+    assert [entry.pod.name for entry in popped if entry is not None] == ["a", "c", "bad"]
+    assert not handlers.faults
+
+
+def test_a_kind_that_changes_between_two_versions_does_not_end_anything() -> None:
+    queue = SchedulingQueue(sort_key=SchedulingMachine(default_config()).sort_key())
+    handlers = EventHandlers(queue, lambda name: True)
+    handlers.changed(parse(node("web")), on_node("web"), 10**9)
+    assert [fault.ref.name for fault in handlers.faults.faults()] == ["web"]
