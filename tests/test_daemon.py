@@ -198,7 +198,7 @@ async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
     def broken(self: QueueActor, *args: Any) -> Any:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(QueueActor, "_take_item", broken)
+    monkeypatch.setattr(QueueActor, "_take", broken)
     statuses: list[int] = []
 
     async def run(task_status: trio.TaskStatus[Path]) -> None:

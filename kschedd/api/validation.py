@@ -54,6 +54,7 @@ from kschedd.api.validation_volumes import (
     validate_volume,
 )
 from kschedd.api.validation_workloads import (
+    validate_budget_status,
     validate_daemon_set,
     validate_deployment,
     validate_disruption_budget,
@@ -156,6 +157,8 @@ def validate_status(kind: str, status: Raw) -> Faults:
         faults = validate_pod_status(status)
     elif kind == "Node":
         _node_status(status, faults)
+    elif kind == "PodDisruptionBudget":
+        validate_budget_status(status, faults)
     return faults
 
 

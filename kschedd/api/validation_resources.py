@@ -163,8 +163,9 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
                 return
     validate_requirements(resources, path, faults)
     for name, quantity in (resources.get("requests") or {}).items():
-        if together.get(name, 0) > nanos(quantity):
-            why = f"must be greater than or equal to aggregate container requests of {_amount(together[name])}"
+        least = together.get(name, 0)
+        if least > nanos(quantity):
+            why = f"must be greater than or equal to aggregate container requests of {_amount(least)}"
             faults.append(invalid(child(f"{path}.requests", name), quantity, why))
 
 

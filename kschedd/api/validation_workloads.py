@@ -252,5 +252,9 @@ def validate_disruption_budget(budget: Raw, faults: Faults) -> None:
     allowed = ("AlwaysAllow", "IfHealthyBudget")
     if policy is not None and policy not in allowed:
         faults.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, allowed))
-    for name in (budget.get("status") or {}).get("disruptedPods") or ():
+    validate_budget_status(budget.get("status") or {}, faults)
+
+
+def validate_budget_status(status: Raw, faults: Faults) -> None:
+    for name in status.get("disruptedPods") or ():
         faults += [invalid("status.disruptedPods", name, why) for why in dns_subdomain(name)]

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kschedd.api.fields import required
+from kschedd.api.fields import invalid, required
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
+from kschedd.api.validation_names import dns_subdomain
 from kschedd.store.errors import Conflict, Invalid
 from kschedd.store.intake import typed_pod
 
@@ -32,6 +33,8 @@ def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
     """Raise what the API server answers when this pod cannot be given this node."""
     if not node_name:
         raise Invalid("Binding", pod.name, (required("target.name"),))
+    if wrong := dns_subdomain(node_name):
+        raise Invalid("Binding", pod.name, tuple(invalid("target.name", node_name, why) for why in wrong))
     if uid and uid != pod.uid:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
         raise Conflict("Pod", pod.name, why)

@@ -73,6 +73,7 @@ class Store:
         self._indexes = Indexes()
         self._log = EventLog(version, history=history)
         self._intake = PodIntake(self._admission, self)
+        self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
         if objects is None:
             self.furnish()
         else:
@@ -462,7 +463,7 @@ class Store:
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
-        if not (restore and meta.get("uid")):
+        if not (restore and meta.get("uid")) or self._has_uid(meta["uid"]):
             bits = f"{self._random.getrandbits(128):032x}"
             meta["uid"] = f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
         if not (restore and meta.get("creationTimestamp")):
@@ -474,6 +475,14 @@ class Store:
         meta["resourceVersion"] = str(self._log.version + 1)
         if kind in updates.BORN_WITH_GENERATION and not (restore and meta.get("generation")):
             meta["generation"] = 1
+
+    def _has_uid(self, uid: str) -> bool:
+        """Whether an object has this uid already. Nobody can have it too: it is what objects are told apart by."""
+        if self._uids is None:
+            self._uids = {
+                obj.uid for spaces in self._by_kind.values() for space in spaces.values() for obj in space.values()
+            }
+        return uid in self._uids
 
     def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
         spec = raw.get("spec")
@@ -558,7 +567,7 @@ class Store:
             self._admission.check(old.kind, checked, old.name, self)
         if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
             meta = checked["metadata"]
-            checked["metadata"] = {**meta, "generation": (old.metadata.get("generation") or 0) + 1}
+            checked["metadata"] = {**meta, "generation": updates.next_generation(old.metadata)}
         return checked
 
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
@@ -607,6 +616,11 @@ class Store:
         else:
             del space[obj.name]
         self._indexes.move(old, new)
+        if self._uids is not None:
+            if old is not None:
+                self._uids.discard(old.uid)
+            if new is not None:
+                self._uids.add(new.uid)
         if obj.kind in _CLASSES:
             self._intake.forget()
 

@@ -31,6 +31,7 @@ WITH_GENERATION: Final = frozenset(
 
 BORN_WITH_GENERATION: Final = WITH_GENERATION | {"PriorityClass"}
 
+_LAST_GENERATION: Final = 2**63 - 1
 _IDENTITY: Final = (
     "name",
     "namespace",
@@ -125,6 +126,11 @@ def asked_more(old: Raw, new: Raw) -> bool:
     """Whether anything but metadata and status differs, so that the generation grows."""
     aside = ("metadata", "status")
     return any(old.get(name) != new.get(name) for name in {*old, *new} if name not in aside)
+
+
+def next_generation(meta: Raw) -> int:
+    """One more, as long as there is one more."""
+    return min((meta.get("generation") or 0) + 1, _LAST_GENERATION)
 
 
 def update_faults(old: Object, new: Raw, subresource: Subresource) -> list[FieldError]:

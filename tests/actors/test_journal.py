@@ -17,6 +17,7 @@ from kschedd.actors.journal import Commit, JournalActor, NotKept, Outcome
 from kschedd.actors.journal import Kept as KeptUpTo
 from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
 from kschedd.daemon import cluster_actors
+from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.journal import Journal, JournalError
 from kschedd.store.log import WatchEvent
@@ -262,6 +263,7 @@ async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
         kinds: frozenset[str] = frozenset({"Node"})
         wake_at: float | None = None
         named: set[str] = attrs.field(factory=set)
+        faults: FaultLedger[list[Write]] = attrs.field(factory=lambda: FaultLedger("namer"))
 
         def react(self, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
             new = [event.new.name for event in events if event.new.name not in self.named]

@@ -91,6 +91,43 @@ def test_a_grace_period_beyond_all_bounds_is_counted_as_in_go(store: Store, grac
     assert seconds(sooner.metadata["deletionTimestamp"]) - now == pytest.approx(5, abs=1)
 
 
+def test_the_generation_stays_where_there_is_no_higher_one(store: Store) -> None:
+    raw = workload("Deployment")
+    raw["metadata"]["generation"] = 2**63 - 1
+    store.create(raw, restore=True)
+    changed = store.merge_patch("Deployment", "default", "web", {"spec": {"replicas": 1}})
+    assert changed.metadata["generation"] == 2**63 - 1
+
+
+def test_no_two_objects_have_one_uid(store: Store) -> None:
+    first, second = pod("a"), pod("b")
+    first["metadata"]["uid"] = second["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
+    made = [store.create(raw, restore=True) for raw in (first, second)]
+    assert made[0].uid == first["metadata"]["uid"]
+    assert made[1].uid != made[0].uid
+    store.delete("Pod", "default", "a")
+    assert store.create(first, restore=True).uid == first["metadata"]["uid"]
+
+
+def test_a_budget_reports_disrupted_pods_by_their_names(store: Store) -> None:
+    meta = {"name": "b", "namespace": "default"}
+    store.create({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": {}})
+    status = {"disruptedPods": {"No Name": "2026-01-01T00:00:00Z"}}
+    with pytest.raises(Invalid, match=r"status\.disruptedPods"):
+        store.patch_status("PodDisruptionBudget", "default", "b", status)
+
+
+def test_a_binding_names_a_node_that_could_be_there(store: Store) -> None:
+    store.create(pod())
+    with pytest.raises(Invalid, match=r"target\.name: Invalid value"):
+        store.bind("default", "web", "No Node")
+
+
+def test_a_pod_asks_for_less_than_nothing(store: Store) -> None:
+    with pytest.raises(Invalid, match="must be greater than or equal to"):
+        store.create(pod(resources={"requests": {"cpu": "-1"}}, cpu=None))
+
+
 def test_a_grace_period_beyond_64_bits_is_refused(store: Store) -> None:
     store.create(pod(nodeName="node-1"))
     with pytest.raises(Invalid, match="must be a 64-bit integer"):

@@ -1,0 +1,69 @@
+"""Nothing that was accepted ends a cluster or keeps it from starting again: odd objects of every kind, in batches.
+
+Each batch is run through a live cluster with a journal and the embedded controllers; the next one starts from that
+journal, some time later. Nothing of it may even be a fault: each that was found this way had a cause.
+
+A few hundred objects run with the other tests. `KSCHEDD_ODD_OBJECTS=10000 pytest tests/actors/test_odd_objects.py` runs
+that many, and `KSCHEDD_ODD_SEED` gives others.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.cluster import LiveCluster
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.store.store import Store
+from tests.actors.odd_objects import OddObjects
+
+WANTED = int(os.environ.get("KSCHEDD_ODD_OBJECTS", "400"))
+SEED = int(os.environ.get("KSCHEDD_ODD_SEED", "0"))
+A_BATCH = 100
+ROUNDS_OF_REST = 20  # looks at the store between which nothing was written
+LATER_S = (0.0, 5.0, 60.0, 86_400.0)
+
+
+async def come_to_rest(cluster: LiveCluster) -> None:
+    """Let controllers and scheduler work until they write no more."""
+    quiet, before = 0, -1
+    with trio.move_on_after(20):
+        while quiet < ROUNDS_OF_REST:
+            version = await cluster.store.do(lambda store: store.version)
+            await cluster.scheduler.ask(lambda driver: len(driver.binding_cycles))
+            quiet, before = (quiet + 1, version) if version == before else (0, version)
+
+
+async def faults_of(cluster: LiveCluster) -> list[str]:
+    return [f"{fault.ref}: {fault.component}: {fault.why}" for fault in await cluster.faults()]
+
+
+@pytest.mark.parametrize("first", range(0, WANTED, A_BATCH * 4))
+async def test_odd_objects_end_nothing(tmp_path: Path, first: int) -> None:
+    source = OddObjects(SEED + first)
+    now = 1_767_225_600.0
+    restarts = 0
+    while source.accepted < min(A_BATCH * 4, WANTED):
+        now += LATER_S[restarts % len(LATER_S)]
+        restarts += 1
+        journal = tmp_path / "journal.db"
+        clock = Clock.started(now)
+        async with cluster_actors(journal=journal, controllers=embedded_controllers(), clock=clock) as cluster:
+            await come_to_rest(cluster)
+            for _ in range(A_BATCH // 10):
+                await cluster.store.do(batch(source, 10))
+            await come_to_rest(cluster)
+            assert await faults_of(cluster) == []
+    assert restarts >= 2
+
+
+def batch(source: OddObjects, size: int) -> Callable[[Store], None]:
+    def make(store: Store) -> None:
+        for _ in range(size):
+            source.step(store)
+
+    return make
