@@ -17,7 +17,7 @@ import random
 import signal
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -54,6 +54,7 @@ from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.guarded import GuardedRegistry
 from kschedd.framework.registry import Registry
+from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -89,6 +90,7 @@ async def cluster_actors(
     admission: Admission | None = None,
     store: Store | None = None,
     driver: SchedulingDriver | None = None,
+    leave_out: Collection[ObjectRef] = (),
 ) -> AsyncIterator[LiveCluster]:
     """A cluster at work while the context is open. With a journal (a file) it starts from what that holds.
 
@@ -108,7 +110,7 @@ async def cluster_actors(
     driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None
     if store is None:
-        kept, store = _open_store(journal, clock, seed, drop_damaged, admission)
+        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out)
 
     # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
@@ -167,6 +169,7 @@ async def cluster_actors(
         seed,
         journal,
         uuid.uuid4().hex if kept is None else kept.epoch,
+        clock.now(),
         controller_actors,
     )
     failure: BaseException | None = None
@@ -199,14 +202,26 @@ def _log_plugin_fault(fault: PluginError) -> None:
 
 
 def _open_store(
-    file: Path | None, clock: Clock, seed: int, drop_damaged: bool, admission: Admission | None
+    file: Path | None,
+    clock: Clock,
+    seed: int,
+    drop_damaged: bool,
+    admission: Admission | None,
+    leave_out: Collection[ObjectRef],
 ) -> tuple[Journal | None, Store]:
     """The journal, and the store as it has it, or a new one. Raises JournalError."""
     if file is None:
         return None, Store(now=clock.now, seed=seed, admission=admission)
-    opened = open_journal(file, now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged)
+    opened = open_journal(
+        file, now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged, leave_out=leave_out
+    )
     for what in opened.lost:
         log.warning("journal_damaged", what=what)
+    aside = () if opened.store is None else opened.store.set_aside
+    for each in aside:
+        log.error("object_set_aside", object=str(each.ref), why=each.why, copy=str(each.file))
+    for ref in sorted(frozenset(leave_out) - {each.ref for each in aside}, key=str):
+        log.warning("nothing_to_leave_out", object=str(ref), why="the journal has no such object")
     if opened.store is not None:
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission)
@@ -231,6 +246,7 @@ class Options:
     controllers: bool = True  # kubelets, workloads, taints, volumes
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # to import a plugin, and to make it
+    leave_out: tuple[ObjectRef, ...] = ()  # start without these
     drop_damaged: bool = False  # set a damaged journal aside and go on with what is whole of it
 
 
@@ -301,6 +317,7 @@ async def _serve(
                 seed=seed,
                 plugin_limit_s=options.plugin_limit_s,
                 drop_damaged=options.drop_damaged,
+                leave_out=options.leave_out,
             )
         )
         daemon = Daemon(version(), str(path), cluster.clock.now())

@@ -18,6 +18,7 @@ from kschedd.actors.queue import QueueActor
 from kschedd.actors.store import StoreClient
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.store.set_aside import SetAside
 
 
 @attrs.frozen(eq=False)
@@ -34,12 +35,15 @@ class LiveCluster:
     seed: int
     journal: Path | None
     epoch: str
+    started_s: float
     _controllers: Sequence[ControllerActor] = ()  # looked at between two of their turns
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that some part of the cluster cannot handle now."""
         controllers = self._controllers
-        found = await self.store.do(lambda store: [f for each in controllers for f in each.faults])
+        aside = await self.store.do(lambda store: store.set_aside)
+        found = [_fault_of(each, self.started_s) for each in aside]
+        found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
         found += await self.scheduler.ask(lambda driver: driver.machine.faults.faults())
         found += await self.queue.ask(lambda actor: actor.faults.faults())
         return found
@@ -50,3 +54,8 @@ class LiveCluster:
         ways: tuple[Any, ...] = (self.scheduler, self.queue, self.events, self.decisions, self.store)
         for way in ways:
             way.close()
+
+
+def _fault_of(aside: SetAside, at_s: float) -> ObjectFault:
+    where = "" if aside.file is None else f"; a copy is in {aside.file}"
+    return ObjectFault(aside.ref, "journal", f"set aside: {aside.why}{where}", at_s, at_s)

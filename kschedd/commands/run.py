@@ -25,6 +25,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
     )
+    parser.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="KIND/NAMESPACE/NAME",
+        help="start without this object (KIND/NAME where the kind has no namespaces); it stays in the journal, and a "
+        "copy is put beside it",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
     parser.set_defaults(run=run)
@@ -34,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     import trio
 
     from kschedd import daemon
+    from kschedd.store.set_aside import read_ref
 
     given = daemon.Options(
         socket=None if options.socket is None else Path(options.socket),
@@ -43,5 +52,6 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         log_level=options.log_level,
         drop_damaged=options.drop_damaged,
+        leave_out=tuple(map(read_ref, options.leave_out)),
     )
     return trio.run(daemon.run_daemon, given)

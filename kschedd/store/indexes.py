@@ -14,6 +14,10 @@ def _references(obj: Object | None) -> Sequence[Raw]:
     return (meta.get("ownerReferences") or ()) if meta else ()
 
 
+def _uids(references: Sequence[Raw]) -> tuple[str, ...]:
+    return tuple(reference.get("uid") or "" for reference in references)
+
+
 class Indexes:
     def __init__(self) -> None:
         self._on_node: dict[str, dict[PodKey, None]] = {}
@@ -28,6 +32,8 @@ class Indexes:
     def move(self, old: Object | None, new: Object | None) -> None:
         """An object became another version of itself; None where it was not there before, or is gone."""
         obj = new if new is not None else old
+        before, after = _references(old), _references(new)
+        uids = None if before is after else (_uids(before), _uids(after))
         if isinstance(obj, Pod):
             was = old.node_name if isinstance(old, Pod) else ""
             now = new.node_name if isinstance(new, Pod) else ""
@@ -37,10 +43,8 @@ class Indexes:
                     self._leave_node(was, key)
                 if now:
                     self._on_node.setdefault(now, {})[key] = None
-        before, after = _references(old), _references(new)
-        if before is not after:
+        if uids is not None:
             assert obj is not None, "there is nothing to move"
-            uids = [tuple(reference.get("uid") or "" for reference in references) for references in (before, after)]
             self._move_owners((obj.kind, obj.namespace, obj.name), *uids)
 
     def _leave_node(self, node_name: str, key: PodKey) -> None:

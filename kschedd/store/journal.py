@@ -17,13 +17,16 @@ Raises: JournalError, and nothing of sqlite3's.
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgpack
+import structlog
 
+from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
 from kschedd.store.journal_compaction import move_events, vacuum
 from kschedd.store.journal_files import OpenFiles, connect, refuse_remains
@@ -40,11 +43,14 @@ from kschedd.store.journal_format import (
     row_sum,
 )
 from kschedd.store.journal_head import Disk, Head, HeadFile, head_path, read_head
-from kschedd.store.journal_reading import Reading
+from kschedd.store.journal_reading import Reading, read_object
 from kschedd.store.log import WatchEvent
+from kschedd.store.set_aside import FOLDER, take_over
 from kschedd.store.store import Store
 
 __all__ = ("Journal", "JournalDamaged", "JournalError")
+
+log = structlog.get_logger("kschedd.journal")
 
 _LOG: Final = 1000  # pages after which SQLite carries its log over into the file, as by default
 _SHORT_LOG: Final = 200  # the same while compacting
@@ -209,24 +215,31 @@ class Journal:
         seed: int = 0,
         admission: Admission | None = None,
         history: int = 100_000,
+        leave_out: Collection[ObjectRef] = (),
     ) -> Store | None:
         """The store as it was, its watches able to resume from the snapshot on; None if nothing was ever written.
 
-        Raises JournalDamaged; see `journal_salvage` for what can be done then.
+        Objects that cannot be read back, or are to be left out, are set aside: `Store.set_aside` has them. Then watches
+        start from the last version. Raises JournalDamaged; see `journal_salvage` for what can be done then.
         """
         if self._version == 0 and self._state.count == 0:
             return None
         reading = Reading(self._db, self._file, self._state)
         reading.check()
-        store = Store(
-            now=now,
-            seed=seed,
-            admission=admission,
-            objects=reading.objects(),
-            version=self._state.base,
-            history=history,
-        )
-        store.replay(reading.events())
+        new_store = partial(Store, now=now, seed=seed, admission=admission, history=history)
+        if not leave_out:
+            try:
+                store = new_store(objects=reading.objects(), version=self._state.base)
+                store.replay(reading.events())
+            except JournalError:
+                raise
+            except Exception as fault:  # some object's: found by taking each by itself
+                log.warning("object_unreadable", why=str(fault))
+            else:
+                return store
+        store = new_store(objects=(), version=self._version)
+        folder = self._path.with_name(FOLDER)
+        store.set_aside = take_over(reading.latest(), leave_out, read_object, store.take_over, folder)
         return store
 
     def close(self) -> None:

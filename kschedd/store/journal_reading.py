@@ -13,10 +13,12 @@ from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
+from kschedd.object_faults import ObjectRef
 from kschedd.store.intake import sharing
 from kschedd.store.journal_format import CODES as _CODES
-from kschedd.store.journal_format import JournalDamaged, State, link, ours, read_event, whole
-from kschedd.store.log import EventType
+from kschedd.store.journal_format import Event, JournalDamaged, State, link, ours, read_event, whole
+from kschedd.store.log import DELETED, EventType
+from kschedd.store.set_aside import Row
 
 
 @attrs.frozen
@@ -34,24 +36,39 @@ class Reading:
             raise JournalDamaged(self._file, f"the database is damaged: {what}")
 
     def objects(self) -> Iterator[Object]:
-        """The snapshot."""
+        """The snapshot. Raises UnreadableObject for what is whole and still cannot be made out."""
+        for kind, _, _, raw in self._snapshot():
+            yield read_object(kind, raw)
+
+    def events(self) -> Iterator[tuple[EventType, Object]]:
+        """What was written after the snapshot. Raises UnreadableObject likewise."""
+        for event in self._events():
+            yield event.type, read_object(event.kind, event.raw)
+
+    def latest(self) -> Iterator[Row]:
+        """Every object as it was in the end, not read yet."""
+        found = {(kind, namespace, name): raw for kind, namespace, name, raw in self._snapshot()}
+        for event in self._events():
+            key = event.kind, event.namespace, event.name
+            if event.type == DELETED:
+                found.pop(key, None)
+            else:
+                found[key] = event.raw
+        return (Row(ObjectRef(*key), raw) for key, raw in found.items())
+
+    def _snapshot(self) -> Iterator[tuple[str, str, str, bytes]]:
         count = total = 0
         with ours(self._file, "the snapshot cannot be read"):
             for row in self._db.execute("SELECT kind, namespace, name, raw, sum FROM objects"):
                 if not whole(*row):
                     raise JournalDamaged(self._file, f"the snapshot is damaged at {describe(*row[:3])}")
-                kind, namespace, name, raw, checksum = row
-                count, total = count + 1, total + checksum
-                try:
-                    yield read_object(kind, raw)
-                except UnreadableObject as error:
-                    raise JournalDamaged(self._file, f"{describe(kind, namespace, name)}: {error}") from error
+                count, total = count + 1, total + row[4]
+                yield row[:4]
         if (count, total) != (self._state.count, self._state.total):
             what = f"{count} of {self._state.count} objects are there"
             raise JournalDamaged(self._file, f"the snapshot is damaged: {what}")
 
-    def events(self) -> Iterator[tuple[EventType, Object]]:
-        """What was written after the snapshot."""
+    def _events(self) -> Iterator[Event]:
         version, chain = self._state.base, self._state.chain
         with ours(self._file, "the events cannot be read", version):
             for row in self._db.execute("SELECT * FROM events ORDER BY version"):
@@ -61,12 +78,8 @@ class Reading:
                 event = read_event(row)
                 if event is None or event.chain != link(chain, event.version, _CODES[event.type], event.sum):
                     raise JournalDamaged(self._file, f"version {version + 1} is damaged", version)
-                try:
-                    obj = read_object(event.kind, event.raw)
-                except UnreadableObject as error:
-                    raise JournalDamaged(self._file, f"version {event.version}: {error}", version) from error
                 version, chain = event.version, event.chain
-                yield event.type, obj
+                yield event
 
 
 class UnreadableObject(KscheddError):

@@ -10,13 +10,14 @@ ever shown: a client that resumes a watch from an old version is told that it is
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
 from kschedd.store.journal import Journal
 from kschedd.store.journal_files import beside, connect, refuse_remains
@@ -62,13 +63,19 @@ class Opened:
 
 
 def open_journal(
-    path: Path, *, now: Callable[[], float], seed: int, admission: Admission | None, drop_damaged: bool
+    path: Path,
+    *,
+    now: Callable[[], float],
+    seed: int,
+    admission: Admission | None,
+    drop_damaged: bool,
+    leave_out: Collection[ObjectRef] = (),
 ) -> Opened:
     """The journal, and the store as it has it. Raises JournalError, with `drop_damaged` only where nothing is left."""
     try:
         journal = Journal(path)
         try:
-            return Opened(journal, journal.load(now=now, seed=seed, admission=admission))
+            return Opened(journal, journal.load(now=now, seed=seed, admission=admission, leave_out=leave_out))
         except BaseException:
             journal.close()
             raise

@@ -40,6 +40,7 @@ from kschedd.store.intake import SHARED_META, PodIntake, accepted, checked_statu
 from kschedd.store.job_selector import with_selector
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.patching import PatchType, known_patched_fields, patched
+from kschedd.store.set_aside import SetAside
 from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
@@ -73,6 +74,7 @@ class Store:
         self._indexes = Indexes()
         self._log = EventLog(version, history=history)
         self._intake = PodIntake(self._admission, self)
+        self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
         if objects is None:
             self.furnish()
@@ -400,6 +402,14 @@ class Store:
                 self._commit(event_type, self.find(obj.kind, obj.namespace, obj.name), obj)
         finally:
             self._random = random.Random(f"{self._seed}/{self.version}")
+
+    def take_over(self, obj: Object) -> None:
+        """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
+        try:
+            self._place(None, obj)
+        except Exception:
+            self._space(obj.kind, obj.namespace).pop(obj.name, None)
+            raise
 
     # --- how a write is made -----------------------------------------------------------------------------------
 
