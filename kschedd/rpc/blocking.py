@@ -87,9 +87,10 @@ class BlockingSubscription:
             self._end(None)
             self._client._forget_stream(self.id)
 
-    def _take(self, item: Any) -> None:
+    def _take(self, item: Any, *, early: bool) -> None:
+        """`early`: it came along with the answer that opened the stream, before anybody could have read it."""
         self._items.append(item)
-        if len(self._items) > self._buffer and not self._iterating:
+        if len(self._items) > self._buffer and not self._iterating and not early:
             self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
             self._client._forget_stream(self.id)
 
@@ -170,7 +171,7 @@ class BlockingClient:
             self._opening = False
             early, self._early = self._early, deque()
             for event in early:
-                self._take(event)
+                self._take(event, early=True)
         return subscription
 
     def _ask(self, method: str, params: list[Any]) -> Any:
@@ -223,7 +224,7 @@ class BlockingClient:
         if not data:
             self._lose(ConnectionLostError(self.path, "it closed the connection"))
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event, *, early: bool = False) -> None:
         match event:
             case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
                 self._lose(read_wire_error(error))
@@ -231,7 +232,7 @@ class BlockingClient:
                 self._responses[msgid] = event
             case Notification("stream.item", [int(stream), int(), item]):
                 if (subscription := self._subscriptions.get(stream)) is not None:
-                    subscription._take(item)
+                    subscription._take(item, early=early)
                 elif self._opening:
                     self._early.append(event)
             case Notification("stream.end", [int(stream), reason]):

@@ -11,6 +11,7 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import BlockingClient, Client, Subscription
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError
+from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 
@@ -235,6 +236,25 @@ async def test_a_stream_far_longer_than_the_buffer_is_read_whole(serve) -> None:
             assert await anext(numbers) == 0
         assert await daemon.call("echo", 1) == 1
     assert await in_thread(served.path, lambda d: list(d.subscribe("count", 5000, buffer=10))) == list(range(5000))
+
+
+async def test_what_comes_along_with_the_opening_answer_is_not_too_much(tmp_path: Path) -> None:
+    """The first items may be in the same bytes as the answer, more of them than may wait later."""
+    answer = [1, 1, None, {"stream": 1}]
+    items = [[2, "stream.item", [1, number, number]] for number in range(50)]
+    end = [2, "stream.end", [1, {"code": "done", "message": ""}]]
+
+    async def answer_at_once(stream: trio.SocketStream) -> None:
+        await stream.receive_some(65536)
+        await stream.send_all(b"".join(map(msgpack.packb, [answer, *items, end])))
+        await stream.receive_some(1)
+
+    path = tmp_path / "s"
+    async with trio.open_nursery() as nursery, unix_listener(path) as listener:
+        nursery.start_soon(trio.serve_listeners, answer_at_once, [listener])
+        found = await in_thread(path, lambda daemon: list(daemon.subscribe("count", buffer=10)))
+        assert found == list(range(50))
+        nursery.cancel_scope.cancel()
 
 
 async def test_two_subscriptions_of_a_blocking_client_keep_apart(serve) -> None:
