@@ -19,6 +19,7 @@ from kschedd.api.validation_names import (
 )
 
 _MOST_ANNOTATED: Final = 256 * 1024
+_EXTENSIONS: Final = "apiextensions.k8s.io"  # has names of its own, as its CustomResourceDefinitions do
 _STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 _LABEL_NAMED: Final = frozenset(("Namespace",))
 _DNS1035_NAMED: Final = frozenset(("Service",))
@@ -91,7 +92,9 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
         here = f"{path}.finalizers[{index}]"
         if wrong := qualified_name(finalizer):
             faults += [invalid(here, finalizer, why) for why in wrong]
-        elif kind.known and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        elif (
+            kind.known and kind.group != _EXTENSIONS and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
+        ):
             why = "name is neither a standard finalizer name nor is it fully qualified"
             faults.append(invalid(here, finalizer, why))
     if (meta.get("generation") or 0) < 0:

@@ -121,3 +121,14 @@ def test_a_kind_of_another_group_has_rules_of_its_own(store: Store) -> None:
     store.delete(made.kind, "", "n")
     store.merge_patch(made.kind, "", "n", {"metadata": {"finalizers": None}})
     assert store.find(made.kind, "", "n") is None
+
+
+def test_a_definition_that_is_being_cleaned_up_can_still_be_written(store: Store) -> None:
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    meta = {"name": "widgets.example.com", "finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}
+    kind = "CustomResourceDefinition"
+    store.create({"apiVersion": "apiextensions.k8s.io/v1", "kind": kind, "metadata": meta, "spec": spec})
+    changed = store.merge_patch(kind, "", "widgets.example.com", {"metadata": {"labels": {"a": "b"}}})
+    assert changed.labels == {"a": "b"}
