@@ -13,7 +13,7 @@ Nodes say their price in a label, `example.com/price: "0.40"`. Cheaper ones scor
 `table` has a column for each label key: for every row the number of its value. There are far fewer prices than nodes,
 so the text is read once for each price and looked up for all rows in one step.
 
-`reads = {"node"}` promises that the verdict on a node depends on its Node object and the pod's shape (spec, namespace,
+`depends_on = {"node"}` promises that the verdict on a node depends on its Node object and the pod's shape (spec, namespace,
 labels) alone. Verdicts are then remembered, and only nodes that changed are judged again.
 """
 
@@ -49,7 +49,7 @@ def thousandths(text: str) -> int:
 @attrs.define(eq=False)
 class CheapNodes:
     name: ClassVar = "CheapNodes"
-    reads: ClassVar = frozenset({"node"})
+    depends_on: ClassVar = frozenset({"node"})
     _prices: list[int] = attrs.field(factory=list)  # by the number of the label's value
 
     @classmethod

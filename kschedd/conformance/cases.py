@@ -19,7 +19,7 @@ from kschedd.config.model import Config
 from kschedd.conformance.records import Record
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.interface import PRE_ENQUEUE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.feasible import drive
@@ -89,7 +89,7 @@ def _scheduler(
 
 
 def _gate(scheduler: Scheduler, pod: Pod) -> Status | None:
-    for plugin in scheduler.profile.at("pre_enqueue"):
+    for plugin in scheduler.profile.at(PRE_ENQUEUE):
         status = plugin.pre_enqueue(pod)
         if status is not None:
             said: Status = status.by(plugin.name)

@@ -24,6 +24,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.explain.upstream_gaps import gap_for
 from kschedd.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, ClusterEvent
+from kschedd.framework.interface import PERMIT, PRE_ENQUEUE, PRE_FILTER
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.queue.hints import Strategy
 from kschedd.queue.history import both
@@ -204,10 +205,10 @@ class Auditor:
     def _judged_by_filters(scheduler: Scheduler, entry: QueuedPod) -> bool:
         """Whether only filters rejected the pod, as far as its plugins tell."""
         profile = scheduler.profile
-        filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at("pre_filter")}
-        permitting = {plugin.name for plugin in profile.at("permit")}
+        filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at(PRE_FILTER)}
+        permitting = {plugin.name for plugin in profile.at(PERMIT)}
         rejecting = entry.unschedulable_plugins | entry.pending_plugins
-        return rejecting <= filtering - permitting | {p.name for p in profile.at("pre_enqueue")}
+        return rejecting <= filtering - permitting | {p.name for p in profile.at(PRE_ENQUEUE)}
 
     def _node_for(self, pod: Pod) -> str:
         """A node on which the pod passes all filters now; "" if there is none."""
@@ -238,7 +239,7 @@ class Auditor:
         running = theirs.profile
         without = dict.fromkeys(("post_filter", "pre_score", "score"), ())
         profile = attrs.evolve(running.profile, plugins={**running.profile.plugins, **without})
-        filtering = attrs.evolve(running, profile=profile, scores=(), pre_scores=())
+        filtering = attrs.evolve(running, profile=profile, scores=())
         ours = Scheduler(filtering, self.machine.cluster, by_name, StartNode())
         self._schedulers[name] = (theirs, ours)
         return ours

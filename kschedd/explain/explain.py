@@ -45,7 +45,7 @@ from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.looking import Looking
 from kschedd.explain.remedies import would_fit_if
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import Narrowing
+from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
@@ -173,7 +173,7 @@ class _Explaining:
             self._since = now
 
     def _gate(self) -> Status | None:
-        for plugin in self._profile.at("pre_enqueue"):
+        for plugin in self._profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(self._pod)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -183,7 +183,7 @@ class _Explaining:
         return None
 
     def _verdicts(
-        self, state: CycleState, narrowing: Narrowing | None, status: Status | None, narrowed_by: set[str]
+        self, state: CycleState, narrowing: PreFilterResult | None, status: Status | None, narrowed_by: set[str]
     ) -> list[NodeVerdict]:
         order = self._visiting()
         if status is not None:

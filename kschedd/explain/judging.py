@@ -20,7 +20,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.scheduling.feasible import Filters, as_one_call, filter_status
 from kschedd.scheduling.nominated import Counted
-from kschedd.scheduling.profile import FilterPlugin, Sort
+from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle
 
 Tick = Callable[[str, str], None]
 """Told of each step that was taken: extension point and plugin."""
@@ -53,8 +53,8 @@ def judge(filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: Co
     return verdicts
 
 
-def _ask(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
-    if filter_.sort is Sort.PLAIN:
+def _ask(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
+    if filter_.style is EvaluationStyle.PER_NODE:
         asked = rows.tolist()
 
         def plain() -> list[Status | None]:
@@ -62,13 +62,13 @@ def _ask(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, r
 
         return as_one_call(filter_.plugin, "filter", plain)()
     try:
-        codes = filter_.plugin.filter_rows(state, pod, table, rows)
+        codes = filter_.vector.filter_rows(state, pod, table, rows)
         if codes is None:
             return [None] * len(rows)
         words: dict[int, Status | None] = {0: None}
         for code in np.unique(codes).tolist():
             if code:
-                words[code] = filter_.plugin.code_status(state, pod, code).by(filter_.name)
+                words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
         return [words[code] for code in codes.tolist()]
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         return [error(fault_text(fault)).by(filter_.name)] * len(rows)

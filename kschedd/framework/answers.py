@@ -20,7 +20,7 @@ from kschedd.api.read_only import ReadOnlyPod
 from kschedd.cache.table import Ints
 from kschedd.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource, QueueingHint
 from kschedd.framework.faults import BadAnswer, plain_text, shown
-from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Update, Write
 
@@ -189,16 +189,16 @@ def _json(what: str, value: object, depth: int = 0) -> Any:
 # -- PreFilter and PostFilter --------------------------------------------------------------------------------------
 
 
-def pre_filter(method: str, value: object, plugin: str) -> Status | Narrowing | None:
-    if not isinstance(value, Narrowing):
+def pre_filter(method: str, value: object, plugin: str) -> Status | PreFilterResult | None:
+    if not isinstance(value, PreFilterResult):
         if value is not None and not isinstance(value, Status):
-            _wrong(method, value, "a Status, a Narrowing or None")
+            _wrong(method, value, "a Status, a PreFilterResult or None")
         return status(method, value, plugin, Code.SKIP)
     names = value.node_names
     if not isinstance(names, set | frozenset | list | tuple):
-        raise BadAnswer(f"{method} returned a Narrowing to {shown(names)}; a frozenset of node names is expected")
-    found = frozenset([text(f"a node's name in the Narrowing that {method} returned", name) for name in names])
-    return Narrowing(found, flag(f"{method}'s Narrowing.settles", value.settles))
+        raise BadAnswer(f"{method} returned a PreFilterResult to {shown(names)}; a frozenset of node names is expected")
+    found = frozenset([text(f"a node's name in the PreFilterResult that {method} returned", name) for name in names])
+    return PreFilterResult(found, flag(f"{method}'s PreFilterResult.already_filtered", value.already_filtered))
 
 
 def post_filter(method: str, value: object, plugin: str, pod_of: Callable[[str], Pod | None]) -> PostFilterResult:
@@ -342,7 +342,7 @@ def _registration(method: str, entry: object, wrap: Callable[[Callable[..., Any]
     return ClusterEventWithHint(
         ClusterEvent(event.resource, ActionType(int(event.action)), label),
         None if hint is None else wrap(hint),
-        flag(f"by_shape of an event that {method} returned", entry.by_shape),
+        flag(f"by_signature of an event that {method} returned", entry.by_signature),
     )
 
 

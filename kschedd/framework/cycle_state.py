@@ -18,9 +18,9 @@ class Clonable(Protocol):
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
     skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter said Skip
-    settled_by: str = ""  # the plugin whose PreFilter narrowed the nodes to some its filter lets pass
+    already_filtered_by: str = ""  # the plugin whose PreFilter narrowed the nodes to some its filter lets pass
     skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore said Skip
 
     def clone(self) -> "CycleState":
         copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}
-        return CycleState(copied, set(self.skip_filter), self.settled_by, set(self.skip_score))
+        return CycleState(copied, set(self.skip_filter), self.already_filtered_by, set(self.skip_score))

@@ -143,21 +143,21 @@ Hint = Callable[[Pod, Any, Any], QueueingHint]
 class ClusterEventWithHint:
     """An event a plugin registers. Without a hint every such event moves the pods the plugin rejected.
 
-    `by_shape` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels);
+    `by_signature` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels);
     only if the event's object is that very pod (same uid) may it look at more. The queue then asks once for
     all other pods of a shape.
     """
 
     event: ClusterEvent
     hint: Hint | None = None
-    by_shape: bool = False
+    by_signature: bool = False
 
 
 def on(
-    resource: EventResource, action: ActionType, hint: Hint | None = None, *, by_shape: bool = False
+    resource: EventResource, action: ActionType, hint: Hint | None = None, *, by_signature: bool = False
 ) -> ClusterEventWithHint:
-    """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_shape=True)`."""
-    return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_shape)
+    """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_signature=True)`."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_signature)
 
 
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)

@@ -9,8 +9,8 @@ not guarded: they are part of the program.
 Owns: for each plugin its guard. Fails: PluginLoadError if a plugin cannot be made; PluginError from the methods.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Mapping
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
 import numpy as np
@@ -20,57 +20,88 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodShape
 from kschedd.api.read_only import read_only, read_only_shape
 from kschedd.cache.cluster import Cluster
-from kschedd.cache.table import NodeTable, TableCopy
+from kschedd.cache.table import Ints, NodeTable, TableCopy
 from kschedd.config.args import RawArgs
-from kschedd.framework import answers
+from kschedd.framework import answers, fast_path
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import DEPENDENCIES
 from kschedd.framework.faults import BadAnswer, PluginError, shown
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import takes_part
+from kschedd.framework.interface import (
+    POINTS,
+    EnqueueExtensions,
+    Plugin,
+    PostFilterResult,
+    PreFilterResult,
+    QueueSortPlugin,
+    methods_of,
+    missing_methods,
+)
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.registry import Registry
-from kschedd.framework.status import Code
+from kschedd.framework.remedies import RemedyPlugin
+from kschedd.framework.status import Code, Status
 from kschedd.framework.views import ClusterView, HandleView, PostFilterViewView, StateView, TableView, array, node_info
+from kschedd.framework.writes import Plan
 from kschedd.values import frozen
 
-Check = Callable[["GuardedPlugin", tuple[Any, ...], Any], Any]
-"""Given the plugin, the arguments of the call as the scheduler has them, and what was returned."""
+Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
+"""Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
 
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded in ways of their own, or never called
 
-def _status(name: str, *more: Code) -> Check:
-    return lambda plugin, args, said: answers.status(name, said, plugin.name, *more)
-
-
-def _ignored(plugin: "GuardedPlugin", args: tuple[Any, ...], said: Any) -> None:
-    """What it returns means nothing."""
-
-
-GUARDED_METHODS: Final[Mapping[str, Check]] = {
-    "pre_enqueue": _status("pre_enqueue"),
-    "pre_filter": lambda plugin, args, said: answers.pre_filter("pre_filter", said, plugin.name),
-    "filter": _status("filter"),
-    "filter_rows": lambda plugin, args, said: answers.codes("filter_rows", said, len(args[3])),
-    "code_status": lambda plugin, args, said: answers.rejection("code_status", said, plugin.name),
-    "add_pod": _ignored,
-    "remove_pod": _ignored,
-    "post_filter": lambda plugin, args, said: answers.post_filter("post_filter", said, plugin.name, args[2].pod),
-    "pre_score": _status("pre_score", Code.SKIP),
-    "score": lambda plugin, args, said: answers.score("score", said, plugin.name),
-    "score_rows": lambda plugin, args, said: answers.column("score_rows", said, len(args[3])),
-    "normalize": lambda plugin, args, said: answers.column("normalize", said, len(args[2])),
-    "epoch": lambda plugin, args, said: answers.plain_key("epoch", said),
-    "idle_for": lambda plugin, args, said: answers.flag("idle_for", said),
-    "indifferent": lambda plugin, args, said: answers.flag("indifferent", said),
-    "reserve": _status("reserve"),
-    "unreserve": lambda plugin, args, said: answers.unreserve("unreserve", said),
-    "permit": lambda plugin, args, said: answers.permit("permit", said, plugin.name),
-    "pre_bind_pre_flight": _status("pre_bind_pre_flight", Code.SKIP),
-    "pre_bind": lambda plugin, args, said: answers.plan("pre_bind", said, plugin.name, plugin.ready),
-    "bind": lambda plugin, args, said: answers.plan("bind", said, plugin.name, plugin.ready),
-    "post_bind": _ignored,
+# What the annotation of what a method returns asks for; of several codes in an Annotated each is allowed besides.
+_CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
+    type(None): lambda plugin, method, args, said, codes: None,
+    Status | None: lambda plugin, method, args, said, codes: answers.status(method, said, plugin.name, *codes),
+    Status: lambda plugin, method, args, said, codes: answers.rejection(method, said, plugin.name),
+    Status | PreFilterResult | None: lambda plugin, method, args, said, codes: answers.pre_filter(
+        method, said, plugin.name
+    ),
+    Ints | None: lambda plugin, method, args, said, codes: answers.codes(method, said, len(args[-1])),
+    Ints: lambda plugin, method, args, said, codes: answers.column(method, said, len(args[-1])),
+    int | Status: lambda plugin, method, args, said, codes: answers.score(method, said, plugin.name),
+    PostFilterResult: lambda plugin, method, args, said, codes: answers.post_filter(
+        method, said, plugin.name, args[2].pod
+    ),
+    Plan | None: lambda plugin, method, args, said, codes: answers.unreserve(method, said),
+    tuple[Status | None, float] | Status | None: lambda plugin, method, args, said, codes: answers.permit(
+        method, said, plugin.name
+    ),
+    Plan | Status | None: lambda plugin, method, args, said, codes: answers.plan(
+        method, said, plugin.name, plugin.ready
+    ),
+    bool: lambda plugin, method, args, said, codes: answers.flag(method, said),
+    Hashable: lambda plugin, method, args, said, codes: answers.plain_key(method, said),
 }
-"""The methods of a plugin that are called on behalf of a pod, and how what they return is checked."""
+
+
+def _check_of(protocol: type[Plugin], method: str) -> Check:
+    returns = get_type_hints(getattr(protocol, method), include_extras=True)["return"]
+    codes: tuple[Code, ...] = ()
+    if get_origin(returns) is Annotated:
+        returns, *extra = get_args(returns)
+        codes = tuple(code for code in extra if isinstance(code, Code))
+    check = _CHECKS[returns]
+    return lambda plugin, name, args, said: check(plugin, name, args, said, codes)
+
+
+def _guarded_methods() -> dict[str, Check]:
+    protocols: list[type[Plugin]] = [
+        protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)
+    ]
+    return {
+        method: _check_of(protocol, method)
+        for protocol in [*protocols, *fast_path.METHODS]
+        if protocol not in _UNCHECKED
+        for method in methods_of(protocol)
+    }
+
+
+GUARDED_METHODS: Final[Mapping[str, Check]] = _guarded_methods()
+"""The methods of a plugin that are called on behalf of a pod, and how what they return is checked: as the Protocols of
+the extension points and of the fast path say."""
 
 _WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # nothing can be done about their faults but to tell them
 
@@ -116,8 +147,10 @@ class GuardedPlugin:
     def __init__(self, name: str, plugin: Any, guard: PluginGuard) -> None:
         self.name = name
         self.guard = guard
-        self.reads = _reads(getattr(plugin, "reads", None))
-        self.pre_score_by_shape = answers.flag("pre_score_by_shape", getattr(plugin, "pre_score_by_shape", False))
+        self.depends_on = _depends_on(getattr(plugin, "depends_on", None))
+        self.pre_score_by_signature = answers.flag(
+            "pre_score_by_signature", getattr(plugin, "pre_score_by_signature", False)
+        )
         for method, check in GUARDED_METHODS.items():
             found = getattr(plugin, method, None)
             if callable(found):
@@ -129,8 +162,8 @@ class GuardedPlugin:
         if callable(register):
             events = answers.registrations("events_to_register", register(), self._hint)
             self.events_to_register = lambda: events
-        if takes_part(self, "filter") and hasattr(self, "filter_rows") and not hasattr(self, "code_status"):
-            raise BadAnswer("filter_rows without code_status; a plugin with one has both")
+        if missing := missing_methods(self):
+            raise BadAnswer(f"{missing}; a plugin with one has both")
 
     def batch(self, method: str, work: Callable[[], Any]) -> Any:
         """Run work that makes many calls of this plugin under one limit."""
@@ -145,7 +178,7 @@ class GuardedPlugin:
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
                 out[2] = args[2].copy()  # many are used to write into it
-            return check(self, args, method(*out))
+            return check(self, name, args, method(*out))
 
         def call(*args: Any) -> Any:
             return guard.call(name, work, *args)
@@ -191,16 +224,13 @@ class GuardedPlugin:
         return key
 
 
-_READABLE: Final = frozenset(("node", "requested", "pods"))
-
-
-def _reads(value: object) -> frozenset[str] | None:
+def _depends_on(value: object) -> frozenset[str] | None:
     if value is None:
         return None
     if not isinstance(value, set | frozenset | tuple | list) or not all(
-        isinstance(item, str) and item in _READABLE for item in value
+        isinstance(item, str) and item in DEPENDENCIES for item in value
     ):
-        raise BadAnswer(f"reads is {shown(value)}; None, or a frozenset of {sorted(_READABLE)} is expected")
+        raise BadAnswer(f"depends_on is {shown(value)}; None, or a frozenset of {sorted(DEPENDENCIES)} is expected")
     return frozenset(str(item) for item in value) or None
 
 

@@ -1,76 +1,41 @@
-"""The extension points, as methods a plugin may have. Having the method is taking part; nothing is registered twice.
+"""The extension points, each a Protocol: having its methods is taking part; nothing is registered twice.
 
-A plugin comes in one of two styles, or both at once for different points:
+`POINTS` lists them. The catalogue of plugins, the methods that are guarded in out-of-tree plugins, and how
+what they return is checked, all are derived from these Protocols. What a plugin may say besides, for speed only, is in
+`kschedd.framework.fast_path`.
 
-* **One node at a time**, in plain Python: `filter(state, pod, node)` returns a Status or None, and
-  `score(state, pod, node)` returns an int from 0 to 100, or a Status that says what went wrong. `node` is a
-  `NodeInfo`, a view of one row.
-* **All nodes at once**, as columns: `filter_rows(state, pod, table, rows)` returns an int64 array of codes, one a row
-  of `rows`, in which 0 passes and any other number is the plugin's own; `code_status(state, pod, code)` puts a code
-  into words and is called only when somebody reads them. `score_rows(state, pod, table, rows)` returns int64 scores.
+A plugin comes in one of two styles, or both at once for different points: **one node at a time**, in plain Python
+(`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
 A plugin is made by its class method `from_args(args, handle)`: `args` is its typed arguments (`kschedd.config.args`),
-or the raw mapping wrapped in `RawArgs` for a plugin from elsewhere; `handle` is a `kschedd.framework.handle.Handle`.
+or the raw mapping wrapped in `RawArgs` for an out-of-tree one; `handle` is a `kschedd.framework.handle.Handle`.
 
-A column plugin says with `reads` what its verdict on a row depends on besides the pod's shape:
-`frozenset({"node"})`: on that row's Node object only; with `"requested"` also on what the pods on that very node take
-of it (resources, ports, their number); with `"pods"` on anything of these pods. Its verdicts are then remembered per
-shape and only rows that changed are judged again. Without `reads` (None) it is asked anew each time.
- What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
-add_pod/remove_pod change it). A remembered verdict skips them, so a plugin with `reads` works out the same from the
-pod alone if its entry is absent.
-
-Optional, and only for speed:
-
-* `idle_for(shape)`: PreFilter would say SKIP to every pod of that shape, whatever the cluster; it is then not asked.
-* `indifferent(pod)`: its filter lets this pod pass on every node, whatever the cluster.
-* `pre_score_by_shape = True`: `pre_score` says the same to every pod of a shape and leaves nothing in `state`.
-* `epoch(cluster)`: a hashable that names everything else its verdict depends on; when it changes, what is remembered
-  is dropped.
-
-All other points have one form:
-
-    pre_enqueue(pod) -> Status | None                       keeps a pod out of the active queue
-    sort_key(entry) -> comparable                            the one QueueSort
-    events_to_register() -> sequence of ClusterEventWithHint
-    pre_filter(state, pod, cluster) -> Status | Narrowing | None       Status SKIP: its filter is not run
-    add_pod(state, pod, other, node) / remove_pod(...)       on what-if runs, keep `state` in step
-    post_filter(state, pod, cluster, view) -> PostFilterResult      `view`: a `postfilter.PostFilterView`
-    pre_score(state, pod, cluster, rows) -> Status | None    Status SKIP: its score is not run
-    normalize(state, pod, scores) -> scores                  int64 array of all feasible nodes, 0..100 out
-    reserve(state, pod, node_name) -> Status | None;  unreserve(state, pod, node_name) -> Plan | None
-    permit(state, pod, node_name) -> (Status | None, timeout_s)
-    pre_bind_pre_flight(state, pod, node_name) -> Status | None     Status SKIP: its pre_bind has nothing to do
-    pre_bind(state, pod, node_name) -> Plan | Status | None  what is to be written and waited for (`writes.Plan`)
-    bind(state, pod, node_name) -> Plan | Status | None      Status SKIP: the next binder is asked
-    post_bind(state, pod, node_name) -> None
+What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
+add_pod/remove_pod change it).
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go.
+Units: times are seconds, scores int64. Shapes: `rows` are rows of the table (int64), answers are parallel to them.
 """
 
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import attrs
 
-from kschedd.framework.status import Status
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ClusterEventWithHint
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.postfilter import PostFilterView
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Plan
 
 MAX_NODE_SCORE = 100
 
-# Extension point -> the methods of which a plugin that takes part has at least one.
-POINTS: dict[str, tuple[str, ...]] = {
-    "pre_enqueue": ("pre_enqueue",),
-    "queue_sort": ("sort_key",),
-    "pre_filter": ("pre_filter",),
-    "filter": ("filter", "filter_rows"),
-    "post_filter": ("post_filter",),
-    "pre_score": ("pre_score",),
-    "score": ("score", "score_rows"),
-    "reserve": ("reserve",),
-    "permit": ("permit",),
-    "pre_bind": ("pre_bind",),
-    "bind": ("bind",),
-    "post_bind": ("post_bind",),
-}
+P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
@@ -79,24 +44,25 @@ class Plugin(Protocol):
     name: ClassVar[str]
 
 
-def takes_part(plugin: Any, point: str) -> bool:
-    return any(callable(getattr(plugin, method, None)) for method in POINTS[point])
+class MadeFromArgs(Plugin, Protocol):
+    """How an in-tree plugin is made. An out-of-tree one without `from_args` is made without arguments."""
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle, /) -> Self: ...
 
 
-def extension_points(plugin: Any) -> frozenset[str]:
-    """Every extension point the plugin (or plugin class) takes part in."""
-    return frozenset(point for point in POINTS if takes_part(plugin, point))
+# -- answers -------------------------------------------------------------------------------------------------------
 
 
 @attrs.frozen
-class Narrowing:
+class PreFilterResult:
     """PreFilter's word that only these nodes can do; they need not exist.
 
-    `settles`: as far as the plugin's own filter goes, the pod may run on each of them.
+    `already_filtered`: as far as the plugin's own filter goes, the pod may run on each of them.
     """
 
     node_names: frozenset[str]
-    settles: bool = False
+    already_filtered: bool = False
 
 
 @attrs.frozen
@@ -109,3 +75,199 @@ class PostFilterResult:
     writes: tuple[Any, ...] = ()  # what is to be written for it, in order
     rejected: tuple[Any, ...] = ()  # victims that still wait at Permit: they are rejected ("preempted"), not deleted
     details: Any = None  # what `explain` and `verify` show of it
+
+
+Verdict = Status | None
+"""None, or a Status of Success: nothing to object. Every other code is a rejection or an error."""
+
+VerdictOrSkip = Annotated[Status | None, Code.SKIP]
+"""Skip besides: the plugin has nothing to say to this pod, and is not asked at the point this one prepares for."""
+
+
+# -- the queue -----------------------------------------------------------------------------------------------------
+
+
+class QueuedEntry(Protocol):
+    """What a QueueSort plugin sees of a pod in the queue."""
+
+    @property
+    def pod(self) -> Pod: ...
+    @property
+    def timestamp(self) -> int:
+        """Nanoseconds: when it was added, or when its last failed attempt ended."""
+
+    @property
+    def attempts(self) -> int: ...
+
+
+class PreEnqueuePlugin(Plugin, Protocol):
+    def pre_enqueue(self, pod: Pod, /) -> Verdict:
+        """A rejection keeps the pod out of the active queue."""
+
+
+class QueueSortPlugin(Plugin, Protocol):
+    def sort_key(self, entry: QueuedEntry, /) -> Any:
+        """The lowest key is popped first. A profile has one such plugin, and all profiles the same."""
+
+
+class EnqueueExtensions(Plugin, Protocol):
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """What may help a pod that this plugin rejected. A plugin without this method is taken to wait for anything."""
+
+
+# -- finding nodes -------------------------------------------------------------------------------------------------
+
+
+class PreFilterPlugin(Plugin, Protocol):
+    def pre_filter(
+        self, state: CycleState, pod: Pod, cluster: Cluster, /
+    ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
+        """Once an attempt, before any node is looked at. Skip: its filter is not run."""
+
+
+class PreFilterExtensions(Plugin, Protocol):
+    """Keep what `pre_filter` left in `state` in step with pods that a what-if puts on a node or takes away."""
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
+
+
+class FilterPlugin(Plugin, Protocol):
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> Verdict:
+        """Whether the pod may run on this node; `node` is a view of one row."""
+
+
+class VectorFilterPlugin(Plugin, Protocol):
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints | None:
+        """A code for each row: 0 passes, any other number (positive) is the plugin's own. None: all pass."""
+
+    def code_status(self, state: CycleState, pod: Pod, code: int, /) -> Status:
+        """A code in words; asked for only when somebody reads them."""
+
+
+class PostFilterPlugin(Plugin, Protocol):
+    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView, /) -> PostFilterResult:
+        """No node was found: make room, or say why there is none."""
+
+
+# -- choosing one --------------------------------------------------------------------------------------------------
+
+
+class PreScorePlugin(Plugin, Protocol):
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows, /) -> VerdictOrSkip:
+        """Once an attempt, with the feasible rows. Skip: its score is not run."""
+
+
+class ScorePlugin(Plugin, Protocol):
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
+        """From 0 to 100; any int64 if the plugin normalises. A Status says what went wrong."""
+
+
+class VectorScorePlugin(Plugin, Protocol):
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints:
+        """As `score`, one for each row."""
+
+
+class ScoreExtensions(Plugin, Protocol):
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
+        """The scores of all feasible nodes, from 0 to 100 each."""
+
+
+# -- reserving and binding -----------------------------------------------------------------------------------------
+
+
+class ReservePlugin(Plugin, Protocol):
+    def reserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Verdict: ...
+
+
+class UnreservePlugin(Plugin, Protocol):
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
+        """The pod lost its node, whoever refused it. Must not fail; called even if its own `reserve` was not."""
+
+
+class PermitPlugin(Plugin, Protocol):
+    def permit(
+        self, state: CycleState, pod: Pod, node_name: str, /
+    ) -> Annotated[tuple[Status | None, float] | Status | None, Code.WAIT]:
+        """With a Status of Wait: the seconds for which the pod waits until `handle.allow` lets it go on."""
+
+
+class PreBindPreFlight(Plugin, Protocol):
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str, /) -> VerdictOrSkip:
+        """Skip: its `pre_bind` has nothing to do for this pod."""
+
+
+class PreBindPlugin(Plugin, Protocol):
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
+        """What is to be written, and waited for, before the pod is bound."""
+
+
+class BindPlugin(Plugin, Protocol):
+    def bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
+        """Bind the pod, most often by a plan. Skip: the next binder is asked."""
+
+
+class PostBindPlugin(Plugin, Protocol):
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> None:
+        """The pod is bound."""
+
+
+# -- the points ----------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class ExtensionPoint(Generic[P_co]):
+    """A point by its name in snake_case. A plugin takes part that has all methods of one of `any_of`."""
+
+    name: str
+    any_of: tuple[type[Plugin], ...]
+    extensions: tuple[type[Plugin], ...] = ()  # further methods that a plugin which takes part may have
+
+    def has(self, plugin: object) -> bool:
+        """Whether the plugin (or plugin class) takes part."""
+        return any(all(callable(getattr(plugin, m, None)) for m in methods_of(one)) for one in self.any_of)
+
+
+def methods_of(protocol: type[Plugin]) -> tuple[str, ...]:
+    """The methods that a Protocol of this module asks for, besides those of `Plugin`."""
+    return tuple(name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_"))
+
+
+PRE_ENQUEUE: Final = ExtensionPoint[PreEnqueuePlugin]("pre_enqueue", (PreEnqueuePlugin,))
+QUEUE_SORT: Final = ExtensionPoint[QueueSortPlugin]("queue_sort", (QueueSortPlugin,))
+PRE_FILTER: Final = ExtensionPoint[PreFilterPlugin]("pre_filter", (PreFilterPlugin,), (PreFilterExtensions,))
+FILTER: Final = ExtensionPoint[FilterPlugin | VectorFilterPlugin]("filter", (FilterPlugin, VectorFilterPlugin))
+POST_FILTER: Final = ExtensionPoint[PostFilterPlugin]("post_filter", (PostFilterPlugin,))
+PRE_SCORE: Final = ExtensionPoint[PreScorePlugin]("pre_score", (PreScorePlugin,))
+SCORE: Final = ExtensionPoint[ScorePlugin | VectorScorePlugin](
+    "score", (ScorePlugin, VectorScorePlugin), (ScoreExtensions,)
+)
+RESERVE: Final = ExtensionPoint[ReservePlugin]("reserve", (ReservePlugin,), (UnreservePlugin,))
+PERMIT: Final = ExtensionPoint[PermitPlugin]("permit", (PermitPlugin,))
+PRE_BIND: Final = ExtensionPoint[PreBindPlugin]("pre_bind", (PreBindPlugin,), (PreBindPreFlight,))
+BIND: Final = ExtensionPoint[BindPlugin]("bind", (BindPlugin,))
+POST_BIND: Final = ExtensionPoint[PostBindPlugin]("post_bind", (PostBindPlugin,))
+
+POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
+    point.name: point
+    for point in (
+        *(PRE_ENQUEUE, QUEUE_SORT, PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE),
+        *(RESERVE, PERMIT, PRE_BIND, BIND, POST_BIND),
+    )
+}
+
+
+def missing_methods(plugin: object) -> str:
+    """Of the Protocols of which the plugin has a part, what the first lacks: "filter_rows without code_status"; or ""."""
+    for point in POINTS.values():
+        for protocol in (*point.any_of, *point.extensions):
+            methods = methods_of(protocol)
+            there = [method for method in methods if callable(getattr(plugin, method, None))]
+            if there and len(there) < len(methods):
+                return f"{', '.join(there)} without {', '.join(m for m in methods if m not in there)}"
+    return ""
+
+
+def extension_points(plugin: object) -> frozenset[str]:
+    """Every extension point the plugin (or plugin class) takes part in."""
+    return frozenset(name for name, point in POINTS.items() if point.has(plugin))

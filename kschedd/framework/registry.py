@@ -1,13 +1,12 @@
 """Which plugins there are: the in-tree ones by name, and those that come from entry points or from a file.
 
-An in-tree plugin's module is imported when a profile first names it. An out-of-tree plugin is any class with a `name`;
+An out-of-tree plugin is any class with a `name`;
 without a `from_args` it is made with no arguments. Its module is imported within a limit of time.
 
 Entry points: group `kschedd.plugins`, each naming such a class.
 Errors: PluginLoadError says which file or entry point, what is wrong with it, and in which line.
 """
 
-import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -19,34 +18,13 @@ from typing import Any
 
 import attrs
 
+from kschedd.config.in_tree import IN_TREE, in_tree_class
 from kschedd.errors import KscheddError
 from kschedd.framework.faults import PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import extension_points
+from kschedd.framework.interface import extension_points, missing_methods
 from kschedd.framework.status import fault_text
-
-IN_TREE = {
-    "SchedulingGates": "schedulinggates",
-    "PrioritySort": "prioritysort",
-    "NodeUnschedulable": "nodeunschedulable",
-    "NodeName": "nodename",
-    "TaintToleration": "tainttoleration",
-    "NodeAffinity": "nodeaffinity",
-    "NodePorts": "nodeports",
-    "NodeResourcesFit": "noderesourcesfit",
-    "VolumeRestrictions": "volumerestrictions",
-    "NodeVolumeLimits": "nodevolumelimits",
-    "VolumeBinding": "volumebinding",
-    "VolumeZone": "volumezone",
-    "PodTopologySpread": "podtopologyspread",
-    "InterPodAffinity": "interpodaffinity",
-    "DynamicResources": "dynamicresources",
-    "DefaultPreemption": "defaultpreemption",
-    "NodeResourcesBalancedAllocation": "noderesourcesbalancedallocation",
-    "ImageLocality": "imagelocality",
-    "DefaultBinder": "defaultbinder",
-}
 
 
 @attrs.define(eq=False)
@@ -74,9 +52,7 @@ class Registry:
     def plugin_class(self, name: str) -> type[Any]:
         if name in self.added:
             return self.added[name]
-        module = importlib.import_module(f"kschedd.plugins.{IN_TREE[name]}")
-        found: type[Any] = getattr(module, name)
-        return found
+        return in_tree_class(name)
 
     def catalogue(self) -> Mapping[str, frozenset[str]]:
         """Extension points of every added plugin, by name."""
@@ -106,6 +82,8 @@ class Registry:
             raise PluginLoadError(source, f"the name {name} belongs to an in-tree plugin; choose another one")
         if self.added.get(name, cls) is not cls:
             raise PluginLoadError(source, f"the name {name} belongs to a plugin from {self.sources.get(name, source)}")
+        if missing := missing_methods(cls):
+            raise PluginLoadError(source, f"class {cls.__name__} has {missing}; a plugin with one has both")
         if not extension_points(cls):
             raise PluginLoadError(source, f"class {cls.__name__} has none of the methods by which a plugin takes part")
         self.added[name] = cls

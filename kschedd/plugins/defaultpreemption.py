@@ -70,7 +70,7 @@ class DefaultPreemption:
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         if not self._gates:
             return ()
-        return (on(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deleted, by_shape=True),)
+        return (on(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod_deleted, by_signature=True),)
 
     # -- preempting ---------------------------------------------------------------------------------------------
 

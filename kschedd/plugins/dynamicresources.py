@@ -79,7 +79,8 @@ _WITHOUT_CLAIMS: Final = _Attempt()
 @attrs.define(eq=False)
 class DynamicResources:
     name: ClassVar = "DynamicResources"
-    reads: ClassVar = None  # what is free depends on the claims of the whole cluster
+    without_pre_filter: ClassVar = "not found"
+    depends_on: ClassVar = None  # what is free depends on the claims of the whole cluster
 
     _handle: Handle
     _enabled: bool
@@ -117,7 +118,7 @@ class DynamicResources:
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        # Left for pods without claims too: by it PostFilter knows that the cycle came this far (hence no `idle_for`).
+        # Left for pods without claims too: by it PostFilter knows that the cycle came this far (so no `skips_pre_filter`).
         state.data[self.name] = _WITHOUT_CLAIMS
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP

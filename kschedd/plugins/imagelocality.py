@@ -27,16 +27,16 @@ _MOST_PER_CONTAINER = 1000 * _MIB
 @attrs.frozen
 class ImageLocality:
     name: ClassVar = "ImageLocality"
-    reads: ClassVar = frozenset({"node"})
+    depends_on: ClassVar = frozenset({"node"})
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def epoch(self, cluster: Cluster) -> int:
+    def cache_key(self, cluster: Cluster) -> int:
         return cluster.table.images_version
 
-    def even_score(self, pod: Pod, table: NodeTable) -> int | None:
+    def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
         known = table.images
         return None if any(image in known for image in pod.pod_spec.images) else 0
 

@@ -124,7 +124,9 @@ class _Filtering:
 @attrs.define(eq=False)
 class InterPodAffinity:
     name: ClassVar = "InterPodAffinity"
-    reads: ClassVar = None
+    without_pre_filter: ClassVar = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+    without_pre_score: ClassVar = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+    depends_on: ClassVar = None
 
     _args: InterPodAffinityArgs
     _cluster: Cluster
@@ -292,8 +294,8 @@ class InterPodAffinity:
         pods = action.ADD | action.UPDATE_POD_LABEL | action.DELETE
         nodes = action.ADD | action.UPDATE_NODE_LABEL
         return (
-            on(EventResource.POD, pods, _after_pod_change, by_shape=True),
-            on(EventResource.NODE, nodes, _after_node_change, by_shape=True),
+            on(EventResource.POD, pods, _after_pod_change, by_signature=True),
+            on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
         )
 
 

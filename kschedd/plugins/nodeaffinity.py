@@ -36,7 +36,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import Narrowing
+from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.normalize import default_normalize
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 
@@ -69,8 +69,8 @@ def named_nodes(raw_required: Any) -> frozenset[str] | None:
 @attrs.frozen(eq=False)
 class NodeAffinity:
     name: ClassVar = "NodeAffinity"
-    reads: ClassVar = frozenset({"node"})
-    pre_score_by_shape: ClassVar = True
+    depends_on: ClassVar = frozenset({"node"})
+    pre_score_by_signature: ClassVar = True
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
     prefers: bool = False  # whether preferred affinity is added, were all its terms empty
@@ -85,17 +85,17 @@ class NodeAffinity:
             bool(added.get("preferredDuringSchedulingIgnoredDuringExecution")),
         )
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         spec = shape.spec
         if spec.required_node is not None or self.added_required is not None or spec.node_selector:
             return False
         return spec.required_node_affinity is None
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | Narrowing | None:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | PreFilterResult | None:
         spec = pod.pod_spec
         if spec.required_node is not None:
-            settles = not spec.node_selector and self.added_required is None
-            return Narrowing(frozenset((spec.required_node,)), settles)
+            already_filtered = not spec.node_selector and self.added_required is None
+            return PreFilterResult(frozenset((spec.required_node,)), already_filtered)
         if spec.required_node_affinity is None:
             return SKIP if self.added_required is None and not spec.node_selector else None
         raw = spec.raw["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -104,7 +104,7 @@ class NodeAffinity:
         named = named_nodes(raw)
         if named is None:
             return None
-        return Narrowing(named) if named else unresolvable("pod affinity terms conflict")
+        return PreFilterResult(named) if named else unresolvable("pod affinity terms conflict")
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         spec = pod.pod_spec
@@ -143,7 +143,7 @@ class NodeAffinity:
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         action = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        return [on(EventResource.NODE, action, self._after_node, by_shape=True)]
+        return [on(EventResource.NODE, action, self._after_node, by_signature=True)]
 
     def _after_node(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         if self.added_required is not None and not self.added_required.matches(new.labels, new.name):

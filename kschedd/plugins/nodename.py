@@ -20,13 +20,13 @@ from kschedd.framework.status import Status, unresolvable
 @attrs.frozen
 class NodeName:
     name: ClassVar = "NodeName"
-    reads: ClassVar = None  # where a pod runs is not part of its shape
+    depends_on: ClassVar = None  # where a pod runs is not part of its shape
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def indifferent(self, pod: Pod) -> bool:
+    def never_rejects(self, pod: Pod) -> bool:
         return not pod.node_name
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:

@@ -40,13 +40,14 @@ def conflict(wanted: tuple[Port, ...], used: set[Port]) -> bool:
 @attrs.frozen
 class NodePorts:
     name: ClassVar = "NodePorts"
-    reads: ClassVar = frozenset({"node", "requested"})
+    without_pre_filter: ClassVar = 'reading "PreFilterNodePorts" from cycleState: not found'
+    depends_on: ClassVar = frozenset({"node", "requested"})
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
@@ -65,7 +66,7 @@ class NodePorts:
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [
-            on(EventResource.POD, ActionType.DELETE, self._after_pod_deleted, by_shape=True),
+            on(EventResource.POD, ActionType.DELETE, self._after_pod_deleted, by_signature=True),
             on(EventResource.NODE, ActionType.ADD),
         ]
 

@@ -28,8 +28,8 @@ Floats = npt.NDArray[np.float64]
 @attrs.frozen(eq=False)
 class NodeResourcesBalancedAllocation:
     name: ClassVar = "NodeResourcesBalancedAllocation"
-    reads: ClassVar = frozenset({"node", "requested"})
-    pre_score_by_shape: ClassVar = True
+    depends_on: ClassVar = frozenset({"node", "requested"})
+    pre_score_by_signature: ClassVar = True
     resources: tuple[str, ...]
 
     @classmethod

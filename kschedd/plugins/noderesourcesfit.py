@@ -53,7 +53,9 @@ def looked_at(requests: Resources) -> list[tuple[str, int]]:
 @attrs.define(eq=False)
 class NodeResourcesFit:
     name: ClassVar = "NodeResourcesFit"
-    reads: ClassVar = frozenset({"node", "requested"})
+    idle_points: ClassVar = frozenset({"pre_filter", "pre_score"})
+    without_pre_filter: ClassVar = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    depends_on: ClassVar = frozenset({"node", "requested"})
     ignored: frozenset[str]
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy
@@ -124,8 +126,8 @@ class NodeResourcesFit:
         of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         return [
-            on(EventResource.POD, of_pods, self._after_pod, by_shape=True),
-            on(EventResource.NODE, of_nodes, self._after_node, by_shape=True),
+            on(EventResource.POD, of_pods, self._after_pod, by_signature=True),
+            on(EventResource.NODE, of_nodes, self._after_node, by_signature=True),
         ]
 
     def _after_pod(self, pod: Pod, old: Any, new: Any) -> QueueingHint:

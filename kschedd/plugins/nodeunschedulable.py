@@ -35,7 +35,7 @@ def _tolerates(pod: Pod) -> bool:
 @attrs.frozen
 class NodeUnschedulable:
     name: ClassVar = "NodeUnschedulable"
-    reads: ClassVar = frozenset({"node"})
+    depends_on: ClassVar = frozenset({"node"})
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
@@ -55,9 +55,9 @@ class NodeUnschedulable:
                 EventResource.NODE,
                 ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
                 self._after_node,
-                by_shape=True,
+                by_signature=True,
             ),
-            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration, by_shape=True),
+            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration, by_signature=True),
         ]
 
     def _after_node(self, pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -76,7 +76,7 @@ class NodeVolumeLimits:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
@@ -172,10 +172,10 @@ class NodeVolumeLimits:
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
             on(EventResource.CSI_NODE, ActionType.ADD),
-            on(EventResource.CSI_NODE, ActionType.UPDATE, _after_csi_node_changed, by_shape=True),
-            on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, by_shape=True),
+            on(EventResource.CSI_NODE, ActionType.UPDATE, _after_csi_node_changed, by_signature=True),
+            on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, by_signature=True),
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added),
-            on(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detached, by_shape=True),
+            on(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detached, by_signature=True),
         )
 
 

@@ -112,7 +112,9 @@ class _Scoring:
 @attrs.define(eq=False)
 class PodTopologySpread:
     name: ClassVar = "PodTopologySpread"
-    reads: ClassVar = None
+    without_pre_filter: ClassVar = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+    without_pre_score: ClassVar = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
+    depends_on: ClassVar = None
 
     _constraints: SpreadConstraints
 
@@ -231,10 +233,10 @@ class PodTopologySpread:
         action = ActionType
         pods = action.ADD | action.UPDATE_POD_LABEL | action.UPDATE_POD_TOLERATION | action.DELETE
         nodes = action.ADD | action.DELETE | action.UPDATE_NODE_LABEL | action.UPDATE_NODE_TAINT
-        by_shape = not self._constraints.defaults_are_hard  # default constraints depend on the pod's controller too
+        by_signature = not self._constraints.defaults_are_hard  # default constraints depend on the pod's controller too
         return (
-            on(EventResource.POD, pods, self._after_pod_change, by_shape=by_shape),
-            on(EventResource.NODE, nodes, self._after_node_change, by_shape=by_shape),
+            on(EventResource.POD, pods, self._after_pod_change, by_signature=by_signature),
+            on(EventResource.NODE, nodes, self._after_node_change, by_signature=by_signature),
         )
 
     def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:

@@ -37,7 +37,7 @@ class SchedulingGates:
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         gates_gone = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        return [on(EventResource.POD, gates_gone, self._after_gates_gone, by_shape=True)]
+        return [on(EventResource.POD, gates_gone, self._after_gates_gone, by_signature=True)]
 
     def _after_gates_gone(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP

@@ -59,7 +59,9 @@ class _Judged:
 @attrs.define(eq=False)
 class TaintToleration:
     name: ClassVar = "TaintToleration"
-    reads: ClassVar = frozenset({"node"})
+    idle_points: ClassVar = frozenset({"pre_score"})
+    without_pre_score: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
+    depends_on: ClassVar = frozenset({"node"})
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
@@ -78,7 +80,7 @@ class TaintToleration:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._judge(pod.shape, table).scores[table.taints[rows]]
 
-    def even_score(self, pod: Pod, table: NodeTable) -> int | None:
+    def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
         return MAX_NODE_SCORE if self._judge(pod.shape, table).minds_none else None
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
@@ -114,9 +116,9 @@ class TaintToleration:
                 EventResource.NODE,
                 ActionType.ADD | ActionType.UPDATE_NODE_TAINT,
                 self._after_node,
-                by_shape=True,
+                by_signature=True,
             ),
-            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration, by_shape=True),
+            on(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, self._after_toleration, by_signature=True),
         ]
 
     def _after_node(self, pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -66,7 +66,8 @@ class _Attempt:
 @attrs.frozen(eq=False)
 class VolumeBinding:
     name: ClassVar = "VolumeBinding"
-    pre_score_by_shape: ClassVar = True
+    without_pre_filter: ClassVar = "not found"
+    pre_score_by_signature: ClassVar = True
     _cluster: Cluster
     _claims: AssumeCache
     _volumes: VolumeCache
@@ -88,7 +89,7 @@ class VolumeBinding:
             gates.get("VolumeAttributesClass", True),
         )
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.volumes
 
     # --- may it run there --------------------------------------------------------------------------------------
@@ -256,13 +257,13 @@ class VolumeBinding:
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
-            on(EventResource.STORAGE_CLASS, add | update, _after_class_changed, by_shape=True),
+            on(EventResource.STORAGE_CLASS, add | update, _after_class_changed, by_signature=True),
             on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed),
             on(EventResource.PERSISTENT_VOLUME, add | update),
             on(EventResource.NODE, add | ActionType.UPDATE_NODE_LABEL),
-            on(EventResource.CSI_NODE, add | update, _after_csi_node_changed, by_shape=True),
-            on(EventResource.CSI_DRIVER, update, _after_driver_changed, by_shape=True),
-            on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_shape=True),
+            on(EventResource.CSI_NODE, add | update, _after_csi_node_changed, by_signature=True),
+            on(EventResource.CSI_DRIVER, update, _after_driver_changed, by_signature=True),
+            on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_signature=True),
         )
 
 

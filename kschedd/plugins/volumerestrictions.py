@@ -94,7 +94,7 @@ class VolumeRestrictions:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
@@ -142,9 +142,9 @@ class VolumeRestrictions:
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
-            on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, by_shape=True),
+            on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, by_signature=True),
             on(EventResource.NODE, ActionType.ADD),
-            on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_shape=True),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_signature=True),
         )
 
 

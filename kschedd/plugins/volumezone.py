@@ -62,7 +62,7 @@ class VolumeZone:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def idle_for(self, shape: PodShape) -> bool:
+    def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.volumes
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
@@ -121,10 +121,10 @@ class VolumeZone:
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
-            on(EventResource.STORAGE_CLASS, add, _after_class_added, by_shape=True),
+            on(EventResource.STORAGE_CLASS, add, _after_class_added, by_signature=True),
             on(EventResource.NODE, add | ActionType.UPDATE_NODE_LABEL),
-            on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed, by_shape=True),
-            on(EventResource.PERSISTENT_VOLUME, add | update, _after_volume_changed, by_shape=True),
+            on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed, by_signature=True),
+            on(EventResource.PERSISTENT_VOLUME, add | update, _after_volume_changed, by_signature=True),
         )
 
 

@@ -53,7 +53,7 @@ class Asked:
 
     plugin: str
     hint: Hint | None
-    by_shape: bool
+    by_signature: bool
 
 
 @attrs.define(eq=False)
@@ -100,7 +100,7 @@ class HintTable:
                 None
                 if plugins is None
                 else tuple(
-                    Asked(plugin, registered.hint, registered.by_shape)
+                    Asked(plugin, registered.hint, registered.by_signature)
                     for plugin, events in plugins.items()
                     for registered in events
                     if matches(registered.event, event)
@@ -148,7 +148,7 @@ class HintTable:
         for number, asked in enumerate(relevant):
             if asked.hint is None:
                 hint = QUEUE
-            elif asked.by_shape and answers is not None:
+            elif asked.by_signature and answers is not None:
                 which = (number, entry.pod.shape)
                 known = answers.get(which)
                 if known is None:

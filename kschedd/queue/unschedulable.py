@@ -159,7 +159,7 @@ class UnschedulablePods:
             if relevant is None:
                 for pods in shapes.values():
                     moved.extend((entry, AFTER_BACKOFF) for entry in pods.values() if entry is not own)
-            elif all(asked.by_shape or asked.hint is None for asked in relevant):
+            elif all(asked.by_signature or asked.hint is None for asked in relevant):
                 for pods in shapes.values():
                     some = next(iter(pods.values()))
                     if some is own:

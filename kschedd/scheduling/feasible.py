@@ -11,9 +11,9 @@ little.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Literal, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -22,22 +22,25 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import NeverRejects
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guarded import GuardedPlugin
+from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.nominated import Counted, Crowds
-from kschedd.scheduling.profile import FilterPlugin, RunningProfile, Sort
+from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, RunningProfile
 from kschedd.scheduling.remembered import Layer, Memory, Remembered, filter_columns
 from kschedd.scheduling.sifting import Sifted
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places, Verdicts
 from kschedd.values import value
 
-Shards = list[
-    Callable[[], Any]
-]  # independent pieces of work; whoever drives the search runs them, side by side if it likes
-Search = Generator[Shards, list[Any], "Found"]
+# Independent pieces of work; whoever drives the search runs them, side by side if it likes.
+Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
+Shards = list[Callable[[], Answers]]
 T = TypeVar("T")
+Work = Generator[Shards, list[Answers], T]
+Search = Work["Found"]
 
 _FEWEST = 100  # nodes to find, at least
 _PASSED_ONE = np.array([PASSED], dtype=np.int16), np.zeros(1, dtype=np.int64)
@@ -85,19 +88,24 @@ class Filters:
     memory: Memory | None
     local: Layer = attrs.field(init=False)
     of_pods: Layer = attrs.field(init=False)
-    others: tuple[FilterPlugin, ...] = attrs.field(init=False)
+    others: tuple[EnabledFilter, ...] = attrs.field(init=False)
     crowds: Crowds = attrs.field(init=False)
     _beyond: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
-    _following: list[Any] = attrs.field(init=False)
+    _following: list[PreFilterExtensions] = attrs.field(init=False)
     _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
 
     def __attrs_post_init__(self) -> None:
         self.local = Layer(self.profile, None)
         self.of_pods = Layer(self.profile, True)
-        self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.sort is not Sort.LOCAL)
+        self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.style is not EvaluationStyle.CACHED)
         self.crowds = Crowds(self)
-        self._beyond = [(f.name, getattr(f.plugin, "indifferent", _never)) for f in self.others]
-        self._following = [plugin for plugin in self.profile.at("pre_filter") if hasattr(plugin, "add_pod")]
+        self._beyond = [
+            (f.name, cast(NeverRejects, f.plugin).never_rejects if hasattr(f.plugin, "never_rejects") else _never)
+            for f in self.others
+        ]
+        self._following = [
+            cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
+        ]
 
     def search(
         self,
@@ -183,7 +191,7 @@ class Filters:
         remembered: Remembered | None,
         by_itself: bool,
         spoken: dict[int, Status],
-    ) -> Generator[Shards, list[Any], Sifted]:
+    ) -> Work[Sifted]:
         """The rows by what is remembered of them and what the other filters say, with their nominated pods."""
         if remembered is None:
             failed, codes = self.local.judge(state, pod, self.cluster.table, rows)
@@ -208,9 +216,7 @@ class Filters:
                 spoken[int(rows[place])] = crowded.spoken
         return Sifted.told(rows, failed, codes)
 
-    def _sift(
-        self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]
-    ) -> Generator[Shards, list[Any], Sifted]:
+    def _sift(self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]) -> Work[Sifted]:
         """The rows as one filter after the other lets them pass."""
         sifted = Sifted(rows)
         table = self.cluster.table
@@ -220,7 +226,7 @@ class Filters:
             passing = sifted.passing
             if not len(passing):
                 break
-            if filter_.sort is not Sort.PLAIN:
+            if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
                 codes = yield from self._ask_plain(filter_, state, pod, table, passing, spoken)
@@ -230,13 +236,13 @@ class Filters:
 
     def _ask_plain(
         self,
-        filter_: FilterPlugin,
+        filter_: EnabledFilter,
         state: CycleState,
         pod: Pod,
         table: NodeTable,
         rows: Rows,
         spoken: dict[int, Status],
-    ) -> Generator[Shards, list[Any], Ints]:
+    ) -> Work[Ints]:
         """A plain filter's codes on the rows, SPOKEN where it rejects one; its words go to `spoken`."""
         asked = rows.tolist()
         shards: Shards = [
@@ -244,13 +250,13 @@ class Filters:
             for first in range(0, len(asked), _SHARD)
         ]
         statuses = [status for answers in (yield shards) for status in answers]
-        rejected = {row: status for row, status in zip(asked, statuses, strict=True) if status is not None}
+        rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
         spoken.update(rejected)
         return np.array([SPOKEN if status is not None else 0 for status in statuses], dtype=np.int64)
 
     def _judge_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
-    ) -> Generator[Shards, list[Any], dict[int, Status]]:
+    ) -> Work[dict[int, Status]]:
         """Let the other filters judge the rows that no earlier filter rejected."""
         spoken: dict[int, Status] = {}
         for filter_ in self.others:
@@ -258,7 +264,7 @@ class Filters:
                 continue
             places = (failed > filter_.place).nonzero()[0]
             open_ = rows if len(places) == len(rows) else rows[places]
-            if filter_.sort is not Sort.PLAIN:
+            if filter_.style is not EvaluationStyle.PER_NODE:
                 said = filter_columns(filter_, state, pod, table, open_)
             else:
                 said = yield from self._ask_plain(filter_, state, pod, table, open_, spoken)
@@ -273,8 +279,8 @@ class Filters:
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
         """Whether no filter that has a say looks beyond the row it judges."""
         skipped = state.skip_filter
-        for name, indifferent in self._beyond:
-            if name not in skipped and not indifferent(pod):
+        for name, never_rejects in self._beyond:
+            if name not in skipped and not never_rejects(pod):
                 return False
         return True
 
@@ -302,12 +308,19 @@ class Filters:
             spoken.update(drive(self._judge_others(own, pod, table, rows[one], failed[one], codes[one])))
         return failed, codes, spoken
 
-    def followers(self, state: CycleState) -> list[Any]:
+    def followers(self, state: CycleState) -> list[PreFilterExtensions]:
         """The plugins whose state follows pods that a what-if adds or takes away."""
         return [plugin for plugin in self._following if plugin.name not in state.skip_filter]
 
     def tell(
-        self, method: str, followers: list[Any], state: CycleState, pod: Pod, other: Pod, table: NodeTable, row: int
+        self,
+        method: Literal["add_pod", "remove_pod"],
+        followers: list[PreFilterExtensions],
+        state: CycleState,
+        pod: Pod,
+        other: Pod,
+        table: NodeTable,
+        row: int,
     ) -> None:
         """Keep the plugins' state in step with a pod put on (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
         for plugin in followers:
@@ -329,7 +342,7 @@ def _never(pod: Pod) -> bool:
 
 
 def _plain_shard(
-    filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[Status | None]]:
     def run() -> list[Status | None]:
         return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
@@ -337,15 +350,15 @@ def _plain_shard(
     return as_one_call(filter_.plugin, "filter", run)
 
 
-def as_one_call(plugin: Any, method: str, work: Callable[[], T]) -> Callable[[], T]:
+def as_one_call(plugin: Plugin, method: str, work: Callable[[], T]) -> Callable[[], T]:
     """Work that calls a plugin once for each node, as one call under one limit if the plugin is guarded."""
     return partial(plugin.batch, method, work) if isinstance(plugin, GuardedPlugin) else work
 
 
-def filter_status(filter_: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
     """One plain filter's verdict on one node; a plugin's fault is an Error status that names it."""
     try:
-        said: Status | None = filter_.plugin.filter(state, pod, node)
+        said = filter_.per_node.filter(state, pod, node)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         said = error(fault_text(fault))
     if said is None or said.code == Code.SUCCESS:
@@ -355,9 +368,9 @@ def filter_status(filter_: FilterPlugin, state: CycleState, pod: Pod, node: Node
     return said.by(filter_.name)
 
 
-def drive(work: Generator[Shards, list[Any], Any]) -> Any:
+def drive(work: Work[T]) -> T:
     """Run a search to its end here and now, one shard after the other."""
-    answers: list[Any] | None = None
+    answers: list[Answers] | None = None
     try:
         while True:
             shards = work.send(answers)  # type: ignore[arg-type]
@@ -367,4 +380,5 @@ def drive(work: Generator[Shards, list[Any], Any]) -> Any:
                 work.throw(fault)
                 raise AssertionError("a search ends with the fault of a plugin") from fault
     except StopIteration as end:
-        return end.value
+        value: T = end.value
+        return value

@@ -15,10 +15,10 @@ whatever configuration has come into force since.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TypeVar, cast
 
 import attrs
 
@@ -27,13 +27,29 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.config.model import Config, Profile
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import hint_map
+from kschedd.framework.events import ClusterEventWithHint, hint_map
 from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
+from kschedd.framework.interface import (
+    BIND,
+    FILTER,
+    PERMIT,
+    POST_BIND,
+    PRE_BIND,
+    PRE_ENQUEUE,
+    PRE_FILTER,
+    QUEUE_SORT,
+    RESERVE,
+    ExtensionPoint,
+    PermitPlugin,
+    Plugin,
+    UnreservePlugin,
+)
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Plan, Write
 from kschedd.object_faults import FaultLedger, ObjectRef
+from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
@@ -45,6 +61,8 @@ from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Sc
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
+
+T = TypeVar("T")
 
 PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
 
@@ -102,14 +120,14 @@ class SchedulingMachine:
 
     def pre_enqueue(self) -> PreEnqueue:
         return {
-            name: {plugin.name: plugin.pre_enqueue for plugin in scheduler.profile.at("pre_enqueue")}
+            name: {plugin.name: plugin.pre_enqueue for plugin in scheduler.profile.at(PRE_ENQUEUE)}
             for name, scheduler in self.schedulers.items()
         }
 
     def registrations(self) -> Registrations:
         """What every plugin that may reject a pod waits for, by profile."""
-        points = ("pre_enqueue", "pre_filter", "filter", "reserve", "permit")
-        found: dict[str, Any] = {}
+        points: tuple[ExtensionPoint[Plugin], ...] = (PRE_ENQUEUE, PRE_FILTER, FILTER, RESERVE, PERMIT)
+        found: dict[str, Mapping[str, Sequence[ClusterEventWithHint]]] = {}
         for name, scheduler in self.schedulers.items():
             profile = scheduler.profile
             rejecting = {plugin.name: plugin for point in points for plugin in profile.at(point)}
@@ -118,9 +136,9 @@ class SchedulingMachine:
             found[name] = hint_map(list(rejecting.values()))
         return found
 
-    def sort_key(self) -> Any:
+    def sort_key(self) -> SortKey:
         scheduler = next(iter(self.schedulers.values()))
-        return scheduler.profile.at("queue_sort")[0].sort_key
+        return scheduler.profile.at(QUEUE_SORT)[0].sort_key
 
     def _waiting_pods(self) -> Sequence[tuple[Pod, str]]:
         return [(waiting.pod, waiting.node_name) for waiting in self.waiting.pods.values()]
@@ -171,23 +189,23 @@ class SchedulingMachine:
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
         assumed = self.cluster.assume(entry.pod, node_name)
-        for plugin in framework.at("reserve"):
+        for plugin in framework.at(RESERVE):
             status = _contained(plugin, plugin.reserve, state, assumed, node_name)
             if status is not None and status.code != Code.SUCCESS:
                 if not status.rejected:
                     status = error(f'running Reserve plugin "{plugin.name}": {status.message}')
                 return self._take_back(entry, assumed, result, status.by(plugin.name))
         waits: dict[str, float] = {}
-        for plugin in framework.at("permit"):
-            status, wait_s = _permit(plugin, state, assumed, node_name)
+        for permitting in framework.at(PERMIT):
+            status, wait_s = _permit(permitting, state, assumed, node_name)
             if status is None or status.code == Code.SUCCESS:
                 continue
             if status.code == Code.WAIT:
-                waits[plugin.name] = min(wait_s, MOST_WAIT_S)
+                waits[permitting.name] = min(wait_s, MOST_WAIT_S)
             else:
                 if not status.rejected:
-                    status = error(f'running Permit plugin "{plugin.name}": {status.message}')
-                return self._take_back(entry, assumed, result, status.by(plugin.name))
+                    status = error(f'running Permit plugin "{permitting.name}": {status.message}')
+                return self._take_back(entry, assumed, result, status.by(permitting.name))
         waiting = None
         if waits:
             pending = {plugin: now + wait for plugin, wait in waits.items()}
@@ -233,25 +251,25 @@ class SchedulingMachine:
             if assumed.waiting.rejection is not None:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
-        for plugin in profile.at("pre_bind"):
+        for plugin in profile.at(PRE_BIND):
             said = _contained(plugin, plugin.pre_bind, state, pod, node_name)
             if isinstance(said, Plan):
                 said = yield ExecutePlan(pod.uid, said)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
-        for plugin in profile.at("bind"):
-            said = _contained(plugin, plugin.bind, state, pod, node_name)
+        for binder in profile.at(BIND):
+            said = _contained(binder, binder.bind, state, pod, node_name)
             if isinstance(said, Plan):
                 said = yield ExecutePlan(pod.uid, said)
             if said is not None and said.code == Code.SKIP:
                 continue
             if said is not None and said.code != Code.SUCCESS:
-                return error(f'running Bind plugin "{plugin.name}": {said.message}').by(plugin.name)
+                return error(f'running Bind plugin "{binder.name}": {said.message}').by(binder.name)
             break
         else:
             return error("no Bind plugin bound the pod")
-        for plugin in profile.at("post_bind"):
-            _contained(plugin, plugin.post_bind, state, pod, node_name)
+        for informed in profile.at(POST_BIND):
+            _contained(informed, informed.post_bind, state, pod, node_name)
         return None
 
     def undo(self, assumed: AssumedPod, status: Status) -> FailedAttempt:
@@ -262,16 +280,18 @@ class SchedulingMachine:
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
     """Let every plugin take its reservation back, the last one first; returns what they want written for it."""
     writes: tuple[Write, ...] = ()
-    for plugin in reversed(result.framework.at("reserve")):
-        unreserve = getattr(plugin, "unreserve", None)
-        if unreserve is not None:
+    for plugin in reversed(result.framework.at(RESERVE)):
+        if hasattr(plugin, "unreserve"):
+            unreserve = cast(UnreservePlugin, plugin).unreserve
             said = _contained(plugin, unreserve, result.state, pod, result.node_name)
             if isinstance(said, Plan):
                 writes += said.writes
     return writes
 
 
-def _contained(plugin: Any, method: Any, state: CycleState, pod: Pod, node_name: str) -> Any:
+def _contained(
+    plugin: Plugin, method: Callable[[CycleState, Pod, str], T], state: CycleState, pod: Pod, node_name: str
+) -> T | Status:
     """Call a plugin; its fault is an Error status that names it."""
     try:
         return method(state, pod, node_name)
@@ -279,12 +299,6 @@ def _contained(plugin: Any, method: Any, state: CycleState, pod: Pod, node_name:
         return error(fault_text(fault)).by(plugin.name)
 
 
-def _permit(plugin: Any, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+def _permit(plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
     said = _contained(plugin, plugin.permit, state, pod, node_name)
-    if said is None or isinstance(said, Status):
-        return said, 0.0
-    try:
-        status, wait_s = said
-        return status, float(wait_s)
-    except (TypeError, ValueError):
-        return error(f"permit returned {said!r}; None, a Status, or (Status, seconds) is expected"), 0.0
+    return said if isinstance(said, tuple) else (said, 0.0)

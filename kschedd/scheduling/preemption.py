@@ -16,7 +16,7 @@ Units: start times are microseconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, Literal
 
 import attrs
 import numpy as np
@@ -25,6 +25,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.times import micros
 from kschedd.cache.table import Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import PreFilterExtensions
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
 from kschedd.scheduling.budgets import Budgets
@@ -129,7 +130,7 @@ class _Stage:
     pod: Pod
     table: TableCopy
     nominated: Mapping[int, Sequence[Pod]]
-    _followers: list[Any] = attrs.field(factory=list, init=False)
+    _followers: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own
     _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
 
@@ -207,7 +208,7 @@ class _Stage:
             self._tell("remove_pod", [row] * len(gone), gone)
         return state
 
-    def _tell(self, method: str, rows: Iterable[int], pods: Iterable[Pod]) -> None:
+    def _tell(self, method: Literal["add_pod", "remove_pod"], rows: Iterable[int], pods: Iterable[Pod]) -> None:
         if not self._followers:
             return
         for row, other in zip(rows, pods, strict=True):

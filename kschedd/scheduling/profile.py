@@ -1,66 +1,120 @@
 """A profile ready to run: its plugins made, and for each extension point the list of those that take part.
 
-Filter and score plugins are of three sorts, which differ in when they are asked (see `kschedd.framework.interface`):
-`local` ones say what they read, so verdicts are remembered; `columns` are asked about rows anew each cycle; `plain`
-ones see one node at a time.
+Filter and score plugins are asked in one of three styles: `CACHED` ones say what their answers depend on, so these are
+kept; `VECTOR` ones are asked about rows anew in each attempt; `PER_NODE` ones see one node at a time.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.config.model import Config, Profile
+from kschedd.framework.fast_path import CachedEvaluation, ConstantScore, Dependency
 from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import takes_part
+from kschedd.framework.interface import (
+    FILTER,
+    PRE_FILTER,
+    PRE_SCORE,
+    SCORE,
+    ExtensionPoint,
+    FilterPlugin,
+    Plugin,
+    ScoreExtensions,
+    ScorePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.unprepared import prepared
 
+P = TypeVar("P", bound=Plugin)
 
-class Sort(Enum):
-    LOCAL = "local"
-    COLUMNS = "columns"
-    PLAIN = "plain"
+
+class EvaluationStyle(Enum):
+    CACHED = "cached"
+    VECTOR = "vector"
+    PER_NODE = "per node"
 
 
 @attrs.frozen(eq=False)
-class FilterPlugin:
+class EnabledFilter:
+    """A filter plugin of a profile; `vector` or `per_node` is the plugin by the Protocol by which it is asked."""
+
     place: int  # in the order of the profile
-    plugin: Any
     name: str
-    sort: Sort
+    style: EvaluationStyle
+    depends_on: frozenset[Dependency]
     in_tree: bool  # what it says needs no check
+    vector: VectorFilterPlugin
+    per_node: FilterPlugin
+
+    @property
+    def plugin(self) -> Plugin:
+        return self.per_node
 
 
 @attrs.frozen(eq=False)
-class ScorePlugin:
-    plugin: Any
+class EnabledScore:
     name: str
     weight: int
-    sort: Sort
-    normalizes: bool
+    style: EvaluationStyle
+    depends_on: frozenset[Dependency]
     in_tree: bool
-    even: Callable[[Pod, NodeTable], int | None] | None = None
+    vector: VectorScorePlugin
+    per_node: ScorePlugin
+    normalizes: bool
+    extensions: ScoreExtensions  # the plugin, if it does
+    constant: Callable[[Pod, NodeTable], int | None] | None
+
+    @property
+    def plugin(self) -> Plugin:
+        return self.per_node
 
 
-def _sort(plugin: Any, column_method: str) -> Sort:
-    if not hasattr(plugin, column_method):
-        return Sort.PLAIN
-    return Sort.LOCAL if getattr(plugin, "reads", None) else Sort.COLUMNS
+def _style(plugin: Plugin, vector_method: str) -> tuple[EvaluationStyle, frozenset[Dependency]]:
+    if not hasattr(plugin, vector_method):
+        return EvaluationStyle.PER_NODE, frozenset()
+    depends_on = cast(CachedEvaluation, plugin).depends_on if hasattr(plugin, "depends_on") else None
+    return (EvaluationStyle.CACHED, depends_on) if depends_on else (EvaluationStyle.VECTOR, frozenset())
+
+
+def enabled_filter(place: int, name: str, plugin: Plugin, in_tree: bool) -> EnabledFilter:
+    style, depends_on = _style(plugin, "filter_rows")
+    return EnabledFilter(
+        place, name, style, depends_on, in_tree, cast(VectorFilterPlugin, plugin), cast(FilterPlugin, plugin)
+    )
+
+
+def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool) -> EnabledScore:
+    style, depends_on = _style(plugin, "score_rows")
+    constant = in_tree and hasattr(plugin, "constant_score")
+    return EnabledScore(
+        name,
+        weight,
+        style,
+        depends_on,
+        in_tree,
+        cast(VectorScorePlugin, plugin),
+        cast(ScorePlugin, plugin),
+        hasattr(plugin, "normalize"),
+        cast(ScoreExtensions, plugin),
+        cast(ConstantScore, plugin).constant_score if constant else None,
+    )
 
 
 @attrs.frozen
 class MadeOf:
     """What an instance of a plugin follows from: while it is the same, so is the instance."""
 
-    plugin_class: type[Any]
-    args: Any
+    plugin_class: type[Plugin]
+    args: Any  # of the class's own type
     feature_gates: Mapping[str, bool]
 
 
@@ -68,26 +122,25 @@ class MadeOf:
 class RunningProfile:
     profile: Profile
     percentage: int  # of nodes to score; 0 is adaptive
-    plugins: dict[str, Any]
-    filters: tuple[FilterPlugin, ...]
-    scores: tuple[ScorePlugin, ...]
+    plugins: dict[str, Plugin]
+    filters: tuple[EnabledFilter, ...]
+    scores: tuple[EnabledScore, ...]
     in_tree: frozenset[str]  # names
-    pre_scores: tuple[Any, ...]
-    reads_pods: bool  # whether any local plugin's verdict depends on the pods of a node
+    reads_pods: bool  # whether an answer that is kept depends on anything of the pods of a node
     made_of: Mapping[str, MadeOf]
-    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)
+    _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
 
     @property
     def name(self) -> str:
         return self.profile.scheduler_name
 
-    def at(self, point: str) -> list[Any]:
+    def at(self, point: ExtensionPoint[P]) -> list[P]:
         """The plugins at an extension point, in order; those of ours that need do nothing there are left out."""
-        found = self._at.get(point)
+        found = self._at.get(point.name)
         if found is None:
-            plugins = [self.plugins[ref.name] for ref in self.profile.at(point)]
-            found = self._at[point] = [plugin for plugin in plugins if takes_part(plugin, point)]
-        return found
+            plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
+            found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
+        return cast(list[P], found)
 
 
 def start_profile(
@@ -108,34 +161,22 @@ def start_profile(
         else registry.make(name, of.args, handle)
         for name, of in made_of.items()
     }
-    points = {point: frozenset(ref.name for ref in profile.at(point)) for point in ("pre_filter", "pre_score")}
-    at_filter = [(ref.name, prepared(ref.name, plugins[ref.name], "filter", points)) for ref in profile.at("filter")]
-    at_score = [(ref, prepared(ref.name, plugins[ref.name], "score", points)) for ref in profile.at("score")]
-    filters = tuple(
-        FilterPlugin(place, plugin, name, _sort(plugin, "filter_rows"), name not in registry.added)
-        for place, (name, plugin) in enumerate(at_filter)
-    )
-    scores = tuple(
-        ScorePlugin(
-            plugin,
-            ref.name,
-            ref.weight,
-            _sort(plugin, "score_rows"),
-            hasattr(plugin, "normalize"),
-            ref.name not in registry.added,
-            None if ref.name in registry.added else getattr(plugin, "even_score", None),
-        )
-        for ref, plugin in at_score
-    )
-    local = [p.plugin for p in filters if p.sort is Sort.LOCAL] + [p.plugin for p in scores if p.sort is Sort.LOCAL]
+    called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
+
+    def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
+        """Name, weight, the plugin or what stands in for it, and whether it is in-tree."""
+        return [
+            (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
+            for ref in profile.at(point.name)
+        ]
+
+    in_tree = frozenset(name for name in plugins if name not in registry.added)
+    filters = [
+        enabled_filter(place, name, plugin, ours)
+        for place, (name, _, plugin, ours) in enumerate(at(FILTER, PRE_FILTER))
+    ]
+    scores = [enabled_score(*score) for score in at(SCORE, PRE_SCORE)]
+    reads_pods = any("pods" in one.depends_on for one in filters) or any("pods" in one.depends_on for one in scores)
     return RunningProfile(
-        profile,
-        config.percentage(profile),
-        plugins,
-        filters,
-        scores,
-        frozenset(name for name in plugins if name not in registry.added),
-        tuple(plugins[ref.name] for ref in profile.at("pre_score") if takes_part(plugins[ref.name], "pre_score")),
-        any("pods" in plugin.reads for plugin in local),
-        made_of,
+        profile, config.percentage(profile), plugins, tuple(filters), tuple(scores), in_tree, reads_pods, made_of
     )

@@ -6,8 +6,8 @@ Units: normalised scores are 0 to 100, weighted ones times the plugin's weight; 
 Shapes: one value for each feasible row, in the rows' order.
 """
 
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import attrs
 import numpy as np
@@ -16,10 +16,12 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import PreScoreBySignature
+from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.scheduling.feasible import Shards, as_one_call
-from kschedd.scheduling.profile import RunningProfile, ScorePlugin, Sort
+from kschedd.scheduling.feasible import Shards, Work, as_one_call
+from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, RunningProfile
 from kschedd.scheduling.remembered import (
     Layer,
     Memory,
@@ -53,14 +55,15 @@ class Ranking:
     cluster: Cluster
     memory: Memory | None
     local: Layer = attrs.field(init=False)
-    _by_shape: list[Any] = attrs.field(init=False)  # plugins whose PreScore is asked once for a shape
-    _anew: list[Any] = attrs.field(init=False)
+    _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore is asked once for a shape
+    _anew: list[PreScorePlugin] = attrs.field(init=False)
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # shape -> who of the former said Skip
 
     def __attrs_post_init__(self) -> None:
         self.local = Layer(self.profile, None)
-        self._by_shape = [p for p in self.profile.pre_scores if getattr(p, "pre_score_by_shape", False)]
-        self._anew = [p for p in self.profile.pre_scores if p not in self._by_shape]
+        plugins = self.profile.at(PRE_SCORE)
+        self._by_signature = [plugin for plugin in plugins if _by_signature(plugin)]
+        self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
         number = pod.shape.number
@@ -68,7 +71,7 @@ class Ranking:
         if skipped is None:
             if len(self._skipped) >= _MOST_SHAPES:
                 self._skipped.clear()
-            failure, skipped = self._pre_score(self._by_shape, state, pod, rows)
+            failure, skipped = self._pre_score(self._by_signature, state, pod, rows)
             if failure is not None:
                 return failure
             self._skipped[number] = skipped
@@ -76,7 +79,9 @@ class Ranking:
         state.skip_score = skipped | more
         return failure
 
-    def _pre_score(self, plugins: list[Any], state: CycleState, pod: Pod, rows: Rows) -> tuple[Status | None, set[str]]:
+    def _pre_score(
+        self, plugins: list[PreScorePlugin], state: CycleState, pod: Pod, rows: Rows
+    ) -> tuple[Status | None, set[str]]:
         skipped = set()
         for plugin in plugins:
             try:
@@ -92,9 +97,7 @@ class Ranking:
                 return Status(Code.ERROR, (text,), plugin.name), skipped
         return None, skipped
 
-    def totals(
-        self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None
-    ) -> Generator[Shards, list[Any], Ints]:
+    def totals(self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None) -> Work[Ints]:
         """The total of each row. Raises PluginFault."""
         table = self.cluster.table
         if table.wraps or pod.pod_spec.asks.wraps:
@@ -106,11 +109,11 @@ class Ranking:
             assert self.memory is not None
             total = self.memory.score(remembered, state, pod, rows)
         for score in self.profile.scores:
-            local = score.sort is Sort.LOCAL
+            local = score.style is EvaluationStyle.CACHED
             if score.name in state.skip_score or (local and not score.normalizes):
                 continue
-            if score.even is not None and (even := score.even(pod, table)) is not None:
-                total += even * score.weight
+            if score.constant is not None and (constant := score.constant(pod, table)) is not None:
+                total += constant * score.weight
                 continue
             if not local:
                 values = yield from self._raw(score, state, pod, rows)
@@ -121,7 +124,7 @@ class Ranking:
             total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 
-    def _checked(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints]:
+    def _checked(self, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
         """The totals where sums may wrap around, and so scores of our own plugins be out of range: an error then."""
         scores: Scores = yield from self.details(state, pod, rows)
         weights = {score.name: score.weight for score in self.profile.scores}
@@ -133,15 +136,15 @@ class Ranking:
             raise invalid_score(name, int(final[name][place]))
         return scores.total
 
-    def _normal(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
+    def _normal(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
         """The plugin's scores from 0 to 100. Raises PluginFault."""
         if not score.normalizes:
             normal = raw
         elif score.in_tree:
-            normal = score.plugin.normalize(state, pod, raw)
+            normal = score.extensions.normalize(state, pod, raw)
         else:
             try:
-                normal = score.plugin.normalize(state, pod, raw)
+                normal = score.extensions.normalize(state, pod, raw)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 what = fault_text(fault)
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
@@ -150,10 +153,10 @@ class Ranking:
             check_range(score, normal)
         return normal
 
-    def _raw(self, score: ScorePlugin, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Ints]:
+    def _raw(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
         """The plugin's scores as it gives them. Raises PluginFault."""
         table = self.cluster.table
-        if score.sort is not Sort.PLAIN:
+        if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)
         asked = rows.tolist()
         shards: Shards = [
@@ -166,7 +169,7 @@ class Ranking:
             raise PluginFault(score.name, failed.message)
         return np.array(answers, dtype=np.int64)
 
-    def details(self, state: CycleState, pod: Pod, rows: Rows) -> Generator[Shards, list[Any], Scores]:
+    def details(self, state: CycleState, pod: Pod, rows: Rows) -> Work[Scores]:
         """Each plugin's raw and weighted scores, computed afresh. Raises PluginFault."""
         raw_scores = {}
         weighted = {}
@@ -181,18 +184,22 @@ class Ranking:
         return Scores(rows, raw_scores, weighted, total)
 
 
-def _score_failure(score: ScorePlugin, why: str) -> Status:
+def _by_signature(plugin: PreScorePlugin) -> bool:
+    return hasattr(plugin, "pre_score_by_signature") and cast(PreScoreBySignature, plugin).pre_score_by_signature
+
+
+def _score_failure(score: EnabledScore, why: str) -> Status:
     return Status(Code.ERROR, (f'running Score plugins: plugin "{score.name}" failed with: {why}',), score.name)
 
 
 def _score_shard(
-    score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
+    score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[int | Status]]:
     def run() -> list[int | Status]:
         answers: list[int | Status] = []
         for row in rows:
             try:
-                said = score.plugin.score(state, pod, NodeInfo(table, row))
+                said = score.per_node.score(state, pod, NodeInfo(table, row))
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 return [_score_failure(score, fault_text(fault))]
             if isinstance(said, Status):

@@ -18,7 +18,7 @@ memory limit.
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import attrs
 import numpy as np
@@ -29,11 +29,15 @@ from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import CacheKey
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
-from kschedd.scheduling.profile import FilterPlugin, RunningProfile, ScorePlugin, Sort
+from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, RunningProfile
 from kschedd.scheduling.verdicts import PASSED, Places
+
+if TYPE_CHECKING:
+    from kschedd.scheduling.feasible import Vain
 
 _MEMORY = 192 << 20  # bytes of columns all shapes together may take
 _BYTES_A_ROW = 64
@@ -52,24 +56,21 @@ class PluginFault(Exception):
     message: str
 
 
-def filter_columns(filter_: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
     """What a column filter says of the rows; None: all pass. Raises PluginFault."""
     if filter_.in_tree:
-        said: Ints | None = filter_.plugin.filter_rows(state, pod, table, rows)
-        return said
+        return filter_.vector.filter_rows(state, pod, table, rows)
     try:
-        said = filter_.plugin.filter_rows(state, pod, table, rows)
-        return said
+        return filter_.vector.filter_rows(state, pod, table, rows)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
         raise PluginFault(filter_.name, text) from fault
 
 
-def score_columns(score: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
     """A column plugin's raw scores of the rows. Raises PluginFault."""
     try:
-        said: Ints = score.plugin.score_rows(state, pod, table, rows)
-        return said
+        return score.vector.score_rows(state, pod, table, rows)
     except KscheddError as wrong:  # the pod's own fault, such as terms that cannot be read
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
@@ -94,7 +95,7 @@ def invalid_score(name: str, value: int) -> PluginFault:
     )
 
 
-def check_range(score: ScorePlugin, values: Ints) -> None:
+def check_range(score: EnabledScore, values: Ints) -> None:
     """Raises PluginFault where a final score is not within 0 and 100."""
     wrong = out_of_range(values)
     if len(wrong):
@@ -107,24 +108,26 @@ class Layer:
     def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
         """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
 
-        def belongs(plugin: FilterPlugin | ScorePlugin) -> bool:
-            return plugin.sort is Sort.LOCAL and (of_pods is None or (plugin.plugin.reads != NODE_ONLY) is of_pods)
+        def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
+            return plugin.style is EvaluationStyle.CACHED and (
+                of_pods is None or (plugin.depends_on != NODE_ONLY) is of_pods
+            )
 
         self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
         self.scores = tuple(score for score in profile.scores if belongs(score))
 
     def judge(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, settled_by: str = ""
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
     ) -> tuple[Places, Ints]:
         """The place of the first filter that rejects each row (PASSED: none does), and its code.
 
-        `settled_by` is a plugin that is taken to let every row pass.
+        `already_filtered_by` is a plugin that is taken to let every row pass.
         """
         failed = np.full(len(rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(rows), dtype=np.int64)
         skipped = state.skip_filter
         for filter_ in self.filters:
-            if filter_.name in skipped or filter_.name == settled_by:
+            if filter_.name in skipped or filter_.name == already_filtered_by:
                 continue
             said = filter_columns(filter_, state, pod, table, rows)
             if said is None:
@@ -143,8 +146,12 @@ class Layer:
         for score in self.scores:
             if score.name in state.skip_score:
                 continue
-            if score.even is not None and not score.normalizes and (even := score.even(pod, table)) is not None:
-                base += even * score.weight
+            if (
+                score.constant is not None
+                and not score.normalizes
+                and (constant := score.constant(pod, table)) is not None
+            ):
+                base += constant * score.weight
                 continue
             values = score_columns(score, state, pod, table, rows)
             if score.normalizes:
@@ -160,11 +167,11 @@ class Remembered:
     """One shape's columns. `base` sums the weighted scores of plugins that do not normalise; others' are in `raw`."""
 
     def __init__(
-        self, table: NodeTable, epochs: tuple[Hashable, ...], skip_filter: frozenset[str], reads_pods: bool
+        self, table: NodeTable, cache_keys: tuple[Hashable, ...], skip_filter: frozenset[str], reads_pods: bool
     ) -> None:
         size = table.capacity
         self.size = size
-        self.epochs = epochs
+        self.cache_keys = cache_keys
         self.skip_filter = skip_filter
         self.skip_score: frozenset[str] | None = None  # None until it was first scored
         self.node_position = table.node_changes.position
@@ -184,7 +191,7 @@ class Remembered:
         # Rows struck out since: evaluated in one go with the next row that has to be.
         self.unjudged: set[int] = set()
         self.unscored: set[int] = set()
-        self.vain: Any = None  # the last search, if it found nothing (feasible.Vain)
+        self.vain: Vain | None = None  # the last search, if it found nothing
 
     def strike_out(self, table: NodeTable) -> None:
         """What changed since the last time is no longer known."""
@@ -234,7 +241,7 @@ class Memory:
     cluster: Cluster
     of_nodes: Layer = attrs.field(init=False)
     of_pods: Layer = attrs.field(init=False)
-    _with_epochs: tuple[Any, ...] = attrs.field(init=False)
+    _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
     _of_kin: bool = attrs.field(init=False)  # whether shapes of one kinship may share what is remembered
     _shapes: OrderedDict[int, Remembered] = attrs.field(factory=OrderedDict, init=False)
     _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict, init=False)
@@ -242,11 +249,13 @@ class Memory:
     def __attrs_post_init__(self) -> None:
         self.of_nodes = Layer(self.profile, False)
         self.of_pods = Layer(self.profile, True)
-        filters = [p for p in self.profile.filters if p.sort is Sort.LOCAL]
+        filters = [p for p in self.profile.filters if p.style is EvaluationStyle.CACHED]
         self._of_kin = all(p.in_tree for p in filters)
-        local: list[Any] = [p.plugin for p in filters]
-        local += [p.plugin for p in self.profile.scores if p.sort is Sort.LOCAL]
-        self._with_epochs = tuple({id(plugin): plugin for plugin in local if hasattr(plugin, "epoch")}.values())
+        local = [p.plugin for p in filters]
+        local += [p.plugin for p in self.profile.scores if p.style is EvaluationStyle.CACHED]
+        self._with_cache_key = tuple(
+            {id(plugin): cast(CacheKey, plugin) for plugin in local if hasattr(plugin, "cache_key")}.values()
+        )
 
     def of(self, pod: Pod, state: CycleState) -> Remembered | None:
         """The pod's shape as remembered, with all that changed struck out; None if it is not remembered (yet).
@@ -255,7 +264,7 @@ class Memory:
         """
         shape = pod.shape
         # What settles where a pod may run is all that tells it from its kin.
-        number = shape.kinship if state.settled_by and self._of_kin else shape.number
+        number = shape.kinship if state.already_filtered_by and self._of_kin else shape.number
         found = self._shapes.get(number)
         if found is None and number not in self._seen:
             self._seen[number] = None
@@ -263,15 +272,15 @@ class Memory:
                 self._seen.popitem(last=False)
             return None
         table = self.cluster.table
-        epochs = tuple([plugin.epoch(self.cluster) for plugin in self._with_epochs])
+        cache_keys = tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
         if (
             found is None
             or found.size != table.capacity
-            or found.epochs != epochs
+            or found.cache_keys != cache_keys
             or found.skip_filter != state.skip_filter
         ):
             skipped = frozenset(state.skip_filter)
-            found = self._shapes[number] = Remembered(table, epochs, skipped, self.profile.reads_pods)
+            found = self._shapes[number] = Remembered(table, cache_keys, skipped, self.profile.reads_pods)
             most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
             while len(self._shapes) > most:
                 self._shapes.popitem(last=False)
@@ -293,14 +302,16 @@ class Memory:
         return failed, found.codes[rows]
 
     def _judge_fresh(self, found: Remembered, state: CycleState, pod: Pod, fresh: Rows) -> None:
-        table, settled_by = self.cluster.table, state.settled_by
+        table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
         unknown = node_failed == UNKNOWN
         if count_nonzero(unknown):
             stale = fresh[unknown]
-            node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(state, pod, table, stale, settled_by)
+            node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(
+                state, pod, table, stale, already_filtered_by
+            )
             found.node_failed[stale] = node_failed[unknown]
-        failed, codes = self.of_pods.judge(state, pod, table, fresh, settled_by)
+        failed, codes = self.of_pods.judge(state, pod, table, fresh, already_filtered_by)
         earlier = node_failed < failed
         if count_nonzero(earlier):
             failed[earlier] = node_failed[earlier]

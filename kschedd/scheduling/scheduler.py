@@ -10,10 +10,10 @@ Nothing here waits, reads a clock or keeps randomness of its own: ties are broke
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import cast
 
 import attrs
 import numpy as np
@@ -22,12 +22,21 @@ from kschedd.api.pods import Pod, PodShape
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import SkipsPreFilter
 from kschedd.framework.faults import PluginError
-from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.interface import (
+    POST_FILTER,
+    PRE_FILTER,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+)
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
+from kschedd.framework.writes import Write
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.feasible import Filters, Found, Shards, nodes_to_find
+from kschedd.scheduling.feasible import Filters, Found, Work, nodes_to_find
 from kschedd.scheduling.nominated import Counting, Nominated
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
@@ -93,7 +102,7 @@ class FitError:
         return self.diagnosis.message
 
 
-Attempt = Generator[Shards, list[Any], ScheduleResult | FitError]
+Attempt = Work[ScheduleResult | FitError]
 
 
 @attrs.define(eq=False)
@@ -109,21 +118,25 @@ class Scheduler:
     filters: Filters = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
-    _pre_filters: list[Any] = attrs.field(init=False)
-    _concerned_by: dict[int, tuple[list[Any], frozenset[str]]] = attrs.field(factory=dict, init=False)
+    _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
+    _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _idle: list[tuple[str, Callable[[PodShape], bool]]] = attrs.field(init=False)
     _of_kin: bool = attrs.field(init=False)  # whether shapes of one kinship get the same answers from them
-    _post_filters: list[Any] = attrs.field(init=False)
+    _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.memory = Memory(self.profile, self.cluster) if self.remember else None
         self.filters = Filters(self.profile, self.cluster, self.memory)
         self.ranking = Ranking(self.profile, self.cluster, self.memory)
         self.candidates = Candidates(self.filters)
-        self._pre_filters = self.profile.at("pre_filter")
-        self._idle = [(plugin.name, plugin.idle_for) for plugin in self._pre_filters if hasattr(plugin, "idle_for")]
+        self._pre_filters = self.profile.at(PRE_FILTER)
+        self._idle = [
+            (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
+            for plugin in self._pre_filters
+            if hasattr(plugin, "skips_pre_filter")
+        ]
         self._of_kin = all(name in self.profile.in_tree for name, _ in self._idle)
-        self._post_filters = self.profile.at("post_filter")
+        self._post_filters = self.profile.at(POST_FILTER)
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
         """Find a node, or say why there is none and what PostFilter did about it.
@@ -168,9 +181,9 @@ class Scheduler:
 
     # -- prefilter --------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[Narrowing | None, Status | None, set[str]]:
+    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PreFilterResult | None, Status | None, set[str]]:
         """Run PreFilter. Returns the nodes it narrows to (None: all), the rejection or error, and who narrowed."""
-        narrowed: Narrowing | None = None
+        narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
         asked, idle = self._concerned(pod.shape)
@@ -182,11 +195,11 @@ class Scheduler:
                 said = error(fault_text(fault))
             if said is None:
                 continue
-            if isinstance(said, Narrowing):
+            if isinstance(said, PreFilterResult):
                 narrowed_by.add(plugin.name)
-                if said.settles:
-                    state.settled_by = plugin.name
-                narrowed = said if narrowed is None else Narrowing(narrowed.node_names & said.node_names)
+                if said.already_filtered:
+                    state.already_filtered_by = plugin.name
+                narrowed = said if narrowed is None else PreFilterResult(narrowed.node_names & said.node_names)
                 if not narrowed.node_names:
                     return narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by
             elif said.code == Code.SKIP:
@@ -201,7 +214,7 @@ class Scheduler:
                 return None, Status(Code.ERROR, (text,), plugin.name), set()
         return narrowed, rejected, narrowed_by
 
-    def _concerned(self, shape: PodShape) -> tuple[list[Any], frozenset[str]]:
+    def _concerned(self, shape: PodShape) -> tuple[list[PreFilterPlugin], frozenset[str]]:
         """The plugins whose PreFilter is asked about pods of this shape, and the names of those that never are."""
         number = shape.kinship if self._of_kin else shape.number
         known = self._concerned_by.get(number)
@@ -225,12 +238,12 @@ class Scheduler:
         self,
         state: CycleState,
         pod: Pod,
-        narrowing: Narrowing | None,
+        narrowing: PreFilterResult | None,
         diagnosis: Diagnosis,
         counting: Counting,
         every_node: bool,
         remembered: Remembered | None,
-    ) -> Generator[Shards, list[Any], Found]:
+    ) -> Work[Found]:
         table = self.cluster.table
         nominee: Found | None = None
         wished = pod.nominated_node_name
@@ -273,7 +286,7 @@ class Scheduler:
 
     def _select(
         self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, remembered: Remembered | None
-    ) -> Generator[Shards, list[Any], ScheduleResult | FitError]:
+    ) -> Work[ScheduleResult | FitError]:
         rows = found.rows
         names = self.cluster.table.names
         if len(rows) == 1:
@@ -324,7 +337,7 @@ class Scheduler:
         messages: list[str] = []
         result: PostFilterResult | None = None
         rejected_by = ""
-        writes: list[Any] = []
+        writes: list[Write] = []
         for plugin in self._post_filters:
             said: PostFilterResult
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, remembered=None, apart=True)

@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, unresolvable
-from kschedd.scheduling.profile import FilterPlugin
+from kschedd.scheduling.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767
@@ -36,7 +36,7 @@ class Verdicts:
     """
 
     table: NodeTable
-    filters: tuple[FilterPlugin, ...]
+    filters: tuple[EnabledFilter, ...]
     state: CycleState
     pod: Pod
     rows: Rows
@@ -79,7 +79,7 @@ class Verdicts:
     def _say(self, failed: int, code: int) -> Status:
         words = self._words.get((failed, code))
         if words is None:
-            plugin = self.filters[failed].plugin
+            plugin = self.filters[failed].vector
             words = plugin.code_status(self.state, self.pod, code).by(self.filters[failed].name)
             self._words[failed, code] = words
         return words

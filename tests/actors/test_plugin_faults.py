@@ -28,7 +28,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.explain.explain import explain
 from kschedd.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource, on
 from kschedd.framework.faults import PluginError
-from kschedd.framework.interface import Narrowing, PostFilterResult, extension_points
+from kschedd.framework.interface import PostFilterResult, PreFilterResult, extension_points
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
@@ -189,10 +189,10 @@ BAD_PLANS: dict[str, Callable[..., Any]] = {
 }
 
 BAD_NARROWINGS: dict[str, Callable[..., Any]] = {
-    "names-a-text": gives(Narrowing("n1")),  # type: ignore[arg-type]
-    "names-numbers": gives(Narrowing(frozenset((1,)))),  # type: ignore[arg-type]
-    "names-none": gives(Narrowing(None)),  # type: ignore[arg-type]
-    "settles-a-text": gives(Narrowing(frozenset(("n1",)), "yes")),  # type: ignore[arg-type]
+    "names-a-text": gives(PreFilterResult("n1")),  # type: ignore[arg-type]
+    "names-numbers": gives(PreFilterResult(frozenset((1,)))),  # type: ignore[arg-type]
+    "names-none": gives(PreFilterResult(None)),  # type: ignore[arg-type]
+    "already_filtered-a-text": gives(PreFilterResult(frozenset(("n1",)), "yes")),  # type: ignore[arg-type]
 }
 
 BAD_RESULTS: dict[str, Callable[..., Any]] = {
@@ -318,7 +318,7 @@ METHODS = [
     Place("pre_filter", (WRONG, BAD_STATUSES, BAD_NARROWINGS)),
     Place("filter", (WRONG, BAD_STATUSES)),
     Place("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no}),
-    Place("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no, "reads": frozenset({"node", "pods"})}),
+    Place("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no, "depends_on": frozenset({"node", "pods"})}),
     Place("code_status", (WRONG, BAD_STATUSES, NOTHING), {"filter_rows": ones}),
     Place("post_filter", (WRONG, BAD_RESULTS), pod={"cpu": "100"}),
     Place("add_pod", (), {"filter": passes, "pre_filter": passes, "remove_pod": passes}, IMPORTANT, full=True),
@@ -333,15 +333,15 @@ METHODS = [
     Place("pre_score", (WRONG, BAD_STATUSES), {"score": gives(1)}),
     Place("score", (WRONG, BAD_SCORES)),
     Place("score_rows", (WRONG, BAD_COLUMNS, NOTHING)),
-    Place("score_rows", (WRONG, BAD_COLUMNS), {"reads": frozenset({"node"})}),
+    Place("score_rows", (WRONG, BAD_COLUMNS), {"depends_on": frozenset({"node"})}),
     Place(
         "normalize",
         (WRONG, {name: normalized(act) for name, act in BAD_COLUMNS.items()}, NOTHING),
         {"score_rows": scores},
     ),
-    Place("indifferent", (WRONG, NOTHING), {"filter": passes}),
-    Place("idle_for", (WRONG, NOTHING), {"pre_filter": passes}),
-    Place("epoch", (), {"filter_rows": passes, "code_status": says_no, "reads": frozenset({"node"})}),
+    Place("never_rejects", (WRONG, NOTHING), {"filter": passes}),
+    Place("skips_pre_filter", (WRONG, NOTHING), {"pre_filter": passes}),
+    Place("cache_key", (), {"filter_rows": passes, "code_status": says_no, "depends_on": frozenset({"node"})}),
     Place("reserve", (WRONG, BAD_STATUSES)),
     Place("unreserve", (WRONG, BAD_PLANS), {"reserve": passes, "permit": says_no}),
     Place("permit", (WRONG, BAD_STATUSES, BAD_PERMITS)),
@@ -361,7 +361,7 @@ class Case:
     act: Callable[..., Any]
 
     def __str__(self) -> str:
-        reads = "-that-reads" if "reads" in self.place.others else ""
+        reads = "-that-reads" if "depends_on" in self.place.others else ""
         return f"{self.place.method}{reads}-{self.fault}"
 
 
@@ -464,10 +464,10 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
         spec = {"schedulerName": "bad", **place.pod}
         if place.full:
             spec["cpu"] = "1000m"
-        names = ["bad-1", "bad-2"] if place.method == "epoch" else ["bad-1"]
+        names = ["bad-1", "bad-2"] if place.method == "cache_key" else ["bad-1"]
         for name in names:
             await cluster.store.create(pod(name, **spec))
-        if place.method == "epoch":
+        if place.method == "cache_key":
             await _placed(cluster, "bad-1")
         if place.method == "hint":
             await until(cluster, lambda store: store.get("Pod", "default", "bad-1").status.get("conditions"))
@@ -561,7 +561,7 @@ MAKING: dict[str, type[Any]] = {
     **{f"from_args-{name}": _made(from_args=classmethod(act)) for name, act in RAISING.items()},
     **{f"init-{name}": _made(__init__=act) for name, act in RAISING.items()},
     **{f"events-{name}": _made(events_to_register=act) for name, act in {**RAISING, **WRONG}.items()},
-    **{f"reads-{name}": _made(reads=_Property(act)) for name, act in {**RAISING, **WRONG}.items()},
+    **{f"depends-on-{name}": _made(depends_on=_Property(act)) for name, act in {**RAISING, **WRONG}.items()},
     "init-with-arguments": _made(__init__=lambda self, size: None),
     "events-of-texts": _made(events_to_register=_registers("NodeAdd")),
     "events-bare": _made(events_to_register=_registers(ClusterEvent(EventResource.NODE, ActionType.ADD))),
@@ -571,9 +571,9 @@ MAKING: dict[str, type[Any]] = {
     "events-of-a-hint-text": _made(events_to_register=_registers(on(EventResource.NODE, ActionType.ADD, "yes"))),  # type: ignore[arg-type]
     "events-treacherous": _made(events_to_register=_registers(ClusterEventWithHint(Treacherous()))),  # type: ignore[arg-type]
     "events-without-end": _made(events_to_register=lambda self: itertools.repeat(1)),
-    "reads-unknown": _made(reads=frozenset({"moon"})),
+    "depends-on-unknown": _made(depends_on=frozenset({"moon"})),
     "columns-without-words": _made(filter_rows=scores),
-    "by-shape-a-text": _made(pre_score_by_shape="yes"),
+    "by-shape-a-text": _made(pre_score_by_signature="yes"),
 }
 
 
@@ -598,7 +598,7 @@ class Late:
     looked = 0
 
     @property
-    def reads(self) -> Any:
+    def depends_on(self) -> Any:
         self.looked += 1
         if self.looked > 1:
             raise SystemExit(1)

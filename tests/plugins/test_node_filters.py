@@ -15,7 +15,7 @@ from kschedd.config.args import NodeAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import Narrowing
+from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import SKIP, Code, Status
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.nodeaffinity import NodeAffinity
@@ -179,8 +179,8 @@ def named(*names: str) -> Any:
 @pytest.mark.parametrize(
     ("terms", "wanted"),
     [
-        pytest.param([named("a")], Narrowing(frozenset({"a"}), settles=True), id="one-name"),
-        pytest.param([named("a"), named("gone")], Narrowing(frozenset({"a", "gone"})), id="either-name"),
+        pytest.param([named("a")], PreFilterResult(frozenset({"a"}), already_filtered=True), id="one-name"),
+        pytest.param([named("a"), named("gone")], PreFilterResult(frozenset({"a", "gone"})), id="either-name"),
         pytest.param([named("a"), {"matchExpressions": []}], None, id="a-term-without-name-leaves-all"),
     ],
 )

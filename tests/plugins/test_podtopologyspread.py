@@ -557,5 +557,5 @@ def test_hint_after_a_node_changed(old: Node | None, new: Node | None, expected:
 def test_hints_do_not_go_by_shape_where_default_constraints_are_hard() -> None:
     """The selector of these comes from the pod's controller, which its shape does not tell."""
     listed = PodTopologySpreadArgs((DefaultConstraint(1, ZONE, HARD),), "List")
-    assert not any(entry.by_shape for entry in plugin_for(Cluster(), listed).events_to_register())
-    assert all(entry.by_shape for entry in plugin_for(Cluster()).events_to_register())
+    assert not any(entry.by_signature for entry in plugin_for(Cluster(), listed).events_to_register())
+    assert all(entry.by_signature for entry in plugin_for(Cluster()).events_to_register())

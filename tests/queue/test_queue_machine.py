@@ -51,7 +51,9 @@ def is_own(pod: Pod, old: Any, new: Any) -> QueueingHint:
 HINTS = {
     "default-scheduler": {
         "Gates": hints_of([on(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_own)]),
-        "Fit": hints_of([on(R.NODE, A.ADD, red, by_shape=True), on(R.POD, A.UPDATE_POD_LABEL, is_own, by_shape=True)]),
+        "Fit": hints_of(
+            [on(R.NODE, A.ADD, red, by_signature=True), on(R.POD, A.UPDATE_POD_LABEL, is_own, by_signature=True)]
+        ),
         "Taints": hints_of([on(R.NODE, A.ADD | A.UPDATE_NODE_TAINT), on(R.POD, A.UPDATE_POD_TOLERATION, is_own)]),
         "Permit": hints_of([on(R.NODE, A.UPDATE_NODE_LABEL, red)]),
     }

@@ -341,7 +341,7 @@ def test_an_update_of_a_waiting_pod_asks_the_hints(
 
 
 def test_after_an_update_a_pod_is_found_under_its_new_shape(make: Any) -> None:
-    q = queue(on(R.NODE, A.ADD, lambda pod, old, new: QUEUE if pod.labels else QUEUE_SKIP, by_shape=True))
+    q = queue(on(R.NODE, A.ADD, lambda pod, old, new: QUEUE if pod.labels else QUEUE_SKIP, by_signature=True))
     for name in "ab":
         reject(q, popped(q, make.pod(name), 0), 0, "Fit")
     q.update(make.pod("b"), make.pod("b", metadata={"labels": {"x": "y"}}), 1)

@@ -53,7 +53,7 @@ def broken(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 actions = st.sampled_from([A.ADD | A.UPDATE_NODE_LABEL, A.DELETE | A.UPDATE_POD_LABEL, A.ALL, A.ALL])
 registrations = st.builds(
-    lambda resource, action, hint: on(resource, action, hint[0], by_shape=hint[1]),
+    lambda resource, action, hint: on(resource, action, hint[0], by_signature=hint[1]),
     st.sampled_from([R.NODE, R.POD, R.WILDCARD]),
     actions,
     st.sampled_from([(red, True), (blue, True), (by_pod, False), (None, False), (broken, False)]),
@@ -133,7 +133,7 @@ def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
         asked.append(pod.name)
         return QUEUE_SKIP
 
-    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.NODE, A.ADD, hint, by_shape=True)]}}))
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.NODE, A.ADD, hint, by_signature=True)]}}))
     for number in range(50):
         entry = waiting(number, "red" if number % 2 else "blue", "default-scheduler", 0)
         entry.unschedulable_plugins = frozenset({"Fit"})
@@ -145,7 +145,7 @@ def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
 
 
 def test_what_a_hint_says_of_the_events_own_pod_is_not_said_of_others_of_its_shape() -> None:
-    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.POD, A.ALL, red, by_shape=True)]}}))
+    index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.POD, A.ALL, red, by_signature=True)]}}))
     for number in range(3):
         entry = waiting(number, "blue", "default-scheduler", 0)
         entry.unschedulable_plugins = frozenset({"Fit"})
@@ -155,7 +155,7 @@ def test_what_a_hint_says_of_the_events_own_pod_is_not_said_of_others_of_its_sha
 
 
 def test_two_hints_that_speak_for_one_shape_are_remembered_apart() -> None:
-    registered = [on(R.NODE, A.ADD, hint, by_shape=hint is not by_pod) for hint in (blue, by_pod, red)]
+    registered = [on(R.NODE, A.ADD, hint, by_signature=hint is not by_pod) for hint in (blue, by_pod, red)]
     index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": registered}}))
     for number in (5, 6):
         entry = waiting(number, "red", "default-scheduler", 0)

@@ -77,7 +77,7 @@ class ColumnsOfTheWrongLength(Faulty):
 
 
 class ColumnsThatRaise(Faulty):
-    reads: ClassVar = frozenset({"node"})
+    depends_on: ClassVar = frozenset({"node"})
 
     def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
         raise ValueError("no idea")

@@ -161,7 +161,7 @@ class KeepsOff:
     """Looks at the pods themselves: keeps off nodes where one is being deleted, and likes those with notes."""
 
     name: ClassVar = "KeepsOff"
-    reads: ClassVar = frozenset({"pods"})
+    depends_on: ClassVar = frozenset({"pods"})
 
     def filter_rows(self, state: Any, pod: Pod, table: Any, rows: Any) -> Any:
         return np.array([any(other.deletion_timestamp for other in table.pods[row]) for row in rows], dtype=np.int64)

@@ -11,7 +11,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
-from kschedd.framework.interface import Narrowing, PostFilterResult
+from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Delete
@@ -62,8 +62,8 @@ def attempt(made: SchedulingMachine, wanted: Pod | None = None) -> Any:
 # -- PreFilter -------------------------------------------------------------------------------------------------
 
 
-def narrowing(*names: str) -> Callable[..., Narrowing]:
-    return lambda state, pod, cluster: Narrowing(frozenset(names))
+def narrowing(*names: str) -> Callable[..., PreFilterResult]:
+    return lambda state, pod, cluster: PreFilterResult(frozenset(names))
 
 
 def saying(status: Status | None) -> Callable[..., Status | None]:

@@ -10,7 +10,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.cluster import Cluster
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
-from kschedd.scheduling.profile import FilterPlugin, Sort
+from kschedd.scheduling.profile import enabled_filter
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Diagnosis, Verdicts, fit_error
 
 POD = Pod.from_raw({"kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}})
@@ -29,9 +29,7 @@ def verdicts(*said: int | Status, absent: Status | None = None, nodes: int = 6) 
     """Verdicts on the first nodes n0, n1 and so on: 0 passes, another number is Coded's, a Status is Spoken's own."""
     cluster = Cluster()
     cluster.load(Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}}) for number in range(nodes))
-    filters = tuple(
-        FilterPlugin(place, Coded(), name, Sort.PLAIN, True) for place, name in enumerate(("Coded", "Spoken"))
-    )
+    filters = tuple(enabled_filter(place, name, Coded(), True) for place, name in enumerate(("Coded", "Spoken")))
     failed = [PASSED if one == 0 else 0 if isinstance(one, int) else 1 for one in said]
     codes = [one if isinstance(one, int) else SPOKEN for one in said]
     spoken = {row: one.by("Spoken") for row, one in enumerate(said) if isinstance(one, Status)}

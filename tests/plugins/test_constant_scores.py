@@ -39,26 +39,26 @@ def _pod(tolerations: list[Any], image: str) -> Pod:
 
 
 @given(_nodes, _tolerations)
-def test_no_soft_taint_that_a_pod_minds_is_an_even_score(nodes: list[Any], tolerations: list[Any]) -> None:
+def test_no_soft_taint_that_a_pod_minds_is_a_constant_score(nodes: list[Any], tolerations: list[Any]) -> None:
     plugin, table, pod = TaintToleration(), _table(nodes), _pod(tolerations, "one:1")
-    even = plugin.even_score(pod, table)
+    constant = plugin.constant_score(pod, table)
     scores = plugin.normalize(CycleState(), pod, plugin.score_rows(CycleState(), pod, table, table.order)).tolist()
-    if even is not None:
-        assert scores == [even] * len(nodes)
+    if constant is not None:
+        assert scores == [constant] * len(nodes)
     else:
         assert any(plugin.score_rows(CycleState(), pod, table, table.order))
 
 
 @given(_nodes, st.sampled_from(_IMAGES))
-def test_an_image_that_no_node_has_is_an_even_score(nodes: list[Any], image: str) -> None:
+def test_an_image_that_no_node_has_is_a_constant_score(nodes: list[Any], image: str) -> None:
     plugin, table, pod = ImageLocality(), _table(nodes), _pod([], image)
-    even = plugin.even_score(pod, table)
-    if even is not None:
-        assert plugin.score_rows(CycleState(), pod, table, table.order).tolist() == [even] * len(nodes)
+    constant = plugin.constant_score(pod, table)
+    if constant is not None:
+        assert plugin.score_rows(CycleState(), pod, table, table.order).tolist() == [constant] * len(nodes)
     else:
         assert any(image in images for _, images in nodes)
 
 
 @pytest.mark.parametrize("taints", [[], [_TAINTS[1]]], ids=["no-taints", "hard-taints-only"])
 def test_hard_taints_do_not_count_against_a_node(taints: list[Any]) -> None:
-    assert TaintToleration().even_score(_pod([], "one:1"), _table([(taints, [])])) == 100
+    assert TaintToleration().constant_score(_pod([], "one:1"), _table([(taints, [])])) == 100
