@@ -42,10 +42,10 @@ from kschedd.errors import KscheddError
 from kschedd.explain import upstream_bugs
 from kschedd.explain.aside import set_aside, standing_in, without_node
 from kschedd.explain.judging import NodeVerdict, judge
-from kschedd.explain.looking import Looking
 from kschedd.explain.remedies import would_fit_if
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
+from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.feasible import drive, nodes_to_find
 from kschedd.scheduling.machine import SchedulingMachine
@@ -290,12 +290,12 @@ class _Explaining:
         feasible: int,
         outcome: ScheduleResult | FitError,
     ) -> list[str]:
-        looking = Looking(self._scheduler.cluster, self._profile, state, self._pod)
+        context = RemedyContext(self._scheduler.cluster, state, self._pod)
         preemption = _preemption(outcome)
         first = []
         if preemption is not None and preemption["victims"]:
             first = [f"{_and(preemption['victims'])} had made way on {preemption['node']}, as preemption will ask for"]
-        return first + would_fit_if(looking, gated, status, verdicts, fits=feasible > 0)
+        return first + would_fit_if(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
 
 
 def _joined(names: set[str]) -> str:

@@ -5,12 +5,12 @@ Sources: the issues named, and the modules that follow upstream there (InterPodA
 
 from collections.abc import Iterator
 
+from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, nanos
 from kschedd.api.selectors import SelectorError
 from kschedd.cache.cluster import Cluster
 from kschedd.devices.claims import ClaimError, allocation, pod_claims, read_claim
-from kschedd.explain.amounts import amount
 from kschedd.plugins.interpodaffinity import as_asked
 
 

@@ -1,10 +1,11 @@
 """What would make a rejected pod fit, as plugins say it: data and the view they are given for it.
 
-A filter plugin may have a method `remedies(context, row, status)`: the smallest changes that would content it on that
-row, each completing the sentence "it would fit if ...". One without it has its own reason repeated.
+A plugin may have a method `remedies`: the smallest changes that would content it, each completing the sentence "it would
+fit if ...". Where a plugin knows none, or has no such method, its own reason is repeated.
 Costs only order the sentences: 1 for a change, more for changes that reach further, a fraction more for larger amounts.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -57,15 +58,27 @@ class RemedyContext:
         same = self.table.order
         return [int(other) for other in same[ids[same] == ids[row]]]
 
-    def repeated(self, row: int, status: Status) -> Change:
-        """The plugin's own reason, where nothing better is known."""
-        said = status.message or status.code.label
-        return Change(f'{status.plugin} did not say "{said}" of {self.name(row)}', 4)
-
 
 class RemedyPlugin(Plugin, Protocol):
-    def remedies(self, context: RemedyContext, row: int, status: Status, /) -> Sequence[Change]:
-        """What would have to change on this row, which the plugin rejected with `status`. In-tree plugins only."""
+    def remedies(self, context: RemedyContext, row: int | None, status: Status, /) -> Sequence[Change]:
+        """What would have to change on this row, which the plugin rejected with `status`; None: it rejected the pod before
+        any node was looked at. Empty: nothing better is known than to repeat the reason. In-tree plugins only."""
+
+
+def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Change]:
+    """The text that goes with the first pattern found in the message, with the pattern's groups put in."""
+    for pattern, text in patterns:
+        match = re.search(pattern, status.message)
+        if match is not None:
+            return [Change(text.format(*match.groups()), 1)]
+    return []
+
+
+def by_reason(status: Status, texts: Mapping[str, str]) -> list[Change]:
+    """A text for each reason; none if one has none."""
+    if not all(reason in texts for reason in status.reasons):
+        return []
+    return [Change(texts[reason], 2) for reason in status.reasons]
 
 
 def joined(words: Sequence[str]) -> str:

@@ -51,6 +51,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext, by_pattern, by_reason
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
 from kschedd.store.writes import patch_of, status_of
@@ -328,3 +329,16 @@ class DynamicResources:
         except ClaimError:
             return QUEUE_SKIP
         return QUEUE
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return by_pattern(status, _BEFORE_FILTER) if row is None else by_reason(status, _ON_A_NODE)
+
+
+_BEFORE_FILTER: Final = (
+    (r"request .+: device class (.+) does not exist", "the DeviceClass {} existed"),
+    (r'resourceclaim(?:\.resource\.k8s\.io)? "(.+)" not found', "the ResourceClaim {} existed"),
+)
+_ON_A_NODE: Final = {
+    "cannot allocate all claims": "devices that suit its resource claims were free on the node",
+    "resourceclaim not available on the node": "the devices of its resource claims could be reached from the node",
+}

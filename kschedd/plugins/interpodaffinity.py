@@ -13,8 +13,10 @@ Shapes: counts have an int64 for each value number of the key's column, and a la
 Errors: none; a pod whose selectors cannot be read fits nowhere.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import ClassVar, Final, Self
 
 import attrs
 import numpy as np
@@ -41,6 +43,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 
 NOT_NEAR, TOO_NEAR, MINDED = 1, 2, 3
@@ -298,6 +301,17 @@ class InterPodAffinity:
             on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
         )
 
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        """The pods that are missing near the node, or in the way there."""
+        filtering = context.state.data.get(self.name)
+        if row is None or filtering is None:
+            return []
+        if "existing pods anti-affinity" in status.message:
+            return _minded(context, row, filtering)
+        if "anti-affinity" in status.message:
+            return _too_near(context, row, filtering)
+        return _not_near(context, row, filtering)
+
 
 def _tally(key: str, domains: Domains) -> _Tally:
     return _Tally(key, domains.counts, domains.total)
@@ -356,3 +370,60 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
             if helps:
                 return QUEUE
     return QUEUE_SKIP
+
+
+_NAMED: Final = 3  # pods, in a remedy
+
+
+def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+    """All required terms look for the same pods; a key's domain has one or has none."""
+    changes = []
+    labels = context.labels(row)
+    for tally in filtering.near:
+        if tally.key not in labels:
+            changes.append(Change(f"{context.name(row)} had a label {tally.key}", 1))
+        elif tally.counts[context.label_number(row, tally.key)] <= 0:
+            wanted = dict.fromkeys(str(term.selector) for term in context.pod.shape.required_affinity)
+            changes.append(Change(f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}", 1))
+    return changes
+
+
+def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+    changes = []
+    terms = map(as_asked, context.pod.shape.required_anti_affinity)
+    for term, tally in zip(terms, filtering.away, strict=True):
+        if tally.counts[context.label_number(row, tally.key)] > 0:
+            names = _first_in_domain(context, row, tally.key, partial(_speaks, context, term))
+            changes.append(Change(f"{names} did not run in {tally.key}={context.labels(row)[tally.key]}", 1.2))
+    return changes
+
+
+def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+    changes = []
+    for key, tally in filtering.minded.items():
+        if tally.counts[context.label_number(row, key)] > 0:
+            names = _first_in_domain(context, row, key, partial(_minds, context, key))
+            where = f"{key}={context.labels(row)[key]}"
+            changes.append(Change(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
+    return changes
+
+
+def _first_in_domain(context: RemedyContext, row: int, key: str, matches: Callable[[Pod], bool]) -> str:
+    """The names of the first pods in the node's domain that match, of which there is at least one."""
+    pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
+    found = [pod.key for pod in islice(pods, _NAMED + 1)]
+    if len(found) > _NAMED:
+        return f"{', '.join(found[:_NAMED])} and others"
+    return " and ".join(found) or "pods"
+
+
+def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
+    namespaces = context.cluster.counts.namespaces
+    return term.matches(other.namespace, other.labels, namespaces.get(other.namespace, {}))
+
+
+def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
+    """Whether a pod that is there has required anti-affinity, over this key, to the pod that is explained."""
+    return other.pod_spec.has_pod_affinity and any(
+        term.topology_key == key and _speaks(context, term, context.pod) for term in other.shape.required_anti_affinity
+    )

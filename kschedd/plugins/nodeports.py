@@ -22,6 +22,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
+from kschedd.framework.remedies import Change, RemedyContext, joined
 from kschedd.framework.status import SKIP, Status, unschedulable
 
 Port = tuple[str, str, int]  # host IP, protocol, port
@@ -75,3 +76,14 @@ class NodePorts:
             return QUEUE_SKIP
         freed = set(old.pod_spec.host_ports)
         return QUEUE if conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        changes = []
+        for wanted in () if row is None else context.pod.pod_spec.host_ports:
+            assert row is not None, "of one node"
+            there = context.table.pods[row]
+            holders = [other.key for other in there if conflict((wanted,), set(other.pod_spec.host_ports))]
+            if holders:
+                port = f"port {wanted[2]}/{wanted[1]}"
+                changes.append(Change(f"{port} of {context.name(row)} were not taken by {joined(holders)}", 1))
+        return changes

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
+from kschedd.api.amounts import amount as written
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.resource_names import is_extended, is_scalar
@@ -33,6 +34,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.remedies import Change, RemedyContext, joined
 from kschedd.framework.status import Status, unresolvable, unschedulable
 
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
@@ -162,6 +164,27 @@ class NodeResourcesFit:
                 self._looked_at.clear()
             compared = self._looked_at[asks] = looked_at(asks.requests)
         return compared
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        if row is None:
+            return []
+        table, node = context.table, context.name(row)
+        changes = []
+        if "Too many pods" in status.reasons:
+            allowed = int(table.allowed_pods[row])
+            changes.append(Change(f"{node} took more than its {allowed} pods", 1.5))
+        lacking = []
+        cost = 1.0
+        for name, wanted in looked_at(context.pod.pod_spec.requests):
+            number = table.resource(name)
+            has = int(table.allocatable[number, row])
+            missing = wanted - (has - int(table.requested[number, row]))
+            if missing > 0 and f"Insufficient {name}" in status.reasons:
+                lacking.append(f"{written(name, missing)} more free {name}")
+                cost += min(missing / wanted, 1) + (wanted > has)
+        if lacking:
+            changes.append(Change(f"{node} had {joined(lacking)}", cost))
+        return changes
 
 
 def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:

@@ -23,6 +23,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _CORDONED = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
@@ -70,3 +71,6 @@ class NodeUnschedulable:
         if new is not None and new.uid == pod.uid and _tolerates(new):
             return QUEUE
         return QUEUE_SKIP
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return [] if row is None else [Change(f"{context.name(row)} were not cordoned", 1)]

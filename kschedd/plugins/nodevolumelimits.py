@@ -27,7 +27,9 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.attachable import Attachable, Fault, Storage, attachments_by_node, has_attachable, limits
 from kschedd.storage.claims import claims_used
 from kschedd.storage.migration import InTree, in_tree
@@ -177,6 +179,9 @@ class NodeVolumeLimits:
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added),
             on(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detached, by_signature=True),
         )
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return volume_remedies(context, row, status)
 
 
 def _attached(wanted: list[Attachable | Fault], csi_node: Object | None) -> Attached | Status:

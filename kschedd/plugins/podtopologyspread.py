@@ -38,6 +38,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
 
@@ -264,6 +265,32 @@ class PodTopologySpread:
             return QUEUE
         moved = any(old.labels.get(key, "") != new.labels.get(key, "") for key in keys)
         return QUEUE if has and (moved or _raw_taints(old) != _raw_taints(new)) else QUEUE_SKIP
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        """For each hard constraint that the node breaks: the label it lacks, or the skew it would take."""
+        filtering = context.state.data.get(self.name)
+        if row is None or filtering is None:
+            return []
+        labels = context.labels(row)
+        changes = []
+        for tally in filtering.tallies:
+            constraint = tally.ready.constraint
+            key = constraint.topology_key
+            if key not in labels:
+                changes.append(Change(f"{context.name(row)} had a label {key}", 1))
+                continue
+            there = int(tally.counts[context.label_number(row, key)])
+            needed = there + tally.ready.selects_itself - tally.least
+            if needed <= constraint.max_skew:
+                continue
+            where = f"{key}={labels[key]}"
+            fewer = needed - constraint.max_skew
+            what = f"{fewer} fewer {'pod' if fewer == 1 else 'pods'} it is spread with ran in {where}"
+            counted = f"{there} there, {tally.least} where there are fewest"
+            if tally.ready.domains < constraint.min_domains:
+                counted = f"{there} there, and fewer than minDomains {constraint.min_domains} domains"
+            changes.append(Change(f"{what} ({counted}) or its maxSkew were {needed}", 1 + fewer / 10))
+        return changes
 
 
 def _involved(other: Pod, pod: Pod) -> bool:

@@ -3,6 +3,7 @@
 Source: Kubernetes v1.34, plugins/schedulinggates/scheduling_gates.go.
 """
 
+import re
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -18,6 +19,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -41,3 +43,9 @@ class SchedulingGates:
 
     def _after_gates_gone(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        gates = re.fullmatch(r"waiting for scheduling gates: \[(.*)\]", status.message)
+        return (
+            [] if gates is None else [Change(f"the scheduling gates {', '.join(gates[1].split())} were taken away", 1)]
+        )

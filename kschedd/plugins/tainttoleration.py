@@ -8,7 +8,7 @@ Codes: 1 + the number of the first taint that is not tolerated.
 Shapes: one verdict and one score (int64) for each taint set of the table.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
@@ -29,6 +29,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.normalize import default_normalize
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _MOST_SHAPES = 4096
@@ -128,3 +129,35 @@ class TaintToleration:
 
     def _after_toleration(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        if row is None:
+            return []
+        tolerations = context.pod.pod_spec.tolerations
+        taints = [
+            taint
+            for taint in context.table.taint_sets[int(context.table.taints[row])]
+            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in tolerations)
+        ]
+        return [_without(context, row, taint) for taint in taints]
+
+
+_CONDITIONS: Final = {
+    "node.kubernetes.io/not-ready": "{} were ready",
+    "node.kubernetes.io/unreachable": "{} could be reached",
+    "node.kubernetes.io/memory-pressure": "{} had no memory pressure",
+    "node.kubernetes.io/disk-pressure": "{} had no disk pressure",
+    "node.kubernetes.io/pid-pressure": "{} had no shortage of process ids",
+    "node.kubernetes.io/network-unavailable": "{} had a network",
+}
+
+
+def _without(context: RemedyContext, row: int, taint: Taint) -> Change:
+    """A taint that stands for a condition goes with it; any other one has to be tolerated."""
+    if taint.key == "node.kubernetes.io/unschedulable" and context.table.unschedulable[row]:
+        return Change(f"{context.name(row)} were not cordoned", 1)
+    condition = _CONDITIONS.get(taint.key)
+    if condition is not None:
+        return Change(condition.format(context.name(row)), 1)
+    text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    return Change(f"the pod tolerated {text}", 1)

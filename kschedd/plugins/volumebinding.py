@@ -29,8 +29,10 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable
 from kschedd.framework.writes import Plan, Update
+from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.assume import CLAIM, VOLUME, AssumeCache, AssumedVolumes, VolumeCache
 from kschedd.storage.capacity_score import score, usage
 from kschedd.storage.claims import SELECTED_NODE, claims_used, missing, not_made_for, uses, volume_of
@@ -265,6 +267,9 @@ class VolumeBinding:
             on(EventResource.CSI_DRIVER, update, _after_driver_changed, by_signature=True),
             on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_signature=True),
         )
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return volume_remedies(context, row, status)
 
 
 def _with_node(claim: Object, node_name: str) -> Raw:

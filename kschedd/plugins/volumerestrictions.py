@@ -27,7 +27,9 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.claims import READ_WRITE_ONCE_POD, claims_named, missing
 
 _DISK_CONFLICT: Final = unschedulable("node(s) had no available disk")
@@ -146,6 +148,9 @@ class VolumeRestrictions:
             on(EventResource.NODE, ActionType.ADD),
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_signature=True),
         )
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return volume_remedies(context, row, status)
 
 
 def _used(cluster: Cluster, namespace: str, name: str) -> bool:

@@ -24,7 +24,9 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable
+from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.claims import WAIT_FOR_FIRST_CONSUMER, claims_named, class_of, missing, volume_of
 from kschedd.storage.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 
@@ -126,6 +128,9 @@ class VolumeZone:
             on(EventResource.PERSISTENT_VOLUME_CLAIM, add | update, _after_claim_changed, by_signature=True),
             on(EventResource.PERSISTENT_VOLUME, add | update, _after_volume_changed, by_signature=True),
         )
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+        return volume_remedies(context, row, status)
 
 
 def _waits(claim: Object, cluster: Cluster) -> Status | None:

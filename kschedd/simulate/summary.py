@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 import attrs
 import numpy as np
 
+from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
-from kschedd.explain.amounts import amount
 from kschedd.explain.audit import Auditor, MissedWakeUp
 from kschedd.queue.wakeups import Wakeups
 
