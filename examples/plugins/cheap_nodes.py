@@ -13,8 +13,8 @@ Nodes say their price in a label, `example.com/price: "0.40"`. Cheaper ones scor
 `table` has a column for each label key: for every row the number of its value. There are far fewer prices than nodes,
 so the text is read once for each price and looked up for all rows in one step.
 
-`depends_on = {"node"}` promises that the verdict on a node depends on its Node object and the pod's shape (spec, namespace,
-labels) alone. Verdicts are then remembered, and only nodes that changed are judged again.
+`depends_on = {"node"}` promises that what it says of a node depends on its Node object and the pod's signature (spec,
+namespace, labels) alone. Its answers are then remembered, and only nodes that changed are looked at again.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,22 @@ from typing import ClassVar, Self
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
-from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import RawArgs
-from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
-from kschedd.framework.handle import Handle
-from kschedd.framework.normalize import default_normalize
-from kschedd.framework.status import Status, unresolvable
+from kschedd.plugin import (
+    ActionType,
+    ClusterEventWithHint,
+    CycleState,
+    EventResource,
+    Handle,
+    Ints,
+    NodeTable,
+    Pod,
+    RawArgs,
+    Rows,
+    Status,
+    default_normalize,
+    on,
+    unresolvable,
+)
 
 PRICE, MOST = "example.com/price", "example.com/most"
 TOO_DEAR, NO_PRICE = 1, 2
@@ -72,12 +80,12 @@ class CheapNodes:
         return unresolvable(f"node(s) cost more than {pod.labels[MOST]}")
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        """The price; a node that says none counts as the dearest."""
-        prices = self._of(table, rows)
-        return np.where(prices == _UNKNOWN, prices.max(initial=0), prices)
+        """The price. It is kept as long as the node stays as it is, so it must not depend on the other rows."""
+        return self._of(table, rows)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        return default_normalize(scores, reverse=True)
+        """A node that says no price counts as the dearest of those that the pod may run on."""
+        return default_normalize(np.where(scores == _UNKNOWN, scores.max(initial=0), scores), reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return [on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)]

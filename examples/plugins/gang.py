@@ -24,15 +24,20 @@ from typing import Any, ClassVar, Self
 
 import attrs
 
-from kschedd.api.pods import Pod
 from kschedd.api.selectors import parse_label_selector
-from kschedd.cache.cluster import Cluster
 from kschedd.cache.counts import spread_kind
-from kschedd.config.args import RawArgs
-from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PostFilterResult
-from kschedd.framework.status import SKIP, Code, Status, unresolvable
+from kschedd.plugin import (
+    SKIP,
+    Cluster,
+    Code,
+    CycleState,
+    Handle,
+    Pod,
+    PostFilterResult,
+    RawArgs,
+    Status,
+    unresolvable,
+)
 
 GROUP, SIZE, TIMEOUT = "kschedd.io/gang", "kschedd.io/gang-size", "kschedd.io/gang-timeout"
 DEFAULT_TIMEOUT_S = 60.0

@@ -22,22 +22,23 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
-from kschedd.config.args import RawArgs
-from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import (
+from kschedd.plugin import (
     QUEUE,
     QUEUE_SKIP,
     ActionType,
     ClusterEventWithHint,
+    CycleState,
     EventResource,
+    Handle,
+    NodeInfo,
+    Pod,
     QueueingHint,
+    RawArgs,
+    Status,
+    default_normalize,
     on,
+    unschedulable,
 )
-from kschedd.framework.handle import Handle
-from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.normalize import default_normalize
-from kschedd.framework.status import Status, unschedulable
 
 
 def team_of(pod: Pod) -> str:

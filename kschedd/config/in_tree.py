@@ -1,8 +1,8 @@
 """The plugins kube-scheduler v1.34 is built with: the one table of them, in the order of the default profile.
 
-A plugin's module is named after it in small letters (`kschedd.plugins.nodeaffinity`) and has a class of its name, which
-is imported when it is first needed. Where a plugin takes part is asked of its class: having an extension point's methods
-is taking part. Adding one takes its file, its test, and a line here.
+A plugin's module is named after it in small letters (`kschedd.plugins.nodeaffinity`) and has a class of its name,
+which is imported when it is first needed. Where a plugin takes part is asked of its class: having an extension point's
+methods is taking part. Adding one takes its file, its test, and a line here.
 
 Source: Kubernetes v1.34, framework/plugins/registry.go and apis/config/v1/default_plugins.go.
 """

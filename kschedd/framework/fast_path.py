@@ -1,8 +1,8 @@
 """What a plugin may say of itself so that the scheduler need not ask it: optional attributes, each with its rule.
 
 None of them changes a decision: with the attribute and without it every attempt comes to the same, and
-`kschedd.testing` holds a plugin to that. A plugin that breaks a rule is not an error that shows; it gets wrong verdicts.
-So say nothing where in doubt. In-tree plugins and out-of-tree ones may say the same, but for `constant_score` and what
+`kschedd.testing.rules` holds a plugin to that. A broken rule is not an error that shows; pods get wrong verdicts. So
+say nothing where in doubt. In-tree plugins and out-of-tree ones may say the same, but for `constant_score` and what
 is missing without a point (`MissingCycleState`), which are heard from in-tree plugins only.
 
 "Signature" is what pods of one kind have in common: spec (leaving out where each runs), namespace and labels.
@@ -21,7 +21,7 @@ DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
 class CachedEvaluation(Plugin, Protocol):
-    """Of a `VectorFilterPlugin` or `VectorScorePlugin`: what its answer on a row depends on besides the pod's signature.
+    """Of a `VectorFilterPlugin` or `VectorScorePlugin`: what its answer on a row depends on, besides the signature.
 
     * "node": that row's Node object;
     * "requested": what the pods on that very node take of it (resources, ports, their number);
@@ -37,7 +37,7 @@ class CachedEvaluation(Plugin, Protocol):
 
 class CacheKey(Plugin, Protocol):
     def cache_key(self, cluster: Cluster, /) -> Hashable:
-        """Rule: names everything else that the answers of a plugin with `depends_on` depend on; equal keys, equal answers.
+        """Rule: names everything else that the answers of a plugin with `depends_on` depend on.
 
         Made of numbers, texts, None and tuples of them.
         """
@@ -45,8 +45,8 @@ class CacheKey(Plugin, Protocol):
 
 class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodShape, /) -> bool:
-        """Rule: where this is true `pre_filter` says Skip to every pod of the signature, whatever the cluster, and leaves
-        nothing in `state`."""
+        """Rule: where this is true `pre_filter` says Skip to every pod of the signature, whatever the cluster, and
+        leaves nothing in `state`."""
 
 
 class NeverRejects(Plugin, Protocol):
@@ -63,8 +63,8 @@ class PreScoreBySignature(Plugin, Protocol):
 
 class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
-        """Rule: a number is the final score (normalised, if the plugin normalises) of every node of the table for the pod,
-        whichever of them are feasible. None: scores have to be worked out. In-tree plugins only."""
+        """Rule: a number is the final score (normalised, if the plugin normalises) of every node of the table for the
+        pod, whichever of them are feasible. None: scores have to be worked out. In-tree plugins only."""
 
 
 class MissingCycleState(Plugin, Protocol):

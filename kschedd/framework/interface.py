@@ -258,7 +258,7 @@ POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
 
 
 def missing_methods(plugin: object) -> str:
-    """Of the Protocols of which the plugin has a part, what the first lacks: "filter_rows without code_status"; or ""."""
+    """Of the first Protocol of which the plugin has a part only: "filter_rows without code_status"; "" of none."""
     for point in POINTS.values():
         for protocol in (*point.any_of, *point.extensions):
             methods = methods_of(protocol)

@@ -1,7 +1,7 @@
 """What would make a rejected pod fit, as plugins say it: data and the view they are given for it.
 
-A plugin may have a method `remedies`: the smallest changes that would content it, each completing the sentence "it would
-fit if ...". Where a plugin knows none, or has no such method, its own reason is repeated.
+A plugin may have a method `remedies`: the smallest changes that would content it, each completing the sentence "it
+would fit if ...". Where a plugin knows none, or has no such method, its own reason is repeated.
 Costs only order the sentences: 1 for a change, more for changes that reach further, a fraction more for larger amounts.
 """
 
@@ -61,8 +61,8 @@ class RemedyContext:
 
 class RemedyPlugin(Plugin, Protocol):
     def remedies(self, context: RemedyContext, row: int | None, status: Status, /) -> Sequence[Change]:
-        """What would have to change on this row, which the plugin rejected with `status`; None: it rejected the pod before
-        any node was looked at. Empty: nothing better is known than to repeat the reason. In-tree plugins only."""
+        """What would have to change on this row, which the plugin rejected with `status`; None: it rejected the pod
+        before any node was looked at. Empty: nothing better is known than its reason. In-tree plugins only."""
 
 
 def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Change]:

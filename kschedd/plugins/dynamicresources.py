@@ -119,7 +119,8 @@ class DynamicResources:
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        # Left for pods without claims too: by it PostFilter knows that the cycle came this far (so no `skips_pre_filter`).
+        # Left for pods without claims too, so there is no `skips_pre_filter`: by it PostFilter knows that the attempt
+        # came this far.
         state.data[self.name] = _WITHOUT_CLAIMS
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP

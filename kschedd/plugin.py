@@ -1,0 +1,114 @@
+"""What authors of plugins import: the extension points, what they are given, and what they answer with.
+
+    from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
+
+A plugin is a class with a `name` that has the methods of one of the Protocols here; nothing need be inherited. What it
+may say of itself so that it is asked less often is in `kschedd.framework.fast_path`, and `kschedd.testing.rules` holds
+a plugin to the rules.
+"""
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.args import RawArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import (
+    MAX_NODE_SCORE,
+    BindPlugin,
+    EnqueueExtensions,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreBindPreFlight,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScoreExtensions,
+    ScorePlugin,
+    UnreservePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.normalize import default_normalize
+from kschedd.framework.postfilter import PostFilterView
+from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
+from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Update
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "QUEUE",
+    "QUEUE_SKIP",
+    "SKIP",
+    "ActionType",
+    "Bind",
+    "BindPlugin",
+    "Cluster",
+    "ClusterEvent",
+    "ClusterEventWithHint",
+    "Code",
+    "Create",
+    "CycleState",
+    "Delete",
+    "EnqueueExtensions",
+    "EventResource",
+    "FilterPlugin",
+    "Handle",
+    "Ints",
+    "MergePatch",
+    "Node",
+    "NodeInfo",
+    "NodeTable",
+    "PermitPlugin",
+    "Plan",
+    "Plugin",
+    "Pod",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PostFilterView",
+    "PreBindPlugin",
+    "PreBindPreFlight",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueueingHint",
+    "RawArgs",
+    "ReservePlugin",
+    "Rows",
+    "ScoreExtensions",
+    "ScorePlugin",
+    "Status",
+    "UnreservePlugin",
+    "Update",
+    "VectorFilterPlugin",
+    "VectorScorePlugin",
+    "default_normalize",
+    "error",
+    "on",
+    "unresolvable",
+    "unschedulable",
+]

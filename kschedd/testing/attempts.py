@@ -1,0 +1,48 @@
+"""Whole attempts with one plugin, by a scheduler that keeps evaluations and by one that does not."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import Registry
+from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
+
+
+class TwoSchedulers:
+    """`outcomes` of one attempt: as remembered, and worked out anew."""
+
+    def __init__(self, cluster: Cluster, plugin_class: type[Any], args: Any) -> None:
+        name = plugin_class.name
+        registry = Registry() if name in IN_TREE else Registry({name: plugin_class})
+        enabled = list(dict.fromkeys((name, "PrioritySort", "DefaultBinder")))
+        plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": each} for each in enabled]}}
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": plugins}],
+        }
+        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+        profile = config.profiles[0]
+        if args is not None:
+            profile = attrs.evolve(profile, plugin_args={**profile.plugin_args, name: args})
+        running = start_profile(config, profile, registry, Handle(cluster))
+        self._both = [Scheduler(running, cluster, by_name, StartNode(), remember) for remember in (True, False)]
+
+    def outcomes(self, pod: Pod) -> list[object]:
+        return [_outcome(scheduler, pod) for scheduler in self._both]
+
+
+def _outcome(scheduler: Scheduler, pod: Pod) -> object:
+    result = drive(scheduler.attempt(pod, {}))
+    if isinstance(result, FitError):
+        return result.message, sorted(result.diagnosis.unschedulable_plugins)
+    totals = None if result.totals is None else result.totals.tolist()
+    said = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
+    return result.node_name, result.feasible.tolist(), totals, said

@@ -1,0 +1,412 @@
+"""The rules of the plugin interface as checks: a plugin is tried in random clusters and held to what it says of itself.
+
+    from kschedd.testing.rules import RULES, check
+
+    @pytest.mark.parametrize("rule", RULES, ids=str)
+    def test_my_plugin_keeps(rule):
+        check(rule, MyPlugin)
+
+Each rule stands where its attribute is documented (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
+rule about something that the plugin does not have passes. A failure says which plugin, rule and seed; the same seed
+shows it again.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import NodeTable, Rows
+from kschedd.config.args import RawArgs
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import hints_of
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE, PreFilterResult, extension_points, missing_methods
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Code, Status
+from kschedd.testing.attempts import TwoSchedulers
+from kschedd.testing.clusters import RandomCluster
+
+_SEEDS: Final = 40
+_STEPS: Final = 12
+
+
+@attrs.define(eq=False)
+class BrokenRule(AssertionError):
+    """A plugin does not keep a rule."""
+
+    plugin: str
+    rule: str
+    seed: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.plugin}, seed {self.seed}: {self.rule}: {self.what}"
+
+
+@attrs.define(eq=False)
+class Trial:
+    """A plugin in a random cluster. Its methods ask the plugin as the scheduler does, of rows or of single nodes."""
+
+    plugin: Any  # a class that is to be tried may have any methods
+    world: RandomCluster
+    args: Any
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.world.cluster
+
+    @property
+    def rows(self) -> Rows:
+        return self.cluster.table.order
+
+    def has(self, *names: str) -> bool:
+        return any(hasattr(self.plugin, name) for name in names)
+
+    def says(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise _Broken(what)
+
+    # -- asking -----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, pod: Pod) -> tuple[CycleState, Status | PreFilterResult | None]:
+        state = CycleState()
+        if not self.has("pre_filter"):
+            return state, None
+        return state, self.plugin.pre_filter(state, pod, self.cluster)
+
+    def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
+        """Of the filter itself, for each row; `table`: a copy of the cluster's."""
+        table = self.cluster.table if table is None else table
+        if self.has("filter_rows"):
+            codes = self.plugin.filter_rows(state, pod, table, rows)
+            if codes is None:
+                return [None] * len(rows)
+            return [None if code == 0 else self.plugin.code_status(state, pod, code) for code in codes.tolist()]
+        return self.verdicts_by_node(state, pod, rows, table)
+
+    def verdicts_by_node(
+        self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None
+    ) -> list[Status | None]:
+        table = self.cluster.table if table is None else table
+        said = [self.plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+        return [None if status is None or status.code is Code.SUCCESS else status for status in said]
+
+    def filtered(self, pod: Pod) -> list[Status | None] | None:
+        """The verdicts as an attempt has them, on all rows; None where PreFilter rejected the pod."""
+        state, said = self.pre_filter(pod)
+        if isinstance(said, Status) and said.code is Code.SKIP:
+            return [None] * len(self.rows)
+        if isinstance(said, Status) and said.code is not Code.SUCCESS:
+            return None
+        return self.verdicts(state, pod, self.rows)
+
+    def pre_score(self, pod: Pod, rows: Rows) -> tuple[CycleState, Status | None]:
+        state, _ = self.pre_filter(pod)
+        if not self.has("pre_score"):
+            return state, None
+        return state, self.plugin.pre_score(state, pod, self.cluster, rows)
+
+    def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
+        table = self.cluster.table
+        if self.has("score_rows"):
+            return cast(list[int], np.asarray(self.plugin.score_rows(state, pod, table, rows)).tolist())
+        return self.raw_scores_by_node(state, pod, rows)
+
+    def raw_scores_by_node(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
+        return [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
+
+    def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
+        """The final ones; None where PreScore had nothing to say."""
+        state, said = self.pre_score(pod, rows)
+        if said is not None and said.code is not Code.SUCCESS:
+            return None
+        raw = self.raw_scores(state, pod, rows)
+        if not self.has("normalize"):
+            return raw
+        normal = self.plugin.normalize(state, pod, np.array(raw, dtype=np.int64))
+        return cast(list[int], np.asarray(normal).tolist())
+
+    def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
+        """By node: what the plugin says of it with nothing left in the state, as where an answer is looked up again."""
+        rows, names = self.rows, self.cluster.table.names
+        found: dict[str, list[str | int | None]] = {names[row]: [] for row in rows.tolist()}
+        if self.has("filter_rows"):
+            for row, status in zip(rows.tolist(), self.verdicts(CycleState(), pod, rows), strict=True):
+                found[names[row]].append(None if status is None else f"{status.code.label}: {status.message}")
+        if self.has("score_rows"):
+            for row, score in zip(rows.tolist(), self.raw_scores(CycleState(), pod, rows), strict=True):
+                found[names[row]].append(score)
+        return {name: tuple(said) for name, said in found.items()}
+
+    def cache_key(self) -> Hashable:
+        return self.plugin.cache_key(self.cluster) if self.has("cache_key") else None
+
+
+class _Broken(Exception):
+    """Raised within a rule, with what does not hold."""
+
+
+# -- the rules -------------------------------------------------------------------------------------------------------
+
+
+def _is_whole(trial: Trial) -> None:
+    """It has a name, all methods of what it takes part in, and events that can be registered."""
+    plugin = trial.plugin
+    trial.says(isinstance(plugin.name, str) and plugin.name != "", f"name is {plugin.name!r}")
+    trial.says(bool(extension_points(plugin)), "it takes part in no extension point")
+    trial.says(not missing_methods(plugin), missing_methods(plugin))
+    if trial.has("events_to_register"):
+        hints_of(plugin.events_to_register())
+
+
+def _says_the_same_twice(trial: Trial) -> None:
+    """Asked again with nothing changed, it says the same."""
+    pod = trial.world.pod()
+    if trial.has("filter", "filter_rows"):
+        first, second = trial.filtered(pod), trial.filtered(pod)
+        trial.says(first == second, f"of {pod.raw['spec']}: {first}, then {second}")
+    if trial.has("score", "score_rows"):
+        scored, again = trial.scores(pod, trial.rows), trial.scores(pod, trial.rows)
+        trial.says(scored == again, f"of {pod.raw['spec']}: {scored}, then {again}")
+
+
+def _rejects_with_a_rejection(trial: Trial) -> None:
+    """A filter passes or rejects; the words of a code are those of a rejection."""
+    if not trial.has("filter", "filter_rows"):
+        return
+    for status in trial.filtered(trial.world.pod()) or ():
+        trial.says(status is None or status.rejected, f"a verdict is {status}")
+
+
+def _scores_within_range(trial: Trial) -> None:
+    """Final scores are whole numbers from 0 to 100, whichever nodes are feasible."""
+    if not trial.has("score", "score_rows"):
+        return
+    pod = trial.world.pod()
+    for rows in (trial.rows, trial.rows[:1], trial.rows[1:]):
+        for score in trial.scores(pod, rows) or () if len(rows) else ():
+            trial.says(type(score) is int and 0 <= score <= MAX_NODE_SCORE, f"a score is {score!r}")
+
+
+def _rows_equal_nodes(trial: Trial) -> None:
+    """A plugin with both styles says the same of rows as of single nodes."""
+    pod = trial.world.pod()
+    if trial.has("filter") and trial.has("filter_rows"):
+        state, said = trial.pre_filter(pod)
+        if not isinstance(said, Status):
+            by_rows, by_node = trial.verdicts(state, pod, trial.rows), trial.verdicts_by_node(state, pod, trial.rows)
+            trial.says(by_rows == by_node, f"of rows {by_rows}, of nodes {by_node}")
+    if trial.has("score") and trial.has("score_rows"):
+        state, said_of = trial.pre_score(pod, trial.rows)
+        if said_of is None:
+            raw, by_one = trial.raw_scores(state, pod, trial.rows), trial.raw_scores_by_node(state, pod, trial.rows)
+            trial.says(raw == by_one, f"of rows {raw}, of nodes {by_one}")
+
+
+def _row_by_row(trial: Trial) -> None:
+    """With `depends_on`, what it says of a row does not depend on which others are asked about."""
+    if not getattr(trial.plugin, "depends_on", None):
+        return
+    pod, rows = trial.world.pod(), trial.rows
+    if trial.has("filter_rows"):
+        together = trial.verdicts(CycleState(), pod, rows)
+        alone = [trial.verdicts(CycleState(), pod, rows[n : n + 1])[0] for n in range(len(rows))]
+        trial.says(together == alone, f"together {together}, alone {alone}")
+    if trial.has("score_rows"):
+        scored = trial.raw_scores(CycleState(), pod, rows)
+        by_one = [trial.raw_scores(CycleState(), pod, rows[n : n + 1])[0] for n in range(len(rows))]
+        trial.says(scored == by_one, f"together {scored}, alone {by_one}")
+
+
+def _works_without_state(trial: Trial) -> None:
+    """With `depends_on`, what PreFilter and PreScore leave in `state` changes no answer."""
+    if not getattr(trial.plugin, "depends_on", None):
+        return
+    pod, rows = trial.world.pod(), trial.rows
+    state, said = trial.pre_filter(pod)
+    rejected = isinstance(said, Status) and said.code is not Code.SUCCESS
+    if trial.has("filter_rows") and not rejected:
+        with_it, without = trial.verdicts(state, pod, rows), trial.verdicts(CycleState(), pod, rows)
+        trial.says(with_it == without, f"with state {with_it}, without {without}")
+    state, scoring = trial.pre_score(pod, rows)
+    if trial.has("score_rows") and not rejected and (scoring is None or scoring.code is Code.SUCCESS):
+        scored, bare = trial.raw_scores(state, pod, rows), trial.raw_scores(CycleState(), pod, rows)
+        trial.says(scored == bare, f"with state {scored}, without {bare}")
+
+
+def _depends_on_no_more(trial: Trial) -> None:
+    """`depends_on` and `cache_key` name all that an answer on a row depends on, besides the pod's signature."""
+    depends_on = getattr(trial.plugin, "depends_on", None)
+    if not depends_on:
+        return
+    pods = [trial.world.pod() for _ in range(3)]
+    key, before = trial.cache_key(), [trial.answers(pod) for pod in pods]
+    for _ in range(_STEPS):
+        change = trial.world.change()
+        changed = {name for name, parts in change.of.items() if parts & depends_on}
+        now, after = trial.cache_key(), [trial.answers(trial.world.like(pod)) for pod in pods]
+        if now == key:
+            for pod, old, new in zip(pods, before, after, strict=True):
+                for name in old.keys() & new.keys() - changed:
+                    what = f"{old[name]} of {name}, then {new[name]} after {dict(change.of)}, for {pod.raw['spec']}"
+                    trial.says(old[name] == new[name], what)
+        key, before = now, after
+
+
+def _never_rejects(trial: Trial) -> None:
+    """Where `never_rejects` is true, the filter lets the pod pass on every node."""
+    if not trial.has("never_rejects"):
+        return
+    for _ in range(_STEPS):
+        pod = trial.world.pod()
+        if trial.plugin.never_rejects(pod):
+            verdicts = trial.filtered(pod)
+            passed = verdicts is not None and all(status is None for status in verdicts)
+            trial.says(passed, f"{verdicts} for {pod.raw['spec']}")
+
+
+def _skips_pre_filter(trial: Trial) -> None:
+    """Where `skips_pre_filter` is true, PreFilter says Skip and leaves nothing behind."""
+    if not trial.has("skips_pre_filter"):
+        return
+    for _ in range(_STEPS):
+        pod = trial.world.pod()
+        if trial.plugin.skips_pre_filter(pod.shape):
+            state, said = trial.pre_filter(pod)
+            trial.says(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
+            trial.says(not state.data, f"left {state.data} for {pod.raw['spec']}")
+
+
+def _pre_score_by_signature(trial: Trial) -> None:
+    """With `pre_score_by_signature`, PreScore says the same to every pod of a signature, whatever has changed."""
+    if not getattr(trial.plugin, "pre_score_by_signature", False):
+        return
+    pods = [trial.world.pod() for _ in range(3)]
+    said = [trial.plugin.pre_score(CycleState(), pod, trial.cluster, trial.rows) for pod in pods]
+    for _ in range(_STEPS):
+        trial.world.change()
+        rows = trial.rows[: trial.world.random.randint(1, max(len(trial.rows), 1))]
+        for pod, before in zip(pods, said, strict=True):
+            now = trial.plugin.pre_score(CycleState(), trial.world.like(pod), trial.cluster, rows)
+            trial.says(now == before, f"{before}, then {now} for {pod.raw['spec']}")
+
+
+def _constant_score(trial: Trial) -> None:
+    """Where `constant_score` is a number, it is the final score of every node, whichever are feasible."""
+    if not trial.has("constant_score"):
+        return
+    for _ in range(_STEPS):
+        pod = trial.world.pod()
+        constant = trial.plugin.constant_score(pod, trial.cluster.table)
+        for rows in (trial.rows, trial.rows[1:]) if constant is not None else ():
+            scores = trial.scores(pod, rows)
+            same = scores is None or scores == [constant] * len(rows)
+            trial.says(same, f"{constant}, but {scores} for {pod.raw['spec']}")
+
+
+def _already_filtered(trial: Trial) -> None:
+    """PreFilter's `already_filtered` nodes pass the plugin's own filter, and none that it leaves out does better."""
+    if not trial.has("pre_filter"):
+        return
+    for _ in range(_STEPS):
+        pod = trial.world.pod()
+        state, said = trial.pre_filter(pod)
+        if isinstance(said, PreFilterResult) and said.already_filtered:
+            table = trial.cluster.table
+            rows = np.array([table.row_of[name] for name in said.node_names if name in table.row_of], dtype=np.int64)
+            verdicts = trial.verdicts(state, pod, rows) if len(rows) else []
+            trial.says(not any(verdicts), f"{verdicts} of {sorted(said.node_names)} for {pod.raw['spec']}")
+
+
+def _follows_pods(trial: Trial) -> None:
+    """`add_pod` and `remove_pod` keep `state` in step: what the filter says then is what it says anew."""
+    if not trial.has("add_pod"):
+        return
+    pod, other = trial.world.pod(), trial.world.pod()
+    state, said = trial.pre_filter(pod)
+    if isinstance(said, Status):
+        return
+    rows = trial.rows
+    number = trial.world.random.randrange(len(rows))
+    name = trial.cluster.table.names[int(rows[number])]
+    copy = trial.cluster.table.copy_rows(rows.tolist())
+    placed, node = other.on_node(name), NodeInfo(copy, number)
+    before = trial.verdicts(state.clone(), pod, copy.order, copy)
+    copy.add_pod(number, placed)
+    trial.plugin.add_pod(state, pod, placed, node)
+    followed = trial.verdicts(state, pod, copy.order, copy)
+    copy.remove_pod(number, placed)
+    trial.plugin.remove_pod(state, pod, placed, node)
+    after = trial.verdicts(state, pod, copy.order, copy)
+    trial.says(after == before, f"{before}, and once {other.raw['spec']} was on {name} and went: {after}")
+    trial.cluster.assume(other, name)
+    fresh, said = trial.pre_filter(pod)
+    if not isinstance(said, Status):
+        anew = trial.verdicts(fresh, pod, rows)
+        trial.says(followed == anew, f"with {other.raw['spec']} on {name}: {followed}, anew {anew}")
+
+
+def _remembered_equals_plain(trial: Trial) -> None:
+    """Attempts with what is remembered come to what they come to without."""
+    both = TwoSchedulers(trial.cluster, type(trial.plugin), trial.args)
+    pods = [trial.world.pod() for _ in range(2)]
+    for _ in range(_STEPS):
+        for pod in pods:
+            remembered, plain = both.outcomes(trial.world.like(pod))
+            trial.says(remembered == plain, f"{remembered}, plain {plain} for {pod.raw['spec']}")
+        trial.world.change()
+
+
+@attrs.frozen(eq=False)
+class Rule:
+    check: Callable[[Trial], None]
+
+    @property
+    def text(self) -> str:
+        """The rule in a sentence."""
+        return self.check.__doc__ or ""
+
+    def __str__(self) -> str:
+        return self.check.__name__.strip("_").replace("_", "-")
+
+
+RULES: Final = tuple(
+    Rule(check)
+    for check in (
+        *(_is_whole, _says_the_same_twice, _rejects_with_a_rejection, _scores_within_range, _rows_equal_nodes),
+        *(_row_by_row, _works_without_state, _depends_on_no_more, _never_rejects, _skips_pre_filter),
+        *(_pre_score_by_signature, _constant_score, _already_filtered, _follows_pods, _remembered_equals_plain),
+    )
+)
+
+
+def check(
+    rule: Rule,
+    plugin_class: type[Any],
+    args: Any = None,
+    *,
+    seeds: Sequence[int] = range(_SEEDS),
+    node_labels: Mapping[str, Sequence[str]] | None = None,
+    pod_labels: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Hold a plugin to a rule. Raises BrokenRule.
+
+    `args` are what `from_args` takes (none: those of a profile that gives none). Labels that mean something to the
+    plugin have to be named with some values, or nodes and pods have none of them.
+    """
+    for seed in seeds:
+        world = RandomCluster(seed, node_labels, pod_labels)
+        handle = Handle(world.cluster)
+        made = (
+            plugin_class.from_args(RawArgs({}) if args is None else args, handle)
+            if hasattr(plugin_class, "from_args")
+            else plugin_class()
+        )
+        try:
+            rule.check(Trial(made, world, args))
+        except _Broken as broken:
+            raise BrokenRule(plugin_class.name, str(rule), seed, f"{rule.text} But: {broken}") from None

@@ -1,0 +1,91 @@
+"""The extension points: what is derived from their Protocols, and that in-tree plugins have the methods asked for."""
+
+import inspect
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.config.in_tree import IN_TREE, in_tree_class
+from kschedd.config.model import EXTENSION_POINTS
+from kschedd.framework import fast_path
+from kschedd.framework.guarded import GUARDED_METHODS
+from kschedd.framework.interface import POINTS, EnqueueExtensions, extension_points, methods_of, missing_methods
+from kschedd.framework.registry import PluginLoadError, Registry
+from kschedd.framework.remedies import RemedyPlugin
+
+_FILTERS = {"pre_filter", "filter"}
+_FILTERS_AND_SCORES = _FILTERS | {"pre_score", "score"}
+_PROTOCOLS = [
+    *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
+    *(fast_path.CacheKey, fast_path.SkipsPreFilter, fast_path.NeverRejects, fast_path.ConstantScore),
+    *(EnqueueExtensions, RemedyPlugin),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("SchedulingGates", {"pre_enqueue"}),
+        ("PrioritySort", {"queue_sort"}),
+        ("NodeUnschedulable", {"filter"}),
+        ("NodeName", {"filter"}),
+        ("TaintToleration", {"filter", "pre_score", "score"}),
+        ("NodeAffinity", _FILTERS_AND_SCORES),
+        ("NodePorts", _FILTERS),
+        ("NodeResourcesFit", _FILTERS_AND_SCORES),
+        ("VolumeRestrictions", _FILTERS),
+        ("NodeVolumeLimits", _FILTERS),
+        ("VolumeBinding", _FILTERS_AND_SCORES | {"reserve", "pre_bind"}),
+        ("VolumeZone", _FILTERS),
+        ("PodTopologySpread", _FILTERS_AND_SCORES),
+        ("InterPodAffinity", _FILTERS_AND_SCORES),
+        # Scores only from 1.35 on.
+        ("DynamicResources", _FILTERS | {"pre_enqueue", "post_filter", "reserve", "pre_bind"}),
+        # Holds a pod back while its victims are still being deleted, hence PreEnqueue.
+        ("DefaultPreemption", {"pre_enqueue", "post_filter"}),
+        ("NodeResourcesBalancedAllocation", {"pre_score", "score"}),
+        ("ImageLocality", {"score"}),
+        ("DefaultBinder", {"bind"}),
+    ],
+)
+def test_an_in_tree_plugin_takes_part_where_kube_schedulers_does(name: str, points: set[str]) -> None:
+    assert IN_TREE[name] == points
+
+
+def test_there_is_a_point_for_each_that_a_profile_can_name() -> None:
+    assert tuple(POINTS) == EXTENSION_POINTS
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_the_methods_of_an_in_tree_plugin_take_what_their_protocol_says(name: str) -> None:
+    cls = in_tree_class(name)
+    assert missing_methods(cls) == ""
+    checked = 0
+    for protocol in _PROTOCOLS:
+        for method in methods_of(protocol):
+            found = getattr(cls, method, None)
+            if found is not None:
+                wanted = list(inspect.signature(getattr(protocol, method)).parameters)
+                inspect.signature(found).bind(*wanted)  # raises TypeError where the numbers differ
+                checked += 1
+    assert checked
+
+
+def test_every_method_that_is_called_for_a_pod_is_guarded() -> None:
+    called = {method for protocol in _PROTOCOLS for method in methods_of(protocol)}
+    elsewhere = {"sort_key", "events_to_register"}  # guarded in ways of their own
+    in_tree_only = {"constant_score", "remedies"}
+    assert set(GUARDED_METHODS) == called - elsewhere - in_tree_only
+
+
+class WithoutWords:
+    name: ClassVar = "WithoutWords"
+
+    def filter_rows(self, state: Any, pod: Any, table: Any, rows: Any) -> None:
+        return None
+
+
+def test_half_a_protocol_is_refused_with_what_is_missing() -> None:
+    assert extension_points(WithoutWords) == frozenset()
+    with pytest.raises(PluginLoadError, match="has filter_rows without code_status; a plugin with one has both"):
+        Registry().add(WithoutWords, "a test")
