@@ -9,6 +9,7 @@ instead of breaking them, and puts a pod it set aside back into its place. To be
 whoever owns the machine.
 
     pod, node       "namespace/name"; the node it has, or null
+    node_exists     false: spec.nodeName names no node that there is; null: it names none
     as_if_absent    true: it is on that node, and was judged as if it were not
     profile         the schedulerName
     gated_by        {plugin, code, reasons} of the PreEnqueue plugin that holds it back, or null
@@ -31,7 +32,7 @@ whoever owns the machine.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -55,6 +56,14 @@ from kschedd.scheduling.remembered import PluginFault
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 Explanation = dict[str, Any]
+SHAPE: Final = (  # for METHODS.md
+    "{pod, node, node_exists, as_if_absent, profile, gated_by: {plugin, code, reasons}, "
+    "pre_filter: {plugin, code, reasons}, verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], "
+    "nominated}], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
+    "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, preemption: {node, victims}, "
+    "would_fit_if: [sentence], search: {nodes, feasible, enough}, decision, took_us: [{point, plugin, us}], "
+    "notes: [sentence]}"
+)
 
 
 @attrs.define(eq=False)
@@ -91,11 +100,21 @@ def explain(
             found["notes"].insert(
                 1, "its volumes and resource claims stay as they are, so they may bind it to this node"
             )
+    known = pod.node_name in machine.cluster.table.row_of
+    if pod.node_name and not known:
+        found["notes"].insert(
+            0,
+            f"spec.nodeName of {pod.key} names {pod.node_name}, and there is no such node: nothing runs the pod, and "
+            "no scheduler tries it; below is what it would get without a nodeName",
+        )
+    elif pod.node_name and not was_there:
+        found["notes"].insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
     if was_there and found["chosen"] is None and pod.node_name in found["ties"]:
         found["chosen"] = pod.node_name
     return {
         "pod": pod.key,
         "node": pod.node_name or None,
+        "node_exists": known if pod.node_name else None,
         "as_if_absent": was_there,
         "profile": pod.scheduler_name,
         **found,

@@ -43,7 +43,9 @@ def _where(answer: Raw, look: Look) -> str:
     best = answer.get("chosen") or (ties[0] if ties else None)
     arrow = look.plain("→")
     text = ""
-    if held:
+    if held and answer.get("node_exists") is False:
+        text += look.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
+    elif held:
         text += look.paint(f"{pod} {arrow} {held}", "green") + "\n"
     if answer.get("gated_by"):
         text += f"  held back by {_said(answer['gated_by'])}\n"

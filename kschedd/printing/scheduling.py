@@ -77,14 +77,15 @@ def waiting_table(waiting: Sequence[Raw]) -> Table:
 def decisions_table(decisions: Sequence[Raw], now: float) -> Table:
     rows = []
     for decision in decisions:
-        visited = f"{_text(decision.get('feasible'), '0')}/{_text(decision.get('visited'), '0')}"
+        visited = decision.get("visited")
+        feasible = f"{_text(decision.get('feasible'), '0')}/{visited}" if visited else NONE
         rows.append(
             (
                 age(decision.get("time"), now),
                 _text(decision.get("pod")),
                 _text(decision.get("attempt")),
                 _text(decision.get("node"), NONE),
-                visited,
+                feasible,
                 _text(decision.get("score")),
                 _text(decision.get("ties")),
                 _text(decision.get("message")),
@@ -165,9 +166,10 @@ def status_text(info: Raw, status: Raw, look: Look) -> str:
         ("Seed", _text(info.get("seed"))),
         ("Objects", _objects(info.get("objects") or {}, look)),
         ("Nodes", _text(status.get("nodes"))),
-        ("Pods", _text(status.get("pods"))),
+        ("Pods", f"{_text(status.get('pods'), '0')} on nodes or on their way to one"),
         ("Queue", counts_text(_counts(status), look)),
-        ("Scheduled", _text(status.get("scheduled"))),
+        ("On the way", _on_the_way(status, look)),
+        ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),
         ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
         ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
     ]
@@ -192,6 +194,14 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
     if len(faults) > _MOST_FAULTS:
         lines.append(f"and {len(faults) - _MOST_FAULTS} more")
     return lines
+
+
+def _on_the_way(status: Raw, look: Look) -> str:
+    """The pods that have a node reserved and are not bound yet; "" for none."""
+    waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
+    parts = [f"{waiting} at Permit"] if waiting else []
+    parts += [f"{binding - waiting} being bound"] if binding > waiting else []
+    return look.plain(" · ").join(parts)
 
 
 def _objects(objects: Raw, look: Look) -> str:

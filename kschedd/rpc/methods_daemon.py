@@ -35,7 +35,7 @@ class DaemonMethods:
                 "daemon.info",
                 self.info,
                 doc="Which daemon this is and what is in it.",
-                returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {kind: count}, "
+                returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
                 "resource_version, epoch, journal, read_only, faults}`; epoch names the history that versions count "
                 "in; journal is its file, null if objects are kept in memory only; read_only says why the journal "
                 "cannot be written now, so that writes are refused, null if it can; faults are the objects that cannot "

@@ -19,10 +19,14 @@ from kschedd.store.times import stamp
 PLACES = tuple(place.value for place in Place if place is not Place.OUTSIDE)
 
 _POD = Param("pod", "string", doc="`namespace/name`")
-_ENTRY = (
-    "`{key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
-    "nominated_node, message}`: since_s is for how long it has waited, backoff_until_s how long its backoff still "
-    "lasts (null: it has none), message what its PodScheduled condition says"
+_FIELDS = (
+    "key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
+    "nominated_node, message"
+)
+_OPTIONAL = _FIELDS.replace(",", "?,").replace("key?, place?", "key, place") + "?"
+_MEANING = (
+    "since_s is for how long it has waited, backoff_until_s how long its backoff still lasts (null: it has none), "
+    "message what its PodScheduled condition says"
 )
 
 
@@ -41,15 +45,16 @@ class QueueMethods:
                     Param("limit", "integer", False, doc="at most so many pods"),
                 ),
                 doc="The pods that have no node yet and where in the queue they are, those next in line first.",
-                returns=f"`{{counts: {{place: number}}, pods: [...]}}`, each {_ENTRY}.",
+                returns=f"`{{counts: {{PLACE: number}}, pods: [{{{_FIELDS}}}]}}`: {_MEANING}.",
             ),
             Method(
                 "queue.pod",
                 self.pod,
                 (_POD,),
                 doc="One pod of the queue and its way through it, as far as it is still recorded.",
-                returns=f"{_ENTRY}, with `history: [{{time_s, time, from, to, event, plugin, seen}}]`: time_s in "
-                "seconds since the epoch; event is what moved it, plugin whose hint decided or who gates it, seen "
+                returns=f"`{{{_OPTIONAL}, history: [{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. "
+                "Of a pod that has left the queue there are key, place (`outside`) and history. In it, time_s is in "
+                "seconds since the epoch; event is what moved the pod, plugin whose hint decided or who gates it, seen "
                 "the event that came while it was in flight.",
             ),
             Method(
@@ -66,7 +71,7 @@ class QueueMethods:
                 "waiting.list",
                 self.waiting,
                 doc="The pods that have a node reserved and wait at Permit.",
-                returns="An array of `{pod, node, plugins: {name: seconds left}}`.",
+                returns="An array of `{pod, node, plugins: {NAME: seconds left}}`.",
             ),
             Method(
                 "waiting.allow",

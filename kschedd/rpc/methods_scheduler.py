@@ -13,6 +13,7 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
+from kschedd.explain.explain import SHAPE as EXPLANATION
 from kschedd.explain.explain import explain
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -25,12 +26,14 @@ from kschedd.store.times import stamp
 _STATUS = (
     "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
     "decisions_per_s, last_decisions, nodes, pods, paused}`: the places of the queue with their numbers of pods, how "
-    "many wait at Permit, how many are between decision and binding (those included), totals since the start, the "
-    "latest decisions, and what the scheduler sees of the cluster (pods: those that have a node)"
+    "many wait at Permit, how many are between decision and binding (those included), totals since the start "
+    "(scheduled: pods that were bound), the latest decisions, and what the scheduler sees of the cluster (pods: those "
+    "that have a node, or have one reserved)"
 )
 _DECISION = (
     "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
-    "it got none, score null if there was one node to choose from"
+    "it got none, score null if there was one node to choose from; visited is how many nodes were looked at, 0 where "
+    "the pod was rejected before any was"
 )
 _SHORTEST_S = 0.05
 
@@ -54,8 +57,8 @@ class SchedulerMethods:
                 "scheduler.config",
                 self.config,
                 doc="The configuration in force.",
-                returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {point: [{name, weight?}]}, "
-                "pluginConfig: {name: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
+                returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {POINT: [{name, weight?}]}, "
+                "pluginConfig: {NAME: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
                 "podMaxBackoffSeconds, parallelism, featureGates}`; plugins stand in the order of their calls.",
             ),
             Method(
@@ -84,9 +87,9 @@ class SchedulerMethods:
                 self.explain,
                 (Param("pod", "string|map", doc="`namespace/name` of a pod that is there, or a pod's manifest"),),
                 doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now. "
-                "Nothing is changed. A manifest is judged as if it had just been created.",
-                returns="A map with `pod`, `node`, `verdicts`, `scores`, `weights`, `totals`, `chosen`, `ties`, "
-                "`message`, `would_fit_if`, and more.",
+                "Nothing is changed. A manifest is judged as if it had just been created, beside a pod of its name if "
+                "there is one.",
+                returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
             ),
         ]
 
@@ -157,6 +160,10 @@ def _admitted(raw: Mapping[str, Any], store: Store) -> Pod:
     named = {**(meta if isinstance(meta, Mapping) else {})}
     if not named.get("name") and not named.get("generateName"):
         named["generateName"] = "explained-"
+    space = str(named.get("namespace") or "default")
+    if store.find("Pod", space, str(named.get("name") or "")) is not None:
+        # Judged beside the pod that is there already, as one more like it.
+        named["generateName"] = f"{named.pop('name')}-"
     made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
     assert isinstance(made, Pod)
     return made
@@ -171,6 +178,7 @@ def _seen(owner: SchedulingDriver) -> dict[str, int]:
     return {
         "waiting": len(owner.machine.waiting.pods),
         "binding": len(owner.binding_cycles),
+        "scheduled": owner.pods_bound,
         "nodes": cluster.table.node_count,
         "pods": cluster.pod_count,
     }
@@ -178,7 +186,6 @@ def _seen(owner: SchedulingDriver) -> dict[str, int]:
 
 def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
     return {
-        "scheduled": record.scheduled,
         "failed_attempts": record.failed,
         "decisions_per_s": round(record.rate(now), 1),
         "last_decisions": [_decision(decision) for decision in record.of(None, 5)],

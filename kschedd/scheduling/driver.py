@@ -85,6 +85,7 @@ class SchedulingDriver:
         self.pending = PendingPods()
         self.nominator = self.pending.nominator
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
+        self.pods_bound = 0  # since the start
         self.attempts_allowed: int | None = None  # so many more; None: as many as there are pods
         self.permit_waits: dict[str, BindingCycle] = {}  # those of them that wait at Permit, by uid
         self.plan_waits: dict[str, BindingCycle] = {}  # those whose plan is written and not ready yet, by uid
@@ -376,6 +377,7 @@ class SchedulingDriver:
         pod, effects = assumed.pod, self._effects
         if failure is None:
             effects.bound.append(pod)
+            self.pods_bound += 1
             effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
             return
         failed = self.machine.undo(assumed, failure)

@@ -1,4 +1,4 @@
-"""explain, queue, waiting, allow, reject, status, weights, set, config, activate: the scheduler itself."""
+"""queue, waiting, allow, reject, status, weights, set, config, activate: the scheduler itself."""
 
 import argparse
 import math
@@ -17,7 +17,7 @@ from kschedd.printing.scheduling import (
     weights_table,
 )
 from kschedd.printing.tables import render
-from kschedd.rpc.errors import RpcError
+from kschedd.verbs.explain import call_about_pod
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -28,9 +28,8 @@ from kschedd.verbs.grammar import (
     output_flag,
     output_of,
 )
-from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.session import Session
-from kschedd.verbs.targets import pod_key, with_near_name
+from kschedd.verbs.targets import pod_key
 
 _FORMS = ("table", "json", "yaml")
 
@@ -43,56 +42,6 @@ def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool
     elif form == "yaml":
         session.write(documents.as_yaml(answer))
     return form != "table"
-
-
-def _of_pod(session: Session, options: argparse.Namespace, word: str, method: str, **params: Any) -> Any:
-    """The answer to a call about one pod. A pod that is not there is an error with a near name."""
-    key = pod_key(word, namespace_of(session, options))
-    try:
-        return session.daemon.call(method, pod=key, **params)
-    except RpcError as error:
-        namespace, _, name = key.partition("/")
-        raise with_near_name(session, error, lookup("pod"), name, namespace) from error
-
-
-# -- explain --------------------------------------------------------------------------------------------------------
-
-
-def _explain_words(words: Words) -> None:
-    words.add_argument("pod", nargs="*", metavar="POD")
-    file_flag(words, needed=False)
-    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
-    words.add_argument("--all", action="store_true", help="every node, however many")
-    namespace_flags(words)
-    output_flag(words, _FORMS)
-
-
-def explain(session: Session, options: argparse.Namespace) -> int:
-    names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
-    if options.filename:
-        if names:
-            raise UsageError("give either a pod's name or -f FILE, not both")
-        objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
-        pods = [raw for _, raw in objects if raw.get("kind") == "Pod"]
-        if len(pods) != 1:
-            raise UsageError(f"one pod is expected in -f FILE; there are {len(pods)}")
-        if failed:
-            return 1
-        # The manifest is the first parameter's other form: a pod that need not exist.
-        answer = session.daemon.call("scheduler.explain", manifest=pods[0])
-    elif len(names) == 1:
-        answer = _of_pod(session, options, names[0], "scheduler.explain")
-    else:
-        raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
-    if options.node:
-        known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
-        if options.node not in known:
-            raise UsageError(f'there is no node "{options.node}"{did_you_mean(options.node, known)}')
-    if not _printed(session, options, answer):
-        from kschedd.printing.explaining import explanation
-
-        session.write(explanation(answer, session.look, node=options.node, every_node=options.all))
-    return 0
 
 
 # -- queue ----------------------------------------------------------------------------------------------------------
@@ -129,7 +78,7 @@ def queue(session: Session, options: argparse.Namespace) -> int:
 
 
 def _queue_of(session: Session, options: argparse.Namespace, word: str) -> int:
-    answer = _of_pod(session, options, word, "queue.pod")
+    answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
     if _printed(session, options, answer):
         return 0
     if answer.get("place") in PLACES:
@@ -195,7 +144,13 @@ def reject(session: Session, options: argparse.Namespace) -> int:
 
 def _decide(session: Session, options: argparse.Namespace, method: str, said: str) -> int:
     given = {"plugin": options.plugin, "reason": options.reason if method == "waiting.reject" else None}
-    answer = _of_pod(session, options, options.pod, method, **{k: v for k, v in given.items() if v is not None})
+    answer = call_about_pod(
+        session,
+        options.pod,
+        namespace_of(session, options),
+        method,
+        **{k: v for k, v in given.items() if v is not None},
+    )
     by = f" for {options.plugin}" if options.plugin else ""
     session.write(f"pod/{answer.get('pod', options.pod)} {said}{by}\n")
     return 0
@@ -262,14 +217,6 @@ def set_(session: Session, options: argparse.Namespace) -> int:
 
 
 VERBS = (
-    Verb(
-        "explain",
-        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score.",
-        explain,
-        _explain_words,
-        examples=("explain web-0", "explain web-0 --node node-a", "explain -f pod.yaml"),
-        completes="pod",
-    ),
     Verb(
         "queue",
         "The scheduling queue, or the way of one pod through it.",

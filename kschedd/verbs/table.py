@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.verbs import changing, general, happenings, manifests, nodes, reading, scheduling
+from kschedd.verbs import changing, explain, general, happenings, manifests, nodes, reading, scheduling
 from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
 from kschedd.verbs.session import Session
 
@@ -15,6 +15,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *changing.VERBS,
     *nodes.VERBS,
     *happenings.VERBS,
+    *explain.VERBS,
     *scheduling.VERBS,
     *general.VERBS,
 )

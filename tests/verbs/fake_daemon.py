@@ -1,22 +1,32 @@
 """A daemon that answers from a small set of canned objects, with the methods' names and shapes of the real one.
 
-`FakeDaemon` is called directly; `served` puts it behind a real socket.
+`FakeDaemon` is called directly; `methods_of` puts it behind a real server. It is held against the daemon's own method
+table: parameters that the table does not take are refused as the daemon refuses them, and an answer that is not as
+documented is a mistake of this file.
 """
 
 import copy
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+import attrs
+
+from kschedd.actors.cluster import LiveCluster
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.params import Param
-from kschedd.rpc.table import Call, Method, Stream
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.params import bind
+from kschedd.rpc.table import Call, Method, Stream, find_method, method_table
+from tests.rpc.documented import faults, shape_of
 
 Raw = dict[str, Any]
+#: the daemon's methods, described and never called
+TABLE = method_table(daemon_methods(cast(LiveCluster, None), cast(Daemon, None)))
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 
 
@@ -63,19 +73,37 @@ def node(name: str, zone: str = "zone-a", **spec: Any) -> Raw:
     }
 
 
+def verdict(node: str, plugin: str | None = None, code: str = "Success", *reasons: str) -> Raw:
+    return {"node": node, "plugin": plugin, "code": code, "reasons": list(reasons), "also": [], "nominated": []}
+
+
+def _score(value: int) -> Raw:
+    return {"raw": value, "normalized": value, "weighted": value}
+
+
 EXPLANATION: Raw = {
     "pod": "default/web-1",
     "node": None,
-    "verdicts": [
-        {"node": "node-a", "plugin": "NodeResourcesFit", "code": "Unschedulable", "reasons": ["Insufficient cpu"]},
-        {"node": "node-b", "plugin": None, "code": "Success", "reasons": []},
-    ],
-    "scores": {"NodeResourcesFit": {"node-b": {"raw": 60, "weighted": 60}}, "ImageLocality": {"node-b": {"raw": 0}}},
+    "node_exists": None,
+    "as_if_absent": False,
+    "profile": "default-scheduler",
+    "gated_by": None,
+    "pre_filter": None,
+    "verdicts": [verdict("node-a", "NodeResourcesFit", "Unschedulable", "Insufficient cpu"), verdict("node-b")],
+    "skipped": {"filter": [], "score": []},
+    "scores": {"NodeResourcesFit": {"node-b": _score(60)}, "ImageLocality": {"node-b": _score(0)}},
+    "weights": {"NodeResourcesFit": 1, "ImageLocality": 1},
     "totals": {"node-b": 60},
     "chosen": "node-b",
     "ties": ["node-b"],
+    "nominated": None,
     "message": "",
+    "preemption": None,
     "would_fit_if": [],
+    "search": {"nodes": 2, "feasible": 1, "enough": 2},
+    "decision": None,
+    "took_us": [],
+    "notes": [],
 }
 
 
@@ -91,12 +119,27 @@ class FakeDaemon:
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         assert not args, "verbs give parameters by name"
         self.calls.append((method, named))
-        return getattr(self, method.replace(".", "_"))(**named)
+        return self.answer(method, named)
+
+    def answer(self, method: str, named: Raw) -> Any:
+        """What the daemon would answer. Raises BadParamsError as it would."""
+        declared = find_method(TABLE, method)
+        bind(method, declared.params, [named] if named else [])
+        answer = getattr(self, method.replace(".", "_"))(**{k: v for k, v in named.items() if v is not None})
+        if not inspect.isawaitable(answer):
+            wrong = faults(shape_of(declared.returns), answer)
+            assert not wrong, f"{method} is not answered as documented: {wrong}"
+        return answer
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[list[Any]]:
         self.calls.append((method, named))
-        yield self.streams.get(method, [])
+        declared = find_method(TABLE, method)
+        bind(method, declared.params, [named] if named else [])
+        items = self.streams.get(method, [])
+        wrong = [fault for item in items for fault in faults(shape_of(declared.items), item)]
+        assert not wrong, f"{method} does not send what is documented: {wrong}"
+        yield items
 
     def _find(self, kind: str, name: str, namespace: str | None = None) -> Raw:
         for raw in self._of(kind, namespace):
@@ -135,15 +178,18 @@ class FakeDaemon:
             {
                 "name": kind.name,
                 "plural": kind.plural,
+                "singular": kind.singular,
                 "short_names": list(kind.short),
                 "api_version": kind.api_version,
                 "namespaced": kind.namespaced,
+                "known": True,
                 "count": len(self._of(kind.name, None)),
             }
             for kind in KINDS
         ]
         for name in sorted(others):
-            rows.append({"name": name, "plural": name.lower() + "s", "namespaced": True, "count": 1})
+            more = {"name": name, "plural": name.lower() + "s", "singular": name.lower(), "short_names": []}
+            rows.append({**more, "api_version": "example.com/v1", "namespaced": True, "known": False, "count": 1})
         return rows
 
     def objects_apply(
@@ -159,7 +205,15 @@ class FakeDaemon:
             reading = read_text(manifests, source)
             raws = [manifest.raw for manifest in reading.manifests]
             errors = [
-                {"source": e.file, "line": e.line, "path": e.path, "value": e.value, "why": e.why, "message": str(e)}
+                {
+                    "source": e.file,
+                    "line": e.line,
+                    "path": e.path,
+                    "value": e.value,
+                    "why": e.why,
+                    "message": str(e),
+                    "code": "invalid",
+                }
                 for e in reading.errors
             ]
         else:
@@ -275,7 +329,9 @@ class FakeDaemon:
 
     def queue_list(self, limit: int = 100, place: str | None = None) -> Raw:
         counts = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
-        return {"counts": counts, "pods": [self.queue_pod("default/web-1")] if place != "active" else []}
+        pod = self.queue_pod("default/web-1")
+        del pod["history"]
+        return {"counts": counts, "pods": [pod] if place != "active" else []}
 
     def queue_pod(self, pod: str) -> Raw:
         if pod != "default/web-1":
@@ -286,10 +342,31 @@ class FakeDaemon:
             "priority": 0,
             "attempts": 2,
             "since_s": 95.0,
+            "backoff_until_s": None,
             "unschedulable_plugins": ["NodeResourcesFit"],
+            "pending_plugins": [],
+            "gated_by": None,
+            "nominated_node": None,
+            "message": "",
             "history": [
-                {"time_s": 10.0, "from": None, "to": "active", "event": "PodAdd", "plugin": None},
-                {"time_s": 10.25, "from": "active", "to": "in_flight", "event": "Pop", "plugin": None},
+                {
+                    "time_s": 10.0,
+                    "time": "",
+                    "from": None,
+                    "to": "active",
+                    "event": "PodAdd",
+                    "plugin": None,
+                    "seen": "",
+                },
+                {
+                    "time_s": 10.25,
+                    "time": "",
+                    "from": "active",
+                    "to": "in_flight",
+                    "event": "Pop",
+                    "plugin": None,
+                    "seen": "",
+                },
             ],
         }
 
@@ -305,25 +382,39 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
-    def scheduler_explain(self, pod: str | None = None, manifest: Raw | None = None) -> Raw:
-        if pod not in (None, "default/web-1"):
+    def scheduler_explain(self, pod: str | Raw) -> Raw:
+        if pod != "default/web-1" and not isinstance(pod, dict):
             raise RpcError("not_found", f'pods "{pod}" not found')
         return EXPLANATION
 
     def scheduler_status(self) -> Raw:
         counts = {"active": 0, "backoff": 0, "error_backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
-        return {**counts, "scheduled": 4, "failed_attempts": 2, "decisions_per_s": 3.5, "nodes": 2, "pods": 3}
+        on_the_way = {"waiting": 1, "binding": 1, "last_decisions": [], "paused": False}
+        totals = {"scheduled": 4, "failed_attempts": 2, "decisions_per_s": 3.5, "nodes": 2, "pods": 3}
+        return {**counts, **on_the_way, **totals}
 
     def scheduler_config(self) -> Raw:
         score = [{"name": "NodeResourcesFit", "weight": 1}, {"name": "TaintToleration", "weight": 3}]
-        return {"profiles": [{"schedulerName": "default-scheduler", "plugins": {"score": score}}]}
+        profile = {"schedulerName": "default-scheduler", "percentageOfNodesToScore": None, "pluginConfig": {}}
+        return {
+            "profiles": [{**profile, "plugins": {"score": score}}],
+            "percentageOfNodesToScore": 0,
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 10,
+            "parallelism": 16,
+            "featureGates": {},
+        }
 
     def scheduler_set_weight(self, profile: str, plugin: str, weight: int) -> Raw:
         return {"before": 1, "after": weight}
 
     def scheduler_decisions(self, limit: int = 20, pod: str | None = None) -> list[Raw]:
-        decision = {"time": NOW - 5, "pod": "default/web-0", "node": "node-a", "attempt": 1, "feasible": 2}
-        return [{**decision, "visited": 2, "ties": 1, "score": 300, "message": ""}]
+        common = {"attempt": 1, "ties": 1, "nominated_node": "", "took_us": 80}
+        placed = {"time": NOW - 5, "pod": "default/web-0", "node": "node-a", "feasible": 2, "score": 300, "message": ""}
+        failed = {"time": NOW - 4, "pod": "default/web-1", "node": None, "feasible": 0, "score": None}
+        rejected = {**common, **failed, "visited": 0, "message": "rejected before any node was looked at"}
+        failed["message"] = "0/2 nodes are available: 2 Insufficient cpu."
+        return [{**common, **placed, "visited": 2}, {**common, **failed, "visited": 2}, rejected]
 
     def daemon_info(self) -> Raw:
         return {
@@ -332,6 +423,8 @@ class FakeDaemon:
             "socket": "/run/kschedd.sock",
             "uptime_s": 61.0,
             "seed": 1,
+            "speed": 1.0,
+            "resource_version": 9,
             "profiles": ["default-scheduler"],
             "objects": {"Pod": 3, "Node": 2},
             "journal": None,
@@ -342,29 +435,30 @@ class FakeDaemon:
         return {"stopping": True}
 
 
-_PARAMS: dict[str, tuple[str, ...]] = {
-    "objects.list": ("kind", "namespace", "label_selector", "field_selector"),
-    "objects.get": ("kind", "name", "namespace"),
-    "objects.kinds": (),
-    "objects.apply": ("manifests", "source", "dry_run", "atomic", "field_validation", "namespace"),
-    "objects.label": ("kind", "name", "set", "remove", "overwrite", "namespace"),
-    "scheduler.status": (),
-    "scheduler.config": (),
-    "daemon.stop": ("grace_s",),
-}
+#: what a served fake answers
+_SERVED = (
+    "objects.list",
+    "objects.get",
+    "objects.kinds",
+    "objects.apply",
+    "objects.label",
+    "scheduler.status",
+    "scheduler.config",
+    "daemon.stop",
+)
 
 
 def methods_of(fake: FakeDaemon) -> list[Method]:
     """The fake's methods for a real server, and `scheduler.watch` and `objects.watch` as streams."""
 
-    def method(name: str, params: tuple[str, ...]) -> Method:
+    def method(name: str) -> Method:
         async def handle(call: Call) -> Any:
             answer = fake.call(name, **{key: value for key, value in call.args.items() if value is not None})
             return await answer if inspect.isawaitable(answer) else answer
 
-        return Method(name, handle, tuple(Param(param, required=False) for param in params), doc="Canned.")
+        return attrs.evolve(TABLE[name], handler=handle)
 
-    def stream(name: str, params: tuple[str, ...], items: Callable[[], list[Any]]) -> Method:
+    def stream(name: str, items: Callable[[], list[Any]]) -> Method:
         async def handle(call: Call) -> Any:
             async def feed(out: Stream) -> None:
                 import trio
@@ -375,10 +469,10 @@ def methods_of(fake: FakeDaemon) -> list[Method]:
 
             return {"stream": call.open_stream(feed)}
 
-        return Method(name, handle, tuple(Param(param, required=False) for param in params), doc="Canned.")
+        return attrs.evolve(TABLE[name], handler=handle)
 
     return [
-        *(method(name, params) for name, params in _PARAMS.items()),
-        stream("scheduler.watch", ("interval_s",), lambda: [fake.scheduler_status()]),
-        stream("objects.watch", ("kind", "namespace", "since"), lambda: fake.streams.get("objects.watch", [])),
+        *(method(name) for name in _SERVED),
+        stream("scheduler.watch", lambda: [fake.scheduler_status()]),
+        stream("objects.watch", lambda: fake.streams.get("objects.watch", [])),
     ]

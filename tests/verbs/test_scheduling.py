@@ -21,7 +21,28 @@ def test_explain_one_node(typed) -> None:
 def test_explain_a_manifest(typed, daemon) -> None:
     typed.input = b"apiVersion: v1\nkind: Pod\nmetadata: {name: tried}\nspec: {containers: []}\n"
     assert typed("explain -f -") == 0
-    assert daemon.calls[-1][1]["manifest"]["metadata"]["namespace"] == "default"
+    assert daemon.calls[-1][1]["pod"]["metadata"]["namespace"] == "default"
+
+
+def test_explain_what_a_workload_would_make(typed, daemon) -> None:
+    typed.input = (
+        b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop, namespace: team}\nspec:\n  template:\n"
+        b"    metadata: {labels: {app: shop}}\n    spec: {containers: [{name: a, image: b}]}\n---\n"
+        b"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {template: "
+        b"{spec: {containers: []}}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+    )
+    assert typed("explain -f -") == 0
+    first, second = (named["pod"] for method, named in daemon.calls if method == "scheduler.explain")
+    assert first["metadata"] == {"labels": {"app": "shop"}, "generateName": "shop-", "namespace": "team"}
+    assert first["spec"]["containers"][0]["name"] == "a"
+    assert second["metadata"] == {"generateName": "nightly-", "namespace": "default"}
+    assert typed.out.count("the only node that fits") == 2
+
+
+def test_explain_a_file_in_which_nothing_makes_pods(typed) -> None:
+    typed.input = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+    assert typed("explain -f -") == 2
+    assert "nothing in -f FILE makes pods" in typed.err
 
 
 def test_explain_as_json_is_the_answer_itself(typed) -> None:
@@ -74,11 +95,16 @@ def test_events_of_a_type(typed) -> None:
 def test_status_weights_decisions_waiting(typed) -> None:
     typed("status")
     assert "Journal:    off (in memory)\n" in typed.out
+    assert "On the way: 1 at Permit\n" in typed.out
+    assert "Scheduled:  4 pods since the start\n" in typed.out
     assert "Queue:      active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0\n" in typed.out
     typed("weights")
     assert typed.out.splitlines()[2].split() == ["default-scheduler", "TaintToleration", "3"]
     typed("decisions")
-    assert typed.out.splitlines()[1].split() == ["5s", "default/web-0", "1", "node-a", "2/2", "300", "1"]
+    placed, failed, rejected = typed.out.splitlines()[1:]
+    assert placed.split() == ["5s", "default/web-0", "1", "node-a", "2/2", "300", "1"]
+    assert failed.split()[4] == "0/2"
+    assert rejected.split()[4] == "<none>"
     typed("waiting")
     assert typed.out.splitlines()[1].split() == ["default/gang-0", "node-a", "Gang", "12s"]
 

@@ -1,0 +1,136 @@
+"""explain: why a pod is where it is, or nowhere; or where a pod of a manifest would go.
+
+With -f the manifest may be a Pod's or that of anything that makes pods: then a pod of its template is explained.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.kinds import kind_of, lookup
+from kschedd.printing import documents
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import (
+    UsageError,
+    Verb,
+    Words,
+    did_you_mean,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+)
+from kschedd.verbs.manifests import file_flag, read_objects
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import pod_key, with_near_name
+
+_FORMS = ("table", "json", "yaml")
+
+#: where the pod template of a kind is
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+
+
+def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The pod that a manifest asks for: itself, or one of its template; None if it asks for none."""
+    kind = kind_of(raw).name
+    if kind == "Pod":
+        return dict(raw)
+    if kind not in _TEMPLATES:
+        return None
+    template: Any = raw
+    for field in _TEMPLATES[kind]:
+        template = template.get(field) if isinstance(template, Mapping) else None
+    if not isinstance(template, Mapping):
+        template = {}
+    meta, own = raw.get("metadata") or {}, template.get("metadata") or {}
+    made = {**own, "generateName": f"{meta.get('name') or kind.lower()}-"} if isinstance(own, Mapping) else {}
+    made.pop("name", None)
+    if meta.get("namespace"):
+        made["namespace"] = meta["namespace"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template.get("spec") or {}}
+
+
+def _words(words: Words) -> None:
+    words.add_argument("pod", nargs="*", metavar="POD")
+    file_flag(words, needed=False)
+    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
+    words.add_argument("--all", action="store_true", help="every node, however many")
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def explain(session: Session, options: argparse.Namespace) -> int:
+    form = output_of(options.output, _FORMS).form
+    names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
+    namespace = namespace_of(session, options)
+    if options.filename:
+        if names:
+            raise UsageError("give either a pod's name or -f FILE, not both")
+        answers, failed = _of_files(session, options, namespace or "default")
+    elif len(names) == 1:
+        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain")], 0
+    else:
+        raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
+    for answer in answers:
+        _check_node(options.node, answer)
+    if form != "table":
+        whole = answers[0] if len(answers) == 1 else answers
+        if answers:
+            session.write(documents.as_json(whole) if form == "json" else documents.as_yaml(whole))
+        return 1 if failed else 0
+    from kschedd.printing.explaining import explanation
+
+    for place, answer in enumerate(answers):
+        text = explanation(answer, session.look, node=options.node, every_node=options.all)
+        session.write(("\n" if place else "") + text)
+    return 1 if failed else 0
+
+
+def _of_files(session: Session, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
+    """The explanations of all pods that the files ask for, and how many there could be none of."""
+    objects, failed = read_objects(session, options.filename, namespace)
+    pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
+    if not pods and not failed:
+        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(_TEMPLATES)}")
+    answers = []
+    for place, pod in pods:
+        try:
+            answers.append(session.daemon.call("scheduler.explain", pod=pod))
+        except RpcError as error:
+            session.error(f"{place}: {error}")
+            failed += 1
+    return answers, failed
+
+
+def _check_node(node: str, answer: Mapping[str, Any]) -> None:
+    known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
+    if node and node not in known:
+        raise UsageError(f'there is no node "{node}"{did_you_mean(node, known)}')
+
+
+def call_about_pod(session: Session, word: str, namespace: str | None, method: str, **params: Any) -> Any:
+    """The answer to a call about one pod. A pod that is not there is an error with a near name."""
+    key = pod_key(word, namespace)
+    try:
+        return session.daemon.call(method, pod=key, **params)
+    except RpcError as error:
+        namespace, _, name = key.partition("/")
+        raise with_near_name(session, error, lookup("pod"), name, namespace) from error
+
+
+VERBS = (
+    Verb(
+        "explain",
+        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score.",
+        explain,
+        _words,
+        examples=("explain web-0", "explain web-0 --node node-a", "explain -f pod.yaml", "explain -f deployment.yaml"),
+        completes="pod",
+    ),
+)

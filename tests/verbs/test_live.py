@@ -1,0 +1,245 @@
+"""Every verb against a daemon at work, over its socket: what the canned one of the other tests cannot tell.
+
+Each call that a verb makes is noted, and each answer held against what METHODS.md says of it.
+"""
+
+import io
+import shlex
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+import structlog
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
+from kschedd.daemon import cluster_actors
+from kschedd.framework.status import Code, Status
+from kschedd.printing.look import Look
+from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import Method, method_table
+from kschedd.verbs.session import Session
+from kschedd.verbs.table import VERBS, run_words
+from tests.actors.clusters import placed, rejected, with_plugins
+from tests.rpc.documented import faults, shape_of
+
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: node-a, labels: {disk: ssd}}
+status: {allocatable: {cpu: 1, memory: 4Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: little, labels: {app: little}}
+spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big}
+spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 2}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: held}
+spec: {containers: [{name: a, image: a}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 200m}}}]}
+"""
+
+
+class Hold:
+    name: ClassVar = "Hold"
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return (Status(Code.WAIT), 60.0) if pod.name.startswith("held") else None
+
+
+@attrs.define(eq=False)
+class Noting:
+    """A client that notes what it was asked, and holds each answer against the method table."""
+
+    client: BlockingClient
+    table: dict[str, Method]
+    called: list[str]
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        self.called.append(method)
+        answer = self.client.call(method, *args, **named)
+        assert faults(shape_of(self.table[method].returns), answer) == [], method
+        return answer
+
+    @contextmanager
+    def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
+        """The first two items: a test does not wait for more."""
+        self.called.append(method)
+        with self.client.subscribe(method, **named) as stream:
+            yield self._first(stream, shape_of(self.table[method].items))
+
+    def _first(self, stream: Any, shape: Any) -> Iterator[Any]:
+        for _ in range(2):
+            item = next(stream)
+            assert faults(shape, item) == []
+            yield item
+
+
+@attrs.define(eq=False)
+class Typed:
+    """Carries out lines as a user types them, each from a connection of its own."""
+
+    cluster: LiveCluster
+    daemon: Daemon
+    path: Path
+    table: dict[str, Method]
+    input: bytes = b""
+    called: list[str] = attrs.field(factory=list)
+    used: set[str] = attrs.field(factory=set)
+    out: str = ""
+    err: str = ""
+
+    async def __call__(self, line: str) -> int:
+        words = shlex.split(line)
+        self.used.add(words[0])
+        with trio.fail_after(20):
+            return await trio.to_thread.run_sync(self._run, words, self.cluster.clock.now())
+
+    def _run(self, words: list[str], now: float) -> int:
+        out, err = io.StringIO(), io.StringIO()
+        with BlockingClient(self.path, timeout=20) as client:
+            session = Session(
+                lambda: Noting(client, self.table, self.called),
+                out.write,
+                err.write,
+                Look(),
+                lambda: now,
+                lambda seconds: None,
+                lambda: self.input,
+                lambda question: True,
+            )
+            code = run_words(session, words)
+        self.out, self.err = out.getvalue(), err.getvalue()
+        return code
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[Typed]:
+    config, registry = with_plugins(Hold)
+    path = tmp_path / "kschedd.sock"
+    async with cluster_actors(config, registry=registry, seed=7) as cluster, unix_listener(path) as listener:
+        daemon = Daemon("1.2.3", str(path), cluster.clock.now())
+        table = method_table(daemon_methods(cluster, daemon))
+        server = Server(table, log=structlog.wrap_logger(structlog.PrintLogger(io.StringIO())))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve, [listener])
+            typed = Typed(cluster, daemon, path, table, CLUSTER.encode())
+            assert await typed("apply -f -") == 0
+            assert typed.err == ""
+            await placed(cluster, "little")
+            await rejected(cluster, "big")
+            yield typed
+            nursery.cancel_scope.cancel()
+
+
+# One line a verb at least, with words that its answer must have. They change the cluster one after the other.
+LINES = [
+    ("get pods,nodes -A -o wide", "node-a"),
+    ("describe node node-a", "little"),
+    ("describe pod big", "Insufficient cpu"),
+    ("create namespace team", "namespace/team created"),
+    ("explain big", "fits on no node"),
+    ("explain little --node node-a -o json", '"node": "node-a"'),
+    ("explain -f -", "default/web-"),
+    ("queue", "default/big"),
+    ("queue unschedulable -o json", '"place": "unschedulable"'),
+    ("queue pod big", "NodeResourcesFit"),
+    ("activate big", "pod/default/big activated"),
+    ("waiting", "default/held"),
+    ("allow held", "pod/default/held allowed"),
+    ("status", "Profiles:"),
+    ("weights", "ImageLocality"),
+    ("set weight ImageLocality 3", "1 -> 3"),
+    ("config", "schedulerName"),
+    ("decisions", "default/little"),
+    ("decisions big -o json", '"node": null'),
+    ("events", "FailedScheduling"),
+    ("events pod/big", "Insufficient cpu"),
+    ("logs little", "Scheduled"),
+    ("kinds", "poddisruptionbudgets"),
+    ("watch --times 1 get pods", "little"),
+    ("label pod little tier=web", "labeled"),
+    ("annotate pod little note=x", "annotated"),
+    ("taint node node-a a=b:NoSchedule", "tainted"),
+    ("cordon node-a", "cordoned"),
+    ("uncordon node-a", "uncordoned"),
+    ("taint node node-a a-", "untainted"),
+    ("scale deployment web --replicas 1", "0 -> 1"),
+    ("patch deployment web -p '{spec: {replicas: 0}}'", "patched"),
+    ("delete pod big", "deleted"),
+    ("stop --yes", "stopping"),
+]
+
+
+async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) -> None:
+    for line, words in LINES:
+        assert await live(line) == 0, (line, live.err)
+        assert words in live.out, line
+    assert live.daemon.stop.is_set()
+    untried = {verb.name for verb in VERBS} - live.used - {"reject"}
+    assert untried == set()
+
+
+async def test_a_waiting_pod_is_rejected(live: Typed) -> None:
+    assert await live("reject held --reason 'not today'") == 0
+    assert "not today" in await rejected(live.cluster, "held")
+    assert await live("allow held") == 1
+
+
+async def test_status_counts_those_that_are_bound(live: Typed) -> None:
+    await live("status")
+    assert "On the way: 1 at Permit\n" in live.out
+    assert "Scheduled:  1 pods since the start\n" in live.out
+    assert "Pods:       2 on nodes or on their way to one\n" in live.out
+    await live("allow held")
+    await placed(live.cluster, "held")
+    await live("status")
+    assert "Scheduled:  2 pods since the start\n" in live.out
+    assert "On the way" not in live.out
+
+
+async def test_a_failed_attempt_says_how_many_nodes_it_looked_at(live: Typed) -> None:
+    await live("decisions big")
+    assert live.out.splitlines()[1].split()[:5][2:] == ["1", "<none>", "0/1"]
+
+
+async def test_explain_a_pod_beside_the_one_of_its_name(live: Typed) -> None:
+    live.input = CLUSTER.split("---\n")[2].encode()
+    assert await live("explain -f -") == 0
+    assert live.out.startswith("default/big-")
+    assert "fits on no node" in live.out
+
+
+async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
+    spec = b"{nodeName: nod-a, containers: [{name: a, image: a}]}"
+    live.input = b"{apiVersion: v1, kind: Pod, metadata: {name: lost}, spec: " + spec + b"}"
+    assert await live("explain -f -") == 0
+    assert live.out.startswith("default/lost -> nod-a, and there is no such node\n")
+    assert await live("apply -f -") == 0
+    assert await live("explain lost") == 0
+    assert live.out.startswith("default/lost -> nod-a, and there is no such node\n")
+    assert "spec.nodeName of default/lost names nod-a" in live.out
