@@ -26,12 +26,14 @@ SOURCE = "default-scheduler"
 
 @attrs.define(eq=False)
 class Told:
-    """One event as listed: how often, first and last when. `number` grows with every change of any event."""
+    """One event as listed: how often, first and last when. `number` grows with every change of any event; the one of
+    its first time, `born`, is its own."""
 
     first: SchedulerEvent
     last_s: float
     count: int
     number: int
+    born: int
 
     @property
     def message(self) -> str:
@@ -52,7 +54,7 @@ class EventRecord:
         self.number += 1
         told = self._told.get(key)
         if told is None:
-            self._told[key] = Told(event, event.at_s, 1, self.number)
+            self._told[key] = Told(event, event.at_s, 1, self.number, self.number)
             if len(self._told) > self._kept:
                 self._told.popitem(last=False)
         else:

@@ -253,9 +253,28 @@ def _event_object(event: Raw, around: Surroundings) -> str:
 
 
 def _last_seen(event: Raw, around: Surroundings) -> str:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return age(next((time for time in times if time), meta(event).get("creationTimestamp")), around.now)
+    return age(event_moment(event) or None, around.now)
+
+
+def _event_source(event: Raw, around: Surroundings) -> str:
+    source = event.get("source") or {}
+    parts = [source.get("component") or event.get("reportingComponent"), source.get("host")]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _first_seen(event: Raw, around: Surroundings) -> str:
+    times = (event.get("firstTimestamp"), event.get("eventTime"), meta(event).get("creationTimestamp"))
+    return age(next((time for time in times if time), None), around.now)
+
+
+def _event_count(event: Raw, around: Surroundings) -> str:
+    return str((event.get("series") or {}).get("count") or event.get("count") or 1)
+
+
+def event_moment(event: Raw) -> str:
+    """When it was last seen, as text that sorts."""
+    times = ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return str(next((time for time in times if time), meta(event).get("creationTimestamp") or ""))
 
 
 EVENTS = (
@@ -263,7 +282,11 @@ EVENTS = (
     Column("TYPE", lambda raw, around: str(raw.get("type", ""))),
     Column("REASON", lambda raw, around: str(raw.get("reason", ""))),
     Column("OBJECT", _event_object),
+    Column("SOURCE", _event_source, wide=True),
     Column("MESSAGE", lambda raw, around: str(raw.get("message") or raw.get("note") or "").strip()),
+    Column("FIRST SEEN", _first_seen, wide=True),
+    Column("COUNT", _event_count, wide=True),
+    Column("NAME", _name, wide=True),
 )
 
 

@@ -107,10 +107,11 @@ def evaluate(parts: Sequence[_Part], document: Any) -> str:
 
 
 def find(path: str, document: Any) -> list[Any]:
-    """All values that a single path leads to."""
-    (part,) = compile_template(path)
-    assert isinstance(part, _Path), "one path is expected"
-    return _follow(part, document, document)
+    """All values that a single path leads to. Raises JsonPathError."""
+    parts = compile_template(path)
+    if len(parts) != 1 or not isinstance(parts[0], _Path):
+        raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")
+    return _follow(parts[0], document, document)
 
 
 class _Reader:

@@ -1,5 +1,6 @@
 """Methods over events: those of the scheduler, kept in memory, and the Event objects that controllers write."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,13 +13,13 @@ from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.object_faults import ObjectFault
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_objects import SPACES
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling.records import WARNING
 from kschedd.store.store import Store
 from kschedd.store.times import stamp
 
+SPACES = Param("namespace", "string", False, doc="null: all namespaces")
 _ITEM = (
     "`{time, last_seen, type, reason, object, namespace, message, count, from}`, times in RFC 3339, object as "
     "`Pod/web-1`"
@@ -69,26 +70,53 @@ class EventMethods:
         return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
 
     async def watch(self, call: Call) -> Any:
-        namespace = call["namespace"]
-        bell = Doorbell()
-        ask = self._cluster.events.ask
-        started = await ask(lambda record: record.number)
+        started = await self._cluster.events.ask(lambda record: record.number)
 
         async def feed(stream: Stream) -> None:
-            seen = started
-            await ask(lambda record: record.bells.add(bell))
-            try:
-                while True:
-                    fresh = await ask(partial(EventRecord.since, number=seen))
-                    seen = max((told.number for told in fresh), default=seen)
-                    shown = [told for told in fresh if namespace in (None, told.first.namespace)]
-                    await stream.send_many([_told(told) for told in shown])
-                    if not await bell.wait():
-                        return
-            finally:
-                bell.close()
+            await follow(self._cluster, started, call["namespace"], _told, stream)
 
         return {"stream": call.open_stream(feed)}
+
+
+async def follow(
+    cluster: LiveCluster, seen: int, namespace: str | None, item: Callable[[Told], dict[str, Any]], stream: Stream
+) -> None:
+    """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
+    bell = Doorbell()
+    ask = cluster.events.ask
+    await ask(lambda record: record.bells.add(bell))
+    try:
+        while True:
+            fresh = await ask(partial(EventRecord.since, number=seen))
+            seen = max((told.number for told in fresh), default=seen)
+            await stream.send_many([item(told) for told in fresh if namespace in (None, told.first.namespace)])
+            if not await bell.wait():
+                return
+    finally:
+        bell.close()
+
+
+def as_object(told: Told) -> dict[str, Any]:
+    """An event of the scheduler as the Event object that kube-scheduler would have written."""
+    first = told.first
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{first.name}.{told.born:016x}",
+            "namespace": first.namespace,
+            "creationTimestamp": stamp(first.at_s),
+        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": first.namespace, "name": first.name},
+        "reason": first.reason,
+        "message": told.message,
+        "type": first.type,
+        "count": told.count,
+        "firstTimestamp": stamp(first.at_s),
+        "lastTimestamp": stamp(told.last_s),
+        "reportingComponent": SOURCE,
+        "source": {"component": SOURCE},
+    }
 
 
 def _about(text: str | None) -> tuple[str | None, str | None]:

@@ -7,17 +7,20 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.events import Told
 from kschedd.api.decoding import FIELD_VALIDATIONS
 from kschedd.api.field_labels import check_field_selector
+from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, apply_all, apply_atomically, in_namespace, parse, try_all
+from kschedd.rpc.methods_events import SPACES, as_object, follow
 from kschedd.rpc.methods_kinds import described, find_kind, space_of
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
-from kschedd.store.errors import OtherEpoch
+from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
 from kschedd.store.patching import PATCH_TYPES
 from kschedd.store.store import Store
@@ -28,7 +31,6 @@ _ITEMS = 500  # watch events sent in one go
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
 NAME = Param("name", "string", doc="the object's name")
 NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
-SPACES = Param("namespace", "string", False, doc="null: all namespaces")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
 OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
@@ -105,7 +107,8 @@ class ObjectMethods:
                     Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
                     Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
                 ),
-                doc="Lists the objects of a kind, sorted by namespace and name.",
+                doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
+                "scheduler's, which are kept in memory only.",
                 returns="`{kind, items, resource_version, epoch}`; watch from that version on to hear of every change "
                 "since.",
             ),
@@ -175,8 +178,9 @@ class ObjectMethods:
                     Param("since", "integer", False, doc="a resource_version; null: from now on"),
                     Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
                 ),
-                doc="Follows changes. To resume after a break, give the last resource_version seen, and the epoch; "
-                "`gone` is answered where that is too long ago, or of another history than this daemon's: list again.",
+                doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
+                "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
+                "of another history than this daemon's: list again.",
                 returns="`{stream, resource_version, epoch}`, the version from which on it watches.",
                 items="`{type, object, resource_version}`, where type is `ADDED`, `MODIFIED` or `DELETED`.",
             ),
@@ -240,7 +244,18 @@ class ObjectMethods:
             kind = find_kind(store, call["kind"])
             return store.get(kind.name, space_of(kind, call["namespace"]), call["name"]).raw
 
-        return {"object": await self._cluster.store.do(read)}
+        try:
+            return {"object": await self._cluster.store.do(read)}
+        except NotFound:
+            if lookup(call["kind"]).name == "Event":
+                for event in await self._recorded(call["namespace"] or "default"):
+                    if event["metadata"]["name"] == call["name"]:
+                        return {"object": event}
+            raise
+
+    async def _recorded(self, namespace: str | None) -> Sequence[dict[str, Any]]:
+        """The events of the scheduler as objects."""
+        return [as_object(told) for told in await self._cluster.events.ask(lambda record: record.latest(namespace))]
 
     async def list(self, call: Call) -> Any:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
@@ -258,7 +273,15 @@ class ObjectMethods:
                 "epoch": self._cluster.epoch,
             }
 
-        return await self._cluster.store.do(read)
+        found = await self._cluster.store.do(read)
+        if found["kind"] == "Event":
+            found["items"] += [
+                event
+                for event in await self._recorded(call["namespace"])
+                if (labels is None or labels.matches({})) and (fields is None or fields.matches(event))
+            ]
+            found["items"].sort(key=lambda event: (event["metadata"]["namespace"], event["metadata"]["name"]))
+        return found
 
     async def delete(self, call: Call) -> Any:
         return await self._cluster.store.do(
@@ -330,8 +353,20 @@ class ObjectMethods:
         watch = await store.watch(kinds, call["since"])
         since = watch.cursor.version
         namespace = call["namespace"]
+        told = await self._cluster.events.ask(lambda record: record.number)
+
+        def recorded(event: Told) -> dict[str, Any]:
+            change = "ADDED" if event.count == 1 else "MODIFIED"
+            return {"type": change, "object": as_object(event), "resource_version": since}
 
         async def feed(stream: Stream) -> None:
+            async with trio.open_nursery() as beside:
+                if kinds == {"Event"}:
+                    beside.start_soon(follow, self._cluster, told, namespace, recorded, stream)
+                await stored(stream)
+                beside.cancel_scope.cancel()
+
+        async def stored(stream: Stream) -> None:
             try:
                 while watch.behind or await watch.wait():
                     await stream.send_many(

@@ -8,7 +8,7 @@ import attrs
 
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.printing import documents
-from kschedd.printing.columns import Surroundings, table_of
+from kschedd.printing.columns import Surroundings, event_moment, table_of
 from kschedd.printing.tables import render, widths_of
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import Output, UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
@@ -64,9 +64,11 @@ def get(session: Session, options: argparse.Namespace) -> int:
         namespace is None and any(target.kind.namespaced for target in targets),
         len(kinds) > 1,
     )
-    if options.sort_by:
-        for group in found:
-            group.objects.sort(key=_sort_key(options.sort_by))
+    for group in found:
+        if options.sort_by:
+            _sort(group.objects, options.sort_by)
+        elif group.kind.name == "Event":
+            group.objects.sort(key=event_moment)
     objects = [raw for group in found for raw in group.objects]
     if output.form in ("table", "wide"):
         printer = _Tables(session, shape)
@@ -126,22 +128,16 @@ def _fetch(
     return list(groups.values()), failed
 
 
-def _sort_key(path: str) -> Callable[[Raw], tuple[int, float, str]]:
-    from kschedd.printing.jsonpath import JsonPathError, compile_template, find
+def _sort(objects: list[Raw], path: str) -> None:
+    from kschedd.printing.jsonpath import JsonPathError, find
+    from kschedd.printing.ordering import sort_by
 
     try:
-        compile_template(path)
+        find(path, {})
+        if not sort_by(objects, lambda raw: next(iter(find(path, raw)), None)):
+            raise UsageError(f"--sort-by: none of the objects has a field {path}")
     except JsonPathError as fault:
         raise UsageError(f"--sort-by: {fault}") from fault
-
-    def key(raw: Raw) -> tuple[int, float, str]:
-        values = find(path.strip("{}"), raw)
-        if not values:
-            return (2, 0.0, "")
-        value = values[0]
-        return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
-
-    return key
 
 
 def _print_documents(session: Session, output: Output, objects: list[Raw], *, single: bool, watching: bool) -> None:

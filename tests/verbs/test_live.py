@@ -5,7 +5,7 @@ Each call that a verb makes is noted, and each answer held against what METHODS.
 
 import io
 import shlex
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,6 +78,7 @@ class Noting:
     client: BlockingClient
     table: dict[str, Method]
     called: list[str]
+    watching: Callable[[], object] | None = None
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         self.called.append(method)
@@ -90,6 +91,8 @@ class Noting:
         """The first two items: a test does not wait for more."""
         self.called.append(method)
         with self.client.subscribe(method, **named) as stream:
+            if self.watching is not None:
+                trio.from_thread.run_sync(self.watching)
             yield self._first(stream, shape_of(self.table[method].items))
 
     def _first(self, stream: Any, shape: Any) -> Iterator[Any]:
@@ -110,6 +113,7 @@ class Typed:
     input: bytes = b""
     called: list[str] = attrs.field(factory=list)
     used: set[str] = attrs.field(factory=set)
+    watching: Callable[[], object] | None = None  # called once a stream is open
     out: str = ""
     err: str = ""
 
@@ -123,7 +127,7 @@ class Typed:
         out, err = io.StringIO(), io.StringIO()
         with BlockingClient(self.path, timeout=20) as client:
             session = Session(
-                lambda: Noting(client, self.table, self.called),
+                lambda: Noting(client, self.table, self.called, self.watching),
                 out.write,
                 err.write,
                 Look(),
@@ -243,3 +247,43 @@ async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
     assert await live("explain lost") == 0
     assert live.out.startswith("default/lost -> nod-a, and there is no such node\n")
     assert "spec.nodeName of default/lost names nod-a" in live.out
+
+
+async def test_the_schedulers_events_are_objects_too(live: Typed) -> None:
+    assert await live("get events") == 0
+    head, *rows = live.out.splitlines()
+    assert head.split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+    assert any(row.split()[2:5] == ["FailedScheduling", "pod/big", "0/1"] for row in rows)
+    await live("get events --field-selector involvedObject.name=little,reason=Scheduled -o name")
+    assert live.out.startswith("event/little.")
+    name = live.out.strip()
+    assert await live(f"get {name} -o jsonpath={{.message}}") == 0
+    assert live.out == "Successfully assigned default/little to node-a"
+    assert await live("get ev -A -l a=b") == 0
+    assert live.out == ""
+    assert await live(f"describe {name}") == 0
+    assert "Successfully assigned" in live.out
+
+
+async def test_a_watch_of_events_has_the_schedulers(live: Typed) -> None:
+    beginning = trio.Event()
+    watcher = Typed(live.cluster, live.daemon, live.path, live.table, watching=beginning.set)
+    async with trio.open_nursery() as beside:
+        beside.start_soon(watcher, "get events --watch-only -o jsonpath='{.reason} {.involvedObject.name};'")
+        await beginning.wait()
+        for name in ("later", "latest"):
+            spec = "{containers: [{name: a, image: a}]}"
+            live.input = f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {spec}}}".encode()
+            assert await live("apply -f -") == 0
+    assert watcher.out == "Scheduled later;\nScheduled latest;\n"
+
+
+async def test_a_watch_shows_each_change(live: Typed) -> None:
+    beginning = trio.Event()
+    watcher = Typed(live.cluster, live.daemon, live.path, live.table, watching=beginning.set)
+    async with trio.open_nursery() as beside:
+        beside.start_soon(watcher, "get pods -l app=little --watch-only -o jsonpath='{.metadata.labels.n};'")
+        await beginning.wait()
+        for number in (1, 2):
+            assert await live(f"label pod little n={number} --overwrite") == 0
+    assert watcher.out == "1;\n2;\n"

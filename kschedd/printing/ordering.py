@@ -1,0 +1,72 @@
+"""The order of `--sort-by`: quantities by amount, times by moment, numbers by size, all else in natural order.
+
+What a field holds is judged by all its values together, so that the order is one: cpu values are quantities if each of
+them is one. Objects without the field come first.
+
+Source: Kubernetes v1.34, kubectl/pkg/cmd/get/sorter.go.
+"""
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kschedd.api.quantity import QuantityError, parse
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_PIECE: Final = re.compile(r"\d+|\D")
+
+Key = tuple[int, Any]
+
+
+def natural(text: str) -> tuple[tuple[int, int, int], ...]:
+    """A key by which `web-9` comes before `web-10`."""
+    # A run of digits stands where its first digit would, then counts by its value, then by its leading zeros.
+    return tuple(
+        (ord("0"), int(piece), len(piece)) if piece.isascii() and piece.isdigit() else (ord(piece[0]), 0, 0)
+        for piece in _PIECE.findall(text)
+    )
+
+
+def keys(values: Sequence[Any]) -> list[Key]:
+    """A key for each value, by which to sort them; None is a value that is not there."""
+    present = [value for value in values if value is not None]
+    for reading in (_number, _quantity, _time):
+        try:
+            read = iter([reading(value) for value in present])
+        except (ValueError, QuantityError):
+            continue
+        return [(0, 0) if value is None else (1, next(read)) for value in values]
+    return [(0, ()) if value is None else (1, natural(_text(value))) for value in values]
+
+
+def _number(value: Any) -> float | int:
+    if isinstance(value, bool | int | float):
+        return value
+    raise ValueError(value)
+
+
+def _quantity(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(value)
+    return parse(value)
+
+
+def _time(value: Any) -> datetime.datetime:
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        raise ValueError(value)
+    return datetime.datetime.fromisoformat(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def sort_by(objects: list[Any], value_of: Callable[[Any], Any]) -> bool:
+    """Sort in place by what `value_of` says; False, and nothing done, if it says None of each."""
+    values = [value_of(one) for one in objects]
+    if objects and all(value is None for value in values):
+        return False
+    order = keys(values)
+    objects[:] = [objects[place] for place in sorted(range(len(objects)), key=order.__getitem__)]
+    return True
