@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kschedd.api.quantity import QuantityError, milli_value, value
+from kschedd.api.quantity import QuantityError
 from kschedd.api.resources import pod_requests
 from kschedd.printing.ages import age
 from kschedd.printing.columns import Raw, amount_text, meta, node_roles, node_status, spec, status, taint_text
@@ -19,6 +19,7 @@ from kschedd.printing.describe import (
 )
 from kschedd.printing.look import Look
 from kschedd.printing.tables import Table, render
+from kschedd.printing.usage import allocatable
 
 
 def describe_node(node: Raw, related: Related) -> str:
@@ -61,22 +62,12 @@ def requested_by_node(pods: Sequence[Raw]) -> dict[str, dict[str, int]]:
     return totals
 
 
-def _allocatable(node: Raw) -> dict[str, int]:
-    found = {}
-    for name, quantity in (status(node).get("allocatable") or {}).items():
-        try:
-            found[name] = milli_value(quantity) if name == "cpu" else value(quantity)
-        except QuantityError:
-            continue
-    return found
-
-
 def _share(amount: int, has: int) -> str:
     return f"({amount * 100 // has}%)" if has else "(0%)"
 
 
 def _pods(node: Raw, pods: Sequence[Raw], related: Related) -> str:
-    has = _allocatable(node)
+    has = allocatable(node)
     rows = []
     for pod in sorted(pods, key=lambda pod: (meta(pod).get("namespace", ""), meta(pod).get("name", ""))):
         asks = requests_of(pod)
@@ -93,7 +84,7 @@ def _pods(node: Raw, pods: Sequence[Raw], related: Related) -> str:
 
 
 def _taken(node: Raw, pods: Sequence[Raw]) -> str:
-    has = _allocatable(node)
+    has = allocatable(node)
     total = requested_by_node(pods).get(meta(node).get("name", ""), {})
     names: list[str] = [name for name in ("cpu", "memory", "ephemeral-storage") if name in has]
     names += sorted(name for name in {*has, *total} if name not in (*names, "pods"))

@@ -128,7 +128,5 @@ VERBS = (
         completes="object",
     ),
     Verb("logs", "Pods have no logs here; shows the pod's events instead.", logs, _logs_words, completes="pod"),
-    Verb(
-        "decisions", "The scheduler's last decisions.", decisions, _decisions_words, aliases=("top",), completes="pod"
-    ),
+    Verb("decisions", "The scheduler's last decisions.", decisions, _decisions_words, completes="pod"),
 )

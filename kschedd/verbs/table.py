@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.verbs import changing, explain, general, happenings, manifests, nodes, reading, scheduling
+from kschedd.verbs import changing, explain, general, happenings, manifests, nodes, reading, scheduling, top
 from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
 from kschedd.verbs.session import Session
 
 VERBS: Final[tuple[Verb, ...]] = (
     *reading.VERBS,
     *manifests.VERBS,
+    *top.VERBS,
     *changing.VERBS,
     *nodes.VERBS,
     *happenings.VERBS,

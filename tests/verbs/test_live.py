@@ -163,6 +163,8 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
 # One line a verb at least, with words that its answer must have. They change the cluster one after the other.
 LINES = [
     ("get pods,nodes -A -o wide", "node-a"),
+    ("top nodes", "100m"),
+    ("top pods", "little"),
     ("describe node node-a", "little"),
     ("describe pod big", "Insufficient cpu"),
     ("create namespace team", "namespace/team created"),
@@ -211,7 +213,8 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
 async def test_a_waiting_pod_is_rejected(live: Typed) -> None:
     assert await live("reject held --reason 'not today'") == 0
     assert "not today" in await rejected(live.cluster, "held")
-    assert await live("allow held") == 1
+    assert await live("allow little") == 1
+    assert "does not wait at Permit" in live.err
 
 
 async def test_status_counts_those_that_are_bound(live: Typed) -> None:

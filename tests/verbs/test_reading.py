@@ -166,6 +166,31 @@ def test_describe_any_kind(typed) -> None:
     assert "Kind:             Widget\n" in typed.out
 
 
+def test_top_of_nodes_is_what_is_requested_of_them(typed) -> None:
+    assert typed("top nodes --sort-by cpu") == 0
+    head, b, a = typed.out.splitlines()
+    assert head.split() == [
+        "NAME", "CPU(REQUESTED)", "CPU(ALLOCATABLE)", "CPU%",
+        "MEMORY(REQUESTED)", "MEMORY(ALLOCATABLE)", "MEMORY%", "PODS",
+    ]  # fmt: skip
+    assert b.split() == ["node-b", "1500m", "4", "37%", "1Gi", "8Gi", "12%", "1/110"]
+    assert a.split()[:3] == ["node-a", "500m", "4"]
+
+
+def test_top_of_pods_is_what_they_request(typed) -> None:
+    assert typed("top pods -A --no-headers --sort-by memory") == 0
+    assert [line.split() for line in typed.out.splitlines()] == [
+        ["default", "web-0", "500m", "1Gi", "node-a"],
+        ["default", "web-1", "500m", "1Gi", "<none>"],
+        ["team", "db-0", "1500m", "1Gi", "node-b"],
+    ]
+    assert typed("top pod web-0") == 0
+    assert typed.out.splitlines()[1].split() == ["web-0", "500m", "1Gi", "node-a"]
+    assert typed("top") == 2
+    assert typed("top deployments") == 2
+    assert typed("top pod web-7") == 1
+
+
 def test_watch_shows_another_verb_again(typed) -> None:
     assert typed("watch -i 0.5 --times 3 get pods -o name") == 0
     assert typed.out == "pod/web-0\npod/web-1\n" * 3
