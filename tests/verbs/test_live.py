@@ -16,6 +16,7 @@ import structlog
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
@@ -141,6 +142,16 @@ class Typed:
         return code
 
 
+async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
+    """Wait until there are events of these reasons about these pods."""
+    bell = Doorbell()
+    ask = cluster.events.ask
+    await ask(lambda record: record.bells.add(bell))
+    while not wanted <= await ask(lambda record: {(each.first.reason, each.first.name) for each in record.latest()}):
+        assert await bell.wait(), "the cluster ended first"
+    bell.close()
+
+
 @pytest.fixture
 async def live(tmp_path: Path) -> AsyncIterator[Typed]:
     config, registry = with_plugins(Hold)
@@ -156,6 +167,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
             assert typed.err == ""
             await placed(cluster, "little")
             await rejected(cluster, "big")
+            await told(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
             yield typed
             nursery.cancel_scope.cancel()
 
