@@ -185,6 +185,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         time.sleep,
         lambda: sys.stdin.buffer.read(),
         lambda question: True,  # whoever types the whole command has made up their mind
+        measure=lambda: look_of(sys.stdout, os.environ),
         program="kschedd ",
     )
 

@@ -30,7 +30,8 @@ def clean(text: str) -> str:
     )
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
+    """How many columns of a terminal the text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -40,7 +41,7 @@ def _width(text: str) -> int:
 def widths_of(table: Table) -> list[int]:
     """How wide each column is; what a watch gives to the rows that come later."""
     return [
-        max(_width(table.headers[place]), *(_width(clean(row[place])) for row in table.rows), 0)
+        max(width_of(table.headers[place]), *(width_of(clean(row[place])) for row in table.rows), 0)
         for place in range(len(table.headers))
     ]
 
@@ -67,7 +68,7 @@ def _line(
     parts = []
     for place, cell in enumerate(cells):
         text = clean(cell)
-        padding = " " * max(0, widths[place] - _width(text)) if place < len(headers) - 1 else ""
+        padding = " " * max(0, widths[place] - width_of(text)) if place < len(headers) - 1 else ""
         if header:
             tone = "bold"
         elif headers[place] in _TONED:

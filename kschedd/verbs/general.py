@@ -3,7 +3,7 @@
 import argparse
 
 from kschedd.printing import documents
-from kschedd.printing.look import Look
+from kschedd.printing.screen import first_screen, rows_of
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.grammar import UsageError, Verb, Words, output_flag, output_of
 from kschedd.verbs.session import Session
@@ -80,8 +80,11 @@ def watch(session: Session, options: argparse.Namespace) -> int:
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
+                look = session.measure() if session.measure is not None else session.look  # it may have been resized
+                heading = look.paint(every, "dim") + "\n\n"
+                taken = rows_of(every, look.width) + 1
                 session.command("\x1b[H\x1b[2J")
-                session.write(session.look.paint(every, "dim") + "\n\n" + _cut(session.look, text))
+                session.write(heading + first_screen(text, look, taken))
             else:
                 session.write(text)
             looks += 1
@@ -91,15 +94,6 @@ def watch(session: Session, options: argparse.Namespace) -> int:
     finally:
         if screen:
             session.command("\x1b[?1049l")
-
-
-def _cut(look: Look, text: str) -> str:
-    """As many lines as the terminal has room for under the heading."""
-    lines = text.splitlines(keepends=True)
-    room = max(1, look.height - 4)
-    if len(lines) <= room + 1:
-        return text
-    return "".join(lines[:room]) + look.plain(f"… and {len(lines) - room} more lines\n")
 
 
 VERBS = (

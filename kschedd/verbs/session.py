@@ -36,6 +36,7 @@ class Session:
     read_input: Callable[[], bytes]  # what `-f -` stands for
     confirm: Callable[[str], bool]
     namespace: str = "default"
+    measure: Callable[[], Look] | None = None  # the look as it is now: a terminal may have been resized
     program: str = ""  # before verbs in hints: "kschedd " on the command line, "" in the REPL
     _daemon: Daemon | None = None
 

@@ -80,6 +80,7 @@ class Shell:
             self._read_input,
             self._confirm,
             namespace,
+            measure=lambda: look_of(self._out, os.environ),
         )
 
     async def run(self) -> int:

@@ -20,6 +20,7 @@ class Typed:
     input: bytes = b""
     agrees: bool = True
     namespace: str = "default"
+    look: Look = attrs.field(factory=Look)
     slept: list[float] = attrs.field(factory=list)
     out: str = ""
     err: str = ""
@@ -30,7 +31,7 @@ class Typed:
             lambda: self.daemon,
             self._write,
             self._complain,
-            Look(),
+            self.look,
             lambda: NOW,
             self.slept.append,
             lambda: self.input,

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from kschedd.printing.look import Look
 from tests.verbs.fake_daemon import pod
 
 
@@ -195,6 +196,15 @@ def test_watch_shows_another_verb_again(typed) -> None:
     assert typed("watch -i 0.5 --times 3 get pods -o name") == 0
     assert typed.out == "pod/web-0\npod/web-1\n" * 3
     assert typed.slept == [0.5, 0.5]
+
+
+def test_watch_shows_the_head_of_what_is_too_tall(typed) -> None:
+    typed.look = Look(width=30, height=8)
+    assert typed("watch --times 1 get pods -A") == 0
+    screen = typed.out.removeprefix("\x1b[?1049h\x1b[H\x1b[2J").removesuffix("\x1b[?1049l").splitlines()
+    assert screen[0] == "every 1 s: get pods -A    (Ctrl-C ends)"
+    assert screen[2].startswith("NAMESPACE   NAME")
+    assert screen[-1] == "... and 3 more lines"
 
 
 def test_help_of_a_verb(typed, daemon) -> None:
