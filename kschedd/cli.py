@@ -9,17 +9,18 @@ import errno
 import importlib
 import io
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Never
+from typing import IO, Any, Final, Never
 
 from kschedd.errors import KscheddError
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
-#: what a write to a full disk ends with
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: what a write ends with on a full disk, on a closed stream, on a terminal that has gone
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO})
 
 #: commands with a module of their own, which offers `add_parser(subparsers)`
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
@@ -34,9 +35,12 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     _settle_encoding()
     try:
-        return _run(words)
+        status = _run(words)
+        sys.stdout.flush()
+        return status
     except KscheddError as error:
         _complain(f"error: {error}")
         return FAILED
@@ -44,12 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough.
-        _drop_output()
+        _drop(sys.stdout)
         return FAILED
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in _UNWRITABLE:
             raise
-        _drop_output()
+        _drop(sys.stdout)
         _complain(f"error: standard output cannot be written: {error.strerror}")
         return FAILED
 
@@ -62,15 +66,42 @@ def _settle_encoding() -> None:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
-def _drop_output() -> None:
-    """What is still buffered must not fail once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _open_closed_streams() -> None:
+    """Give standard streams that the caller closed a descriptor again, which fails as a closed one does.
+
+    Otherwise the next file opened would get it, and output would go there. Standard error leads nowhere instead: that
+    nobody wants to hear complaints is no fault.
+    """
+    # Opened the wrong way round, as gnulib's stdopen does.
+    for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))
+
+
+def _drop(stream: IO[str]) -> None:
+    """Let all that is written to this stream go nowhere: what is still buffered must not fail once more at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _complain(text: str) -> None:
     from kschedd.printing.safe import safe
 
-    print(safe(text), file=sys.stderr)
+    _write_error(safe(text) + "\n")
+
+
+def _write_error(text: str) -> None:
+    """Write to standard error. If nobody is there to read it, the work goes on without."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)
 
 
 def _run(words: list[str]) -> int:
@@ -150,7 +181,6 @@ def _verb(words: list[str], socket: str | None) -> int:
     try:
         return run_words(session, words, tuple(MOUNTED))
     finally:
-        sys.stdout.flush()
         for client in opened:
             client.close()
 
@@ -163,7 +193,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
     def connect() -> Daemon:
         from kschedd.rpc.blocking import BlockingClient
 
-        opened.append(BlockingClient(socket))
+        opened.append(BlockingClient(socket, output=_pipe(sys.stdout)))
         client: Daemon = opened[-1]
         return client
 
@@ -173,8 +203,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
     def complain(text: str) -> None:
         sys.stdout.flush()
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        _write_error(text)
 
     return Session(
         connect,
@@ -188,6 +217,16 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         measure=lambda: look_of(sys.stdout, os.environ),
         program="kschedd ",
     )
+
+
+def _pipe(stream: IO[str]) -> int | None:
+    """The descriptor of a stream that leads to another program; None for a file, a terminal, or a stream without one."""
+    try:
+        descriptor = stream.fileno()
+    except io.UnsupportedOperation:
+        return None
+    mode = os.fstat(descriptor).st_mode
+    return descriptor if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
 
 
 def overview() -> str:

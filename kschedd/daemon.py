@@ -338,8 +338,11 @@ async def _serve(
 
 
 async def _heed_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    """SIGTERM and SIGINT end the daemon in order; a second one at once."""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    """SIGTERM, SIGINT and a terminal that goes (unless under nohup) end the daemon in order; a second one at once."""
+    heeded = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*heeded) as signals:
         task_status.started()
         async for number in signals:
             log.info("signal", name=signal.Signals(number).name)
@@ -415,13 +418,24 @@ def version() -> str:
 
 
 class _Stderr:
-    """Standard error as it is at the time of writing."""
+    """Standard error as it is at the time of writing. A daemon whose log nobody reads any more goes on without."""
 
     def write(self, text: str) -> None:
-        sys.stderr.write(safe(text, colour=sys.stderr.isatty()))
+        try:
+            sys.stderr.write(safe(text, colour=sys.stderr.isatty()))
+        except OSError:
+            self._give_up()
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        try:
+            sys.stderr.flush()
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 LEVELS = ("debug", "info", "warning", "error")

@@ -69,6 +69,32 @@ def test_a_full_disk_is_told_in_a_line() -> None:
     assert done.stderr == "error: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", ["--help", "simulate --scenario examples/scenarios/gang.txt"])
+def test_a_closed_standard_output_is_told_in_a_line(words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" -m kschedd.cli {words} >&-', sys.executable], stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output cannot be written: Bad file descriptor\n"
+
+
+def test_closed_streams_are_not_given_to_the_next_file() -> None:
+    code = "import os, kschedd.cli as cli; cli._open_closed_streams(); print(os.open('/dev/null', 0))"
+    done = subprocess.run(
+        ["bash", "-c", '"$0" -c "$1" <&- 2>&-', sys.executable, code], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert int(done.stdout) > 2
+
+
+def test_complaints_that_nobody_reads_do_not_end_the_work() -> None:
+    line = '{ "$0" -m kschedd.cli gett 2>&1; echo $? >&3; } 3>&1 | true'
+    done = subprocess.run(
+        ["bash", "-c", f"exec 4>&1; {line.replace('3>&1', '3>&4')}", sys.executable], capture_output=True, text=True
+    )
+    assert done.stdout == "2\n"
+    assert done.stderr == ""
+
+
 def test_a_locale_without_the_letters_is_no_obstacle() -> None:
     code = "import kschedd.cli as cli; cli._run = lambda words: print(*words); cli.main(['gr\\u00fcn'])"
     environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

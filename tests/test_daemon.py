@@ -68,6 +68,16 @@ async def running_pods(client: Client, many: int) -> list[str]:
             await trio.sleep(0.005)
 
 
+def test_a_daemon_whose_log_nobody_reads_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kschedd.cli", "run", "--socket", str(tmp_path / "s"), "--log-level", "info"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    assert b"started" in child.stderr.readline()
+    child.stderr.close()
+    child.send_signal(signal.SIGHUP)  # it logs the signal, and that it is stopping
+    assert child.wait(20) == 0
+
+
 async def test_a_pod_is_applied_and_read_in_bytes_written_by_hand(options: Options) -> None:
     manifest = (
         b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n---\n"

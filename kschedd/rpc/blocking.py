@@ -12,7 +12,9 @@ Imports no Trio: it is there before Trio would have been loaded.
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import socket
 import time
 from collections import deque
@@ -75,6 +77,7 @@ class BlockingSubscription:
                 raise StopIteration
             self._iterating = True
             try:
+                self._client._await_readable()
                 self._client._read_more(None)
             finally:
                 self._iterating = False
@@ -102,14 +105,18 @@ class BlockingSubscription:
 class BlockingClient:
     """A connection to the daemon at `path` (default: `default_socket_path()`), open until `close`.
 
-    `timeout` is how many seconds a call may take, None for as long as it needs. Raises NoDaemonError if
-    nobody answers there, SocketPathError if the path cannot be used.
+    `timeout` is how many seconds a call may take, None for as long as it needs. `output` is the file descriptor of the
+    pipe that what streams bring is written to: waiting for a stream's next item raises BrokenPipeError once nobody
+    reads that pipe any more. Raises NoDaemonError if nobody answers there, SocketPathError if the path cannot be used.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, timeout: float | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, timeout: float | None = None, output: int | None = None
+    ) -> None:
         where = path_to_connect(path)
         self.path = str(where)
         self.timeout = timeout
+        self._output = output
         self._connection = Connection(FROM_DAEMON)
         self._msgids = msgids()
         self._responses: dict[int, Response] = {}
@@ -207,6 +214,16 @@ class BlockingClient:
                 except TimeoutError:
                     self._lose(ConnectionLostError(self.path, error.strerror or str(error)))
             raise self._lost from None
+
+    def _await_readable(self) -> None:
+        """Waits until there is something to read. Raises BrokenPipeError if nobody is left to write it to."""
+        if self._output is None or self._lost is not None:
+            return
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        poll.register(self._output, 0)  # that its reader is gone is reported in any case
+        if any(descriptor == self._output for descriptor, _ in poll.poll()):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def _read_more(self, deadline: float | None) -> None:
         """Waits for the next bytes and takes what they hold. Raises TimeoutError past the deadline."""

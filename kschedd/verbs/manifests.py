@@ -60,14 +60,14 @@ def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], in
     sources: list[Source] = []
     failed = 0
     for name in names:
-        if name == "-":
-            failed += _take(session, sources, "-", session.read_input())
-            continue
         if "://" in name:
             session.error(f"{name}: addresses are not fetched; download the file and give its path")
             failed += 1
             continue
         try:
+            if name == "-":
+                failed += _take(session, sources, "-", session.read_input())
+                continue
             files = _files(Path(name))
             if not files:
                 session.error(f"{name}: no {', '.join(_SUFFIXES)} files in this folder")
@@ -75,7 +75,7 @@ def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], in
             for file in files:
                 failed += _take(session, sources, str(file), file.read_bytes())
         except OSError as wrong:
-            session.error(f"{name}: cannot be read: {wrong.strerror or wrong}")
+            session.error(f"{'standard input' if name == '-' else name}: cannot be read: {wrong.strerror or wrong}")
             failed += 1
     return sources, failed
 

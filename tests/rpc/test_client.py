@@ -1,5 +1,6 @@
 """Both clients against a live server, in real time; and against servers that misbehave."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,25 @@ async def test_a_subscription_yields_items_until_its_end(serve) -> None:
         return list(daemon.subscribe("count", many=5))
 
     assert await in_thread(served.path, count) == [0, 1, 2, 3, 4]
+
+
+async def test_a_stream_ends_when_nobody_reads_what_is_made_of_it(serve) -> None:
+    served = await serve(*METHODS)
+    reader, writer = os.pipe()
+
+    def count(daemon: BlockingClient) -> list[int]:
+        stream = daemon.subscribe("count", 2, "wait")
+        seen = [next(stream), next(stream)]
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            next(stream)
+        assert daemon.call("echo", 7) == 7, "the connection is as good as before"
+        return seen
+
+    try:
+        assert await in_thread(served.path, count, output=writer) == [0, 1]
+    finally:
+        os.close(writer)
 
 
 async def read(numbers: Subscription, seen: list[int]) -> None:
