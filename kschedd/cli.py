@@ -220,7 +220,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _pipe(stream: IO[str]) -> int | None:
-    """The descriptor of a stream that leads to another program; None for a file, a terminal, or a stream without one."""
+    """The descriptor of a stream that leads to another program; None for a file, a terminal, no descriptor."""
     try:
         descriptor = stream.fileno()
     except io.UnsupportedOperation:

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     given.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream")
     given.add_argument("--plugin", action="append", type=Path, default=[], metavar="FILE.py", help="plugins of yours")
     how = parser.add_argument_group("how it runs")
-    how.add_argument("--seed", type=int, default=0, help="decides ties and made-up names (default 0)")
+    how.add_argument("--seed", type=int, metavar="N", help="decides ties and made-up names (default 0)")
     how.add_argument("--until", type=float, metavar="SECONDS", help="stop at this virtual time; default: at rest")
     how.add_argument("--allow-pending", action="store_true", help="pods that stay pending are no failure")
     how.add_argument("--audit", action="store_true", help="after every event look for pods that would fit and sleep on")
@@ -85,14 +85,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     try:
         if options.scenario:
-            return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout)
+            return _scenarios(options)
         return _simulate(options)
     except KscheddError as fault:
         print(safe(f"kschedd simulate: {fault}"), file=sys.stderr)
         return BAD_INPUT
 
 
+#: what a scenario file says itself, and what does not go with one
+_NOT_WITH_SCENARIOS: Final = {
+    "filename": "-f",
+    "nodes": "--nodes",
+    "pods": "--pods",
+    "config": "--config",
+    "plugin": "--plugin",
+    "seed": "--seed",
+    "until": "--until",
+    "allow_pending": "--allow-pending",
+    "audit": "--audit",
+}
+
+
+def _scenarios(options: argparse.Namespace) -> int:
+    given = [flag for name, flag in _NOT_WITH_SCENARIOS.items() if getattr(options, name) not in (None, False, [])]
+    if options.output != "table":
+        given.append("-o")
+    if given:
+        raise UsageError(f"{', '.join(given)}: not beside --scenario, whose files say by commands what there is")
+    with DecisionLog(options.decisions) as log:
+        hear = log.write if options.decisions is not None else None
+        return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout, on_decision=hear)
+
+
 def _simulate(options: argparse.Namespace) -> int:
+    if options.rewrite:
+        raise UsageError("--rewrite is for --scenario")
     if not options.filename and options.nodes is None and options.pods is None:
         raise UsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
     if options.until is not None and not 0 <= options.until < 1e12:
@@ -140,7 +167,7 @@ def _run(
 ) -> Summary:
     simulation = Simulation(
         config,
-        seed=options.seed,
+        seed=options.seed or 0,
         registry=registry,
         # Pods of a trace come and go by themselves; all else needs somebody to make it happen.
         controllers=embedded_controllers() if manifests.manifests else (),

@@ -13,7 +13,7 @@ printed in its place, to be looked at as a diff. What the commands are says `sce
 Errors: ScenarioError where a file cannot be read as steps. A command that fails is no error: its output says so.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import IO, Final
@@ -21,6 +21,7 @@ from typing import IO, Final
 import attrs
 
 from kschedd.errors import KscheddError
+from kschedd.simulate.engine import Decision
 from kschedd.simulate.scenario_verbs import World
 
 SEPARATOR: Final = "----"
@@ -108,20 +109,23 @@ def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
     return "\n".join(found), at
 
 
-def run(scenario: Scenario) -> Iterator[tuple[Step, str]]:
-    """Each step with what it printed."""
-    world = World(Path(scenario.file).parent)
+OnDecision = Callable[[Decision], None]
+
+
+def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[tuple[Step, str]]:
+    """Each step with what it printed. `on_decision` hears of every attempt."""
+    world = World(Path(scenario.file).parent, on_decision)
     for step in scenario.steps:
         yield step, world.do(step.command, step.input).rstrip("\n")
 
 
-def differences(scenario: Scenario) -> list[Difference]:
-    return [Difference(scenario.file, step, got) for step, got in run(scenario) if got != step.expected]
+def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> list[Difference]:
+    return [Difference(scenario.file, step, got) for step, got in run(scenario, on_decision) if got != step.expected]
 
 
-def rewritten(scenario: Scenario) -> str:
+def rewritten(scenario: Scenario, on_decision: OnDecision | None = None) -> str:
     """The file's text with what the steps print now."""
-    return "".join(_text(scenario, [(step, got) for step, got in run(scenario)]))
+    return "".join(_text(scenario, list(run(scenario, on_decision))))
 
 
 def _text(scenario: Scenario, done: Iterable[tuple[Step, str]]) -> Iterator[str]:
@@ -144,18 +148,18 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(str(path), 0, f"cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
 
 
-def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str]) -> int:
+def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str], on_decision: OnDecision | None = None) -> int:
     """Run scenario files for a user; 1 if one of them prints something else than it says."""
     failed = 0
     for path in paths:
         scenario = read(path)
         if rewrite:
-            text = rewritten(scenario)
+            text = rewritten(scenario, on_decision)
             changed = text != path.read_text(encoding="utf-8")
             path.write_text(text, encoding="utf-8")
             print(f"{path}: {'rewritten' if changed else 'unchanged'}", file=out)
             continue
-        wrong = differences(scenario)
+        wrong = differences(scenario, on_decision)
         failed += bool(wrong)
         print(f"{path}: {len(scenario.steps) - len(wrong)} of {len(scenario.steps)} steps as expected", file=out)
         for difference in wrong:

@@ -117,7 +117,8 @@ def duration(text: str) -> float:
 class World:
     """The cluster a scenario works on. `folder` is where its files are looked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, on_decision: Callable[[Decision], None] | None = None) -> None:
+        self._on_decision = on_decision
         self._folder = folder
         self._seed = 1
         self._config = ""
@@ -136,11 +137,16 @@ class World:
                 seed=self._seed,
                 registry=self._registry,
                 controllers=embedded_controllers(),
-                on_decision=self._decisions.append,
+                on_decision=self._decided,
                 on_event=self._happened,
             )
             self._engine.settle()
         return self._engine
+
+    def _decided(self, decision: Decision) -> None:
+        self._decisions.append(decision)
+        if self._on_decision is not None:
+            self._on_decision(decision)
 
     def _happened(self, key: str, kind: str, reason: str, text: str) -> None:
         self._events.append(f"{self._clock()} {kind} {reason} {key}: {text}")

@@ -338,3 +338,21 @@ def test_the_table_says_what_stays_pending_and_how_full_the_cluster_was(
     assert lines[1] == "1 pods placed, 2 pending, 0 preempted"
     assert any(line.split() == ["cpu", "16.7%", "16.7%", "16.7%", "12"] for line in lines)
     assert "pending: default/x and 1 more" in lines
+
+
+def test_a_scenarios_decisions_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.jsonl"
+    scenario = str(ROOT / "examples/scenarios/gang.txt")
+    assert simulate("--scenario", scenario, "--decisions", str(log)) == 0
+    decisions = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {decision["pod"] for decision in decisions} >= {"default/red-1", "default/red-4"}
+    first = log.read_bytes()
+    assert simulate("--scenario", scenario, "--decisions", str(log)) == 0
+    assert log.read_bytes() == first
+
+
+@pytest.mark.parametrize("flags", [["-f", CLUSTER], ["--seed", "1"], ["--audit"], ["-o", "json"]])
+def test_a_scenario_takes_no_cluster_besides(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate("--scenario", str(ROOT / "examples/scenarios/gang.txt"), *flags) == 2
+    assert f"{flags[0]}: not beside --scenario" in capsys.readouterr().err
+    assert simulate("--rewrite", "-f", CLUSTER) == 2
