@@ -1,6 +1,6 @@
 """Methods over objects: reading, writing, watching. Requests are put and answers shaped here; the store works."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,12 +25,15 @@ from kschedd.store.field_validation import known_fields
 from kschedd.store.patching import PATCH_TYPES
 from kschedd.store.store import Store
 
+Raw = Mapping[str, Any]
+
 _CHUNK = 100  # objects applied in one request to the store
 _ITEMS = 500  # watch events sent in one go
 
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
 NAME = Param("name", "string", doc="the object's name")
 NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
+METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
 OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
@@ -106,6 +109,7 @@ class ObjectMethods:
                     SPACES,
                     Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
                     Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
+                    METADATA_ONLY,
                 ),
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
@@ -177,6 +181,7 @@ class ObjectMethods:
                     SPACES,
                     Param("since", "integer", False, doc="a resource_version; null: from now on"),
                     Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
+                    METADATA_ONLY,
                 ),
                 doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
                 "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
@@ -261,11 +266,13 @@ class ObjectMethods:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
         fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
 
+        shown = _metadata if call["metadata_only"] else _whole
+
         def read(store: Store) -> Any:
             kind = find_kind(store, call["kind"])
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
-            items = [obj.raw for obj in store.list(kind.name, space, labels, fields)]
+            items = [shown(obj.raw) for obj in store.list(kind.name, space, labels, fields)]
             return {
                 "kind": kind.name,
                 "items": items,
@@ -276,7 +283,7 @@ class ObjectMethods:
         found = await self._cluster.store.do(read)
         if found["kind"] == "Event":
             found["items"] += [
-                event
+                shown(event)
                 for event in await self._recorded(call["namespace"])
                 if (labels is None or labels.matches({})) and (fields is None or fields.matches(event))
             ]
@@ -353,11 +360,12 @@ class ObjectMethods:
         watch = await store.watch(kinds, call["since"])
         since = watch.cursor.version
         namespace = call["namespace"]
+        shown = _metadata if call["metadata_only"] else _whole
         told = await self._cluster.events.ask(lambda record: record.number)
 
         def recorded(event: Told) -> dict[str, Any]:
             change = "ADDED" if event.count == 1 else "MODIFIED"
-            return {"type": change, "object": as_object(event), "resource_version": since}
+            return {"type": change, "object": shown(as_object(event)), "resource_version": since}
 
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
@@ -371,7 +379,7 @@ class ObjectMethods:
                 while watch.behind or await watch.wait():
                     await stream.send_many(
                         [
-                            {"type": event.type, "object": event.new.raw, "resource_version": event.version}
+                            {"type": event.type, "object": shown(event.new.raw), "resource_version": event.version}
                             for event in watch.take(_ITEMS)
                             if namespace in (None, event.new.namespace)
                         ]
@@ -385,3 +393,11 @@ class ObjectMethods:
 def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
     told = [attrs.asdict(each) for each in unsupported(obj.raw)]
     return {"object": obj.raw, "warnings": list(warnings), "unsupported": told}
+
+
+def _whole(raw: Raw) -> Raw:
+    return raw
+
+
+def _metadata(raw: Raw) -> Raw:
+    return {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "metadata": raw.get("metadata") or {}}

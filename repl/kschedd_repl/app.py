@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import trio
 from prompt_toolkit.patch_stdout import patch_stdout
@@ -26,8 +26,8 @@ from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.verbs.session import Session
 from kschedd.verbs.table import VERBS, WRONG_USE, run_words
 from kschedd_repl.completion import OWN_WORDS
-from kschedd_repl.link import Link, ThreadDaemon
-from kschedd_repl.names import Names, current_names
+from kschedd_repl.link import Link, ThreadDaemon, together
+from kschedd_repl.names import NameBook, keep_names
 from kschedd_repl.script import Lines, Script, read_scripts
 from kschedd_repl.terminal import Terminal
 
@@ -63,9 +63,8 @@ class Shell:
         self._farewell = farewell
         self._out, self._err = sys.stdout, sys.stderr  # what is behind patch_stdout later
         self._look = look_of(self._out, os.environ)
-        self._names = Names()
+        self._book = NameBook()
         self._bar: str | None = None
-        self._stale = False  # a command may have changed what there is
         self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
         self._link: Link
@@ -105,17 +104,14 @@ class Shell:
         """While connected: the status bar, and the names of what there is."""
         if self._scripts:
             await trio.sleep_forever()  # that the daemon has gone is seen by the command that asks it something
-        self._names = await current_names(client, Names())
-        seen: Any = None
+        await together(partial(self._keep_bar, client), partial(keep_names, client, self._book))
+
+    async def _keep_bar(self, client: Client) -> None:
         async with client.subscribe("scheduler.watch") as stream:
             async for status in stream:
                 self._bar = bar_text(status, self._look)
                 if self._terminal is not None:
                     self._terminal.redraw()
-                counts = (status.get("nodes"), status.get("pods"), status.get("scheduled"))
-                if self._stale or counts != seen:
-                    self._stale, seen = False, counts
-                    self._names = await current_names(client, self._names)
 
     async def _interrupts(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Ctrl-C cancels the command that runs. At the prompt it is a key like any other."""
@@ -129,7 +125,7 @@ class Shell:
 
     async def _converse(self) -> int:
         self._terminal = Terminal(
-            lambda: self._names, lambda: self._session.namespace, self._status_line, self._look.unicode
+            lambda: self._book.names, lambda: self._session.namespace, self._status_line, self._look.unicode
         )
         with patch_stdout(raw=True):
             self._write("help says what can be typed; Tab completes; exit leaves.\n")
@@ -140,8 +136,12 @@ class Shell:
                 words = self._words(line)
                 if words and words[0] in _LEAVE:
                     break
-                if words:
-                    await self._carry_out(words)
+                code = WRONG_USE if words is None else await self._carry_out(words) if words else 0
+                dropped = self._terminal.carried_out(line, good=code in (0, _INTERRUPTED))
+                if dropped:
+                    self._complain(
+                        f"(the {dropped} {'line' if dropped == 1 else 'lines'} pasted after it are dropped)\n"
+                    )
         self._write(f"{self._farewell}\n")
         return 0
 
@@ -187,7 +187,6 @@ class Shell:
     async def _carry_out(self, words: list[str]) -> int:
         if (code := self._own(words)) is not None:
             return code
-        self._stale = True
         with trio.CancelScope() as scope:
             self._running = scope
             try:
@@ -215,7 +214,7 @@ class Shell:
                 self._write(f"{self._session.namespace}\n")
             case ["use", namespace]:
                 self._session.namespace = namespace
-                if self._names.namespaces and namespace not in self._names.namespaces:
+                if self._book.names.namespaces and namespace not in self._book.names.namespaces:
                     self._session.warn(f"there is no namespace {namespace} yet")
                 self._write(f"now in namespace {namespace}\n")
             case ["use" | "clear", *_]:

@@ -87,6 +87,25 @@ class Link:
         return self.client
 
 
+async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
+    """Run these tasks until one of them ends. What it raised as a KscheddError comes out in no group."""
+    failure: KscheddError | None = None
+
+    async def run(task: Callable[[], Awaitable[None]]) -> None:
+        nonlocal failure
+        try:
+            await task()
+        except KscheddError as error:
+            failure = failure or error
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for task in tasks:
+            nursery.start_soon(run, task)
+    if failure is not None:
+        raise failure
+
+
 class ThreadDaemon:
     """The daemon as verbs know it, for use in a thread started with `trio.to_thread.run_sync`."""
 

@@ -1,18 +1,23 @@
-"""What there is to complete, as an immutable value: kinds, names of live objects, label keys, profiles and plugins.
+"""What there is to complete: kinds, names of live objects, label keys, profiles and plugins; and how it is kept true.
 
-The completer reads it in the prompt's thread; a task puts a new one in its place when objects have come or gone.
+`Names` is an immutable value: the completer reads it in the prompt's thread. `NameBook` is what it is made from; its
+task lists every kind once and then follows every change of an object. Talks to: the daemon. Owns: the book.
+Ends: with the connection, or by cancellation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import trio
 
-from kschedd.api.kinds import KINDS
+from kschedd.api.kinds import KINDS, kind_of
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
+from kschedd_repl.link import together
 
 MOST_NAMES = 2000  # of one kind: more are no help to anybody, and cost the daemon time
+_PAUSE_S = 0.05  # between two makings of the value: many changes come together
 
 
 @attrs.frozen
@@ -41,36 +46,110 @@ class Names:
         return [key.partition("/")[2] for key in self.objects.get("Namespace", ())]
 
 
-async def current_names(client: Client, before: Names) -> Names:
-    """The names as they are now; `before` itself where no object came or went since."""
-    kinds = await client.call("objects.kinds")
-    counts = tuple(sorted((str(kind["name"]), int(kind.get("count") or 0)) for kind in kinds))
-    known = dict(before.counts)
-    objects, keys, labels = dict(before.objects), dict(before.label_keys), dict(before.labels)
-    for name, count in counts:
-        if count == 0:
-            for table in (objects, keys, labels):
-                table.pop(name, None)
-        elif count <= MOST_NAMES and (known.get(name) != count or count <= 100):
-            items = (await client.call("objects.list", kind=name))["items"]
-            objects[name], keys[name], labels[name] = _taken(items)
-    plurals = tuple(sorted({*Names().kinds, *(str(kind.get("plural") or kind["name"]) for kind in kinds)}))
-    profiles, plugins = before.profiles, before.plugins
-    if not profiles:
-        profiles, plugins = await _configured(client)
-    return Names(plurals, objects, keys, labels, profiles, plugins, counts)
+Labels = Mapping[str, str]
 
 
-def _taken(items: list[dict[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Names, label keys and labels."""
-    names, keys, labels = set(), set(), set()
-    for item in items:
-        meta = item.get("metadata") or {}
-        names.add(f"{meta.get('namespace') or ''}/{meta.get('name', '')}")
-        for key, value in (meta.get("labels") or {}).items():
-            keys.add(str(key))
-            labels.add(f"{key}={value}")
-    return tuple(sorted(names)), tuple(sorted(keys)), tuple(sorted(labels))
+class NameBook:
+    """The names of every kind as the watch has told them. `names` is the latest value made of them."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self._objects: dict[str, dict[str, Labels]] = {}  # of kinds that are not too many
+        self._plurals: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def begin(self, kinds: list[dict[str, Any]]) -> list[str]:
+        """Start anew with these kinds, as `objects.kinds` gives them; which of them to list."""
+        self._objects.clear()
+        self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
+        self._counts = {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
+        self._changed = set(self._counts)
+        return [name for name, count in self._counts.items() if 0 < count <= MOST_NAMES]
+
+    def listed(self, kind: str, items: list[dict[str, Any]]) -> None:
+        self._objects[kind] = dict(map(_entry, items))
+        self._counts[kind] = len(items)
+        self._changed.add(kind)
+
+    def changed(self, change: Mapping[str, Any]) -> bool:
+        """Take one item of `objects.watch`; whether its kind has to be listed: it is new, or was too many before."""
+        raw = change["object"]
+        kind = kind_of(raw).name
+        if kind not in self._plurals:
+            return bool(change["type"] != "DELETED")
+        known = self._objects.get(kind)
+        self._changed.add(kind)
+        if known is None:
+            if self._counts[kind] or change["type"] == "DELETED":
+                # Too many to know: only their number is kept, and it may tell that they no longer are.
+                self._counts[kind] += {"ADDED": 1, "DELETED": -1}.get(change["type"], 0)
+                return self._counts[kind] <= MOST_NAMES // 2
+            known = self._objects[kind] = {}
+        key, labels = _entry(raw)
+        if change["type"] == "DELETED":
+            known.pop(key, None)
+        else:
+            known[key] = labels
+        self._counts[kind] = len(known)
+        if len(known) > MOST_NAMES:
+            del self._objects[kind]
+        return False
+
+    def make(self, profiles: tuple[str, ...], plugins: tuple[str, ...]) -> None:
+        """Bring the value up to date: of kinds that did not change it has the same parts as before."""
+        objects, keys = dict(self.names.objects), dict(self.names.label_keys)
+        labels = dict(self.names.labels)
+        for kind in self._changed:
+            known = self._objects.get(kind) or {}
+            pairs = {pair for found in known.values() for pair in found.items()}
+            objects[kind] = tuple(sorted(known))
+            keys[kind] = tuple(sorted({key for key, _ in pairs}))
+            labels[kind] = tuple(sorted(f"{key}={value}" for key, value in pairs))
+        self._changed = set()
+        plurals = tuple(sorted({*Names().kinds, *self._plurals.values()}))
+        self.names = Names(plurals, objects, keys, labels, profiles, plugins, tuple(sorted(self._counts.items())))
+
+
+def _entry(raw: Mapping[str, Any]) -> tuple[str, Labels]:
+    meta = raw.get("metadata") or {}
+    labels = {str(key): str(value) for key, value in (meta.get("labels") or {}).items()}
+    return f"{meta.get('namespace') or ''}/{meta.get('name', '')}", labels
+
+
+async def keep_names(client: Client, book: NameBook, told: Callable[[], None] = lambda: None) -> None:
+    """Keep the book true for as long as the connection lasts. `told` is called after each change of `book.names`.
+
+    Raises RpcError where the daemon breaks the stream off; begin again then.
+    """
+    profiles, plugins = await _configured(client)
+    async with client.subscribe("objects.watch", metadata_only=True, patience_s=5.0) as stream:
+        # Listed after the watch began: what changes in between comes twice, and is the same the second time.
+        for kind in book.begin(await client.call("objects.kinds")):
+            await _list(client, book, kind)
+        news = trio.Event()
+
+        async def follow() -> None:
+            async for change in stream:
+                if book.changed(change):
+                    for kind in book.begin(await client.call("objects.kinds")):
+                        await _list(client, book, kind)
+                news.set()
+
+        async def make() -> None:
+            nonlocal news
+            while True:
+                book.make(profiles, plugins)
+                told()
+                await news.wait()
+                news = trio.Event()
+                await trio.sleep(_PAUSE_S)
+
+        await together(follow, make)
+
+
+async def _list(client: Client, book: NameBook, kind: str) -> None:
+    book.listed(kind, (await client.call("objects.list", kind=kind, metadata_only=True))["items"])
 
 
 async def _configured(client: Client) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,22 +4,23 @@ prompt_toolkit runs a loop of its own, so each prompt runs in a worker thread. W
 program it reads through functions that return immutable values. A cancelled prompt is told to end, and does.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import attrs
 import trio
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
 from kschedd.errors import KscheddError
 from kschedd_repl.completion import NameCompleter
 from kschedd_repl.highlighting import STYLE, LineLexer
+from kschedd_repl.history import LineHistory, history_file
 from kschedd_repl.names import Names
 
 
@@ -29,22 +30,6 @@ class TakenBackError(KscheddError):
 
     def __str__(self) -> str:
         return "taken back: nothing was done"
-
-
-def history_file() -> Path:
-    """Where lines are kept between sessions."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(base, "kschedd", "history")
-
-
-def kept_history(path: Path) -> History:
-    """The history in that file; one that ends with this session where the file cannot be written."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(str(path))
 
 
 class Terminal:
@@ -62,18 +47,60 @@ class Terminal:
         self._pasted: deque[str] = deque()  # lines after the first of what was pasted at once
         self._namespace = namespace
         self._status_line = status_line
+        self._options = options
+        self._history = LineHistory(history_file())
+        self._completer = NameCompleter(names, namespace)
+        self._tabbed = ""  # the line at which Tab had nothing to add
         self._sign = "❯" if unicode else ">"  # noqa: RUF001 - the sign of a prompt
         self._prompt: PromptSession[str] = PromptSession(
             self._message,
-            completer=NameCompleter(names, namespace),
+            completer=self._completer,
+            key_bindings=self._keys(),
             lexer=LineLexer(),
             style=STYLE,
-            history=kept_history(history_file()),
+            history=self._history,
             auto_suggest=AutoSuggestFromHistory(),
             bottom_toolbar=self._toolbar,
             complete_while_typing=True,
             **options,
         )
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        keys.add("tab")(self._complete)
+        return keys
+
+    def _complete(self, event: KeyPressEvent) -> None:
+        """Tab, as in a shell: what all entries have in common; then the list; then one entry after the other."""
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is not None and state.current_completion is not None:
+            buffer.complete_next()
+            return
+        before = buffer.document.text_before_cursor
+        found = list(self._completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        common = get_common_complete_suffix(buffer.document, found)
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+            if not found[0].text.endswith(("=", "/", ":")):
+                buffer.insert_text(" ")
+        elif common:
+            buffer.insert_text(common)
+            buffer.start_completion()
+        elif self._tabbed == before and state is not None:
+            buffer.complete_next()
+        else:
+            self._tabbed = before
+            buffer.start_completion()
+
+    def carried_out(self, line: str, *, good: bool) -> int:
+        """Take note of what came of a line. How many lines pasted after a failed one are dropped."""
+        if good:
+            self._history.keep(line)
+            return 0
+        dropped = len(self._pasted)
+        self._pasted.clear()
+        return dropped
 
     async def ask(self) -> str | None:
         """The next line; "" after Ctrl-C, None after Ctrl-D."""
@@ -127,21 +154,21 @@ class Terminal:
 
     def ask_block(self) -> bytes:
         """Lines up to one with a dot, or Ctrl-D. For a verb's thread. Raises TakenBackError after Ctrl-C."""
-        print_prompt: PromptSession[str] = PromptSession("  ... ")
+        keys = KeyBindings()
+        keys.add(Keys.BracketedPaste)(_take_whole_lines)
+        prompt: PromptSession[str] = PromptSession("  ... ", key_bindings=keys, **self._options)
+        hint = "manifests; a line with a dot ends them, Ctrl-C takes them back"
         lines = []
         while True:
-            try:
-                line = (
-                    self._pasted.popleft()
-                    if self._pasted
-                    else print_prompt.prompt(
-                        bottom_toolbar="manifests; a line with a dot ends them, Ctrl-C takes them back"
-                    )
-                )
-            except EOFError:
-                break
-            except KeyboardInterrupt:
-                raise TakenBackError from None
+            if not self._pasted:
+                try:
+                    # What was pasted comes in one piece; without a line end after the last one of it.
+                    self._pasted.extend(prompt.prompt(bottom_toolbar=hint).split("\n"))
+                except EOFError:
+                    break
+                except KeyboardInterrupt:
+                    raise TakenBackError from None
+            line = self._pasted.popleft()
             if line.strip() == ".":
                 break
             lines.append(line)
@@ -149,7 +176,7 @@ class Terminal:
 
     def ask_yes(self, question: str) -> bool:
         """Whether the answer is yes. For a verb's thread."""
-        asker: PromptSession[str] = PromptSession()
+        asker: PromptSession[str] = PromptSession(**self._options)
         try:
             return asker.prompt(f"{question} [y/N] ").strip().lower() in ("y", "yes")
         except (EOFError, KeyboardInterrupt):
@@ -168,3 +195,14 @@ class Terminal:
     def _toolbar(self) -> StyleAndTextTuples:
         text, there = self._status_line()
         return [("class:bottom-toolbar" if there else "class:bottom-toolbar.off", text)]
+
+
+def _take_whole_lines(event: KeyPressEvent) -> None:
+    """Pasted lines count as typed: those that are whole are taken at once, and a dot among them ends the block."""
+    text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+    buffer = event.current_buffer
+    if text.endswith("\n") or any(line.strip() == "." for line in text.split("\n")):
+        buffer.insert_text(text.removesuffix("\n"))
+        buffer.validate_and_handle()
+    else:
+        buffer.insert_text(text)

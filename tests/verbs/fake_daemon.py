@@ -159,6 +159,7 @@ class FakeDaemon:
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
+        metadata_only: bool = False,
     ) -> Raw:
         labels, fields = parse_selector_text(label_selector or ""), parse_field_selector(field_selector or "")
         items = [

@@ -1,0 +1,109 @@
+"""What there is to complete follows the objects there are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kschedd.daemon import cluster_actors
+from kschedd.rpc.client import Client
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from kschedd_repl.names import MOST_NAMES, NameBook, keep_names
+from tests.actors.clusters import node
+
+Raw = dict[str, Any]
+
+
+def _map(name: str, **labels: str) -> Raw:
+    meta = {"name": name, "namespace": "default", "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+
+
+def _change(kind: str, raw: Raw) -> Raw:
+    return {"type": kind, "object": raw, "resource_version": 1}
+
+
+@pytest.fixture
+def book() -> NameBook:
+    book = NameBook()
+    kinds = [{"name": "ConfigMap", "plural": "configmaps", "count": 1}, {"name": "Pod", "plural": "pods", "count": 0}]
+    assert book.begin(kinds) == ["ConfigMap"]
+    book.listed("ConfigMap", [_map("a", app="x")])
+    book.make((), ())
+    return book
+
+
+def test_names_and_labels_come_and_go(book: NameBook) -> None:
+    assert book.names.objects["ConfigMap"] == ("default/a",)
+    assert book.names.label_keys["ConfigMap"] == ("app",)
+    assert not book.changed(_change("ADDED", _map("b", tier="y")))
+    assert not book.changed(_change("MODIFIED", _map("a", app="z")))
+    book.make((), ())
+    assert book.names.of("ConfigMap", "default") == ["a", "b"]
+    assert book.names.labels["ConfigMap"] == ("app=z", "tier=y")
+    assert dict(book.names.counts) == {"ConfigMap": 2, "Pod": 0}
+    assert not book.changed(_change("DELETED", _map("a")))
+    book.make((), ())
+    assert book.names.of("ConfigMap", "default") == ["b"]
+
+
+def test_the_first_of_a_kind_and_a_new_kind(book: NameBook) -> None:
+    assert not book.changed(_change("ADDED", {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}))
+    book.make((), ())
+    assert book.names.objects["Pod"] == ("/p",)
+    widget = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}}
+    assert book.changed(_change("ADDED", widget)), "a kind that nobody knew: to be listed"
+    assert not book.changed(_change("DELETED", widget))
+
+
+def test_too_many_of_a_kind_are_not_kept_until_they_are_fewer(book: NameBook) -> None:
+    for number in range(MOST_NAMES):
+        assert not book.changed(_change("ADDED", _map(f"m{number}")))
+    book.make((), ())
+    assert book.names.objects["ConfigMap"] == ()
+    assert dict(book.names.counts)["ConfigMap"] == MOST_NAMES + 1
+    to_list = [book.changed(_change("DELETED", _map(f"m{number}"))) for number in range(MOST_NAMES // 2 + 1)]
+    assert to_list == [False] * (MOST_NAMES // 2) + [True]
+
+
+async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "kschedd.sock"
+    async with cluster_actors(seed=7) as cluster, unix_listener(path) as listener:
+        server = Server(method_table(daemon_methods(cluster, Daemon("1", str(path), cluster.clock.now()))))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve, [listener])
+            book, news = NameBook(), trio.Event()
+
+            def told() -> None:
+                nonlocal news
+                news.set()
+                news = trio.Event()
+
+            async def until(kind: str, names: list[str]) -> None:
+                with trio.fail_after(20):
+                    while book.names.of(kind, "default") != names:
+                        await news.wait()
+
+            async with Client.connect(path) as client, trio.open_nursery() as keeping:
+                keeping.start_soon(keep_names, client, book, told)
+                await until("Namespace", ["default", "kube-node-lease", "kube-public", "kube-system"])
+                for name in ("n2", "n1"):
+                    await client.call("objects.create", manifest=node(name))
+                await until("Node", ["n1", "n2"])
+                # As many as before, and others:
+                await client.call("objects.delete", kind="Node", name="n1")
+                await client.call("objects.create", manifest=node("n3"))
+                await until("Node", ["n2", "n3"])
+                await client.call("objects.label", kind="Node", name="n3", set={"disk": "ssd"})
+                with trio.fail_after(20):
+                    while "disk=ssd" not in book.names.labels["Node"]:
+                        await news.wait()
+                await client.call("objects.create", manifest=_map("late"))
+                await until("ConfigMap", ["late"])
+                keeping.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
