@@ -21,7 +21,7 @@ from typing import IO, Final
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.simulate.engine import Decision
+from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.scenario_verbs import World
 
 SEPARATOR: Final = "----"
@@ -109,7 +109,7 @@ def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
     return "\n".join(found), at
 
 
-OnDecision = Callable[[Decision], None]
+OnDecision = Callable[[LoggedAttempt], None]
 
 
 def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[tuple[Step, str]]:

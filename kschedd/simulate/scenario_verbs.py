@@ -117,7 +117,7 @@ def duration(text: str) -> float:
 class World:
     """The cluster a scenario works on. `folder` is where its files are looked for."""
 
-    def __init__(self, folder: Path, on_decision: Callable[[Decision], None] | None = None) -> None:
+    def __init__(self, folder: Path, on_decision: Callable[[LoggedAttempt], None] | None = None) -> None:
         self._on_decision = on_decision
         self._folder = folder
         self._seed = 1
@@ -143,7 +143,7 @@ class World:
             self._engine.settle()
         return self._engine
 
-    def _decided(self, decision: Decision) -> None:
+    def _decided(self, decision: LoggedAttempt) -> None:
         self._decisions.append(decision)
         if self._on_decision is not None:
             self._on_decision(decision)

@@ -167,7 +167,7 @@ class FakeDaemon:
             for raw in self._of(kind, namespace)
             if labels.matches(raw["metadata"].get("labels") or {}) and fields.matches(raw)
         ]
-        return {"kind": kind, "items": items, "resource_version": 9}
+        return {"kind": kind, "items": items, "resource_version": 9, "epoch": "e1"}
 
     def objects_get(self, kind: str, name: str, namespace: str | None = None) -> Raw:
         return {"object": self._find(kind, name, namespace)}
@@ -428,7 +428,9 @@ class FakeDaemon:
             "resource_version": 9,
             "profiles": ["default-scheduler"],
             "objects": {"Pod": 3, "Node": 2},
+            "epoch": "e1",
             "journal": None,
+            "read_only": None,
         }
 
     def daemon_stop(self, grace_s: float | None = None) -> Raw:
