@@ -14,7 +14,7 @@ from typing import Any, cast
 import attrs
 
 from kschedd.actors.cluster import LiveCluster
-from kschedd.api.kinds import KINDS, lookup
+from kschedd.api.kinds import KINDS, kind_of, lookup
 from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.rpc.errors import RpcError
@@ -226,11 +226,13 @@ class FakeDaemon:
             meta = raw["metadata"]
             if lookup(raw["kind"]).namespaced and namespace != "default":
                 meta.setdefault("namespace", namespace)
-            results.append({"kind": raw["kind"], "namespace": meta.get("namespace"), "name": meta["name"]})
+            where = {"kind": raw["kind"], "resource": kind_of(raw).resource, "namespace": meta.get("namespace")}
+            results.append({**where, "name": meta["name"]})
             results[-1]["action"] = "created"
             if not dry_run:
                 self.objects.append(raw)
-        return {"results": results, "errors": errors, "warnings": ["something is odd"] if raws == [] else []}
+        warnings = ["something is odd"] if raws == [] else []
+        return {"results": results, "errors": errors, "warnings": warnings, "unsupported": []}
 
     def objects_create(
         self, manifest: Raw, field_validation: str = "Strict", dry_run: bool = False, namespace: str = "default"
@@ -277,7 +279,7 @@ class FakeDaemon:
     ) -> Raw:
         raw = copy.deepcopy(self._find(kind, name, namespace))
         raw.update(patch)
-        return {"object": raw, "changed": sorted(patch)}
+        return {"object": raw, "changed": sorted(patch), "warnings": [], "unsupported": []}
 
     def objects_scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> Raw:
         return {"object": self._find(kind, name, namespace), "before": 1, "after": replicas}
@@ -296,7 +298,7 @@ class FakeDaemon:
         labels.update(set)
         for key in remove:
             labels.pop(key, None)
-        return {"object": self._find(kind, name, namespace), "changed": changed}
+        return {"object": self._find(kind, name, namespace), "changed": changed, "warnings": [], "unsupported": []}
 
     objects_annotate = objects_label
 
@@ -310,10 +312,10 @@ class FakeDaemon:
         spec = self._find("Node", name)["spec"]
         changed = bool(spec.get("unschedulable")) is not wanted
         spec["unschedulable"] = wanted
-        return {"object": self._find("Node", name), "changed": changed}
+        return {"object": self._find("Node", name), "changed": changed, "warnings": [], "unsupported": []}
 
     def nodes_taint(self, name: str, taints: list[str], overwrite: bool = False) -> Raw:
-        return {"object": self._find("Node", name), "changed": True}
+        return {"object": self._find("Node", name), "changed": True, "warnings": [], "unsupported": []}
 
     def events_list(self, namespace: str | None = None, limit: int | None = None, **about: Any) -> Raw:
         event = {

@@ -164,7 +164,7 @@ def test_what_nothing_acts_on_yet_is_said_once_for_a_command(typed, daemon, tmp_
     def applied(**params: object) -> dict[str, object]:
         name = str(params["source"]).rpartition("/")[2].partition(".")[0]
         entry = {"kind": "Job", "namespace": "default", "name": name, "why": why}
-        result = {"kind": "Job", "namespace": "default", "name": name, "action": "created"}
+        result = {"kind": "Job", "resource": "job.batch", "namespace": "default", "name": name, "action": "created"}
         return {"results": [result], "errors": [], "warnings": [], "unsupported": [entry]}
 
     daemon.objects_apply = applied
