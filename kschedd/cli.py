@@ -27,7 +27,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "demo": ("kschedd.commands.demo", "see it work: a daemon, a cluster of three zones, where every pod went and why"),
     "run": ("kschedd.commands.run", "run the daemon"),
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
-    "simulate": ("kschedd.simulate.cli", "place pods offline in virtual time"),
+    "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
     "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
     "bench": ("kschedd.bench.run", "measure it on benchmark workloads"),
 }

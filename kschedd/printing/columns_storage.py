@@ -76,6 +76,34 @@ def _of(raw: Raw) -> Raw:
     return raw
 
 
+def _volume_nodes(volume: Raw, around: Surroundings) -> str:
+    """The labels that a node must have for the volume: `zone=a|b`, terms joined by " or "."""
+    required = (spec(volume).get("nodeAffinity") or {}).get("required") or {}
+    terms = []
+    for term in required.get("nodeSelectorTerms") or ():
+        wanted = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
+        terms.append(",".join(_requirement(each) for each in wanted))
+    return " or ".join(terms) or NONE
+
+
+def _requirement(wanted: Raw) -> str:
+    key, operator, values = (
+        wanted.get("key", ""),
+        wanted.get("operator"),
+        "|".join(map(str, wanted.get("values") or ())),
+    )
+    return f"{key}={values}" if operator == "In" else f"{key} {operator} {values}".rstrip()
+
+
+def _claim_devices(claim: Raw, around: Surroundings) -> str:
+    devices = ((status(claim).get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return ",".join(f"{device.get('pool')}/{device.get('device')}" for device in devices) or NONE
+
+
+def _claim_users(claim: Raw, around: Surroundings) -> str:
+    return ",".join(str(user.get("name", "")) for user in status(claim).get("reservedFor") or ()) or NONE
+
+
 _VOLUME_MODE = Column("VOLUMEMODE", field(spec, "volumeMode", "Filesystem"), wide=True)
 
 STORAGE: Mapping[str, tuple[Column, ...]] = {
@@ -91,6 +119,7 @@ STORAGE: Mapping[str, tuple[Column, ...]] = {
         Column("REASON", field(status, "reason")),
         AGE,
         _VOLUME_MODE,
+        Column("NODE AFFINITY", _volume_nodes, wide=True),
     ),
     "PersistentVolumeClaim": (
         NAME,
@@ -133,7 +162,13 @@ STORAGE: Mapping[str, tuple[Column, ...]] = {
         Column("ATTACHED", field(status, "attached", "false")),
         AGE,
     ),
-    "ResourceClaim": (NAME, Column("STATE", lambda raw, around: claim_state(raw)), AGE),
+    "ResourceClaim": (
+        NAME,
+        Column("STATE", lambda raw, around: claim_state(raw)),
+        AGE,
+        Column("DEVICES", _claim_devices, wide=True),
+        Column("RESERVED FOR", _claim_users, wide=True),
+    ),
     "ResourceSlice": (
         NAME,
         Column("NODE", _slice_node),

@@ -48,13 +48,15 @@ def _where(answer: Raw, look: Look) -> str:
     elif held:
         text += look.paint(f"{pod} {arrow} {held}", "green") + "\n"
     if answer.get("gated_by"):
-        text += f"  held back by {_said(answer['gated_by'])}\n"
+        text += look.paint(f"{pod} is held back by {_said(answer['gated_by'])}", "yellow") + "\n"
     if best:
         points = f", with {totals[best]} points" if best in totals else ""
         if held and best == held:
             lead = "  it would be chosen again"
         elif held:
             lead = f"  as things are now, {best} would be chosen"
+        elif answer.get("gated_by"):
+            lead = f"  without that it would go to {best}"
         else:
             lead = look.paint(f"{pod} {arrow} {best}", "green")
         text += lead + points

@@ -77,7 +77,7 @@ def waiting_table(waiting: Sequence[Raw]) -> Table:
 def decisions_table(decisions: Sequence[Raw], now: float) -> Table:
     rows = []
     for decision in decisions:
-        visited = decision.get("visited")
+        visited, nominated = decision.get("visited"), decision.get("nominated_node")
         feasible = f"{_text(decision.get('feasible'), '0')}/{visited}" if visited else NONE
         rows.append(
             (
@@ -88,7 +88,7 @@ def decisions_table(decisions: Sequence[Raw], now: float) -> Table:
                 feasible,
                 _text(decision.get("score")),
                 _text(decision.get("ties")),
-                _text(decision.get("message")),
+                _text(decision.get("message")) + (f" (nominated to {nominated})" if nominated else ""),
             )
         )
     headers = ("AGE", "POD", "ATTEMPT", "NODE", "FEASIBLE", "SCORE", "TIES", "MESSAGE")
@@ -168,7 +168,7 @@ def status_text(info: Raw, status: Raw, look: Look) -> str:
         ("Nodes", _text(status.get("nodes"))),
         ("Pods", f"{_text(status.get('pods'), '0')} on nodes or on their way to one"),
         ("Queue", counts_text(_counts(status), look)),
-        ("On the way", _on_the_way(status, look)),
+        ("On the way", on_the_way_text(status, look)),
         ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),
         ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
         ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
@@ -196,7 +196,7 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
     return lines
 
 
-def _on_the_way(status: Raw, look: Look) -> str:
+def on_the_way_text(status: Raw, look: Look) -> str:
     """The pods that have a node reserved and are not bound yet; "" for none."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []

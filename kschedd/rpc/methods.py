@@ -7,14 +7,14 @@
     methods_queue      the scheduling queue, and pods that wait at Permit
     methods_scheduler  status, configuration, decisions, explanations
 
-Each asks the actor that owns what it is about, through `LiveCluster`, and holds nothing. Names, parameters and
+Each asks the actor that owns what it is about, through `Cluster`, and holds nothing. Names, parameters and
 results are what clients are written against. METHODS.md is made from this table:
 `python -m kschedd.rpc.methods > METHODS.md`.
 """
 
 from typing import cast
 
-from kschedd.actors.cluster import LiveCluster
+from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.methods_daemon import Daemon, DaemonMethods
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_nodes import NodeMethods
@@ -25,7 +25,7 @@ from kschedd.rpc.page import methods_page
 from kschedd.rpc.table import Method, method_table
 
 
-def daemon_methods(cluster: LiveCluster, daemon: Daemon) -> list[Method]:
+def daemon_methods(cluster: Cluster, daemon: Daemon) -> list[Method]:
     """The methods, in the order of the page."""
     return [
         *DaemonMethods(cluster, daemon).table(),
@@ -39,7 +39,7 @@ def daemon_methods(cluster: LiveCluster, daemon: Daemon) -> list[Method]:
 
 def page() -> str:
     """METHODS.md as it should be; the methods are described, never called."""
-    nobody = cast(LiveCluster, None)
+    nobody = cast(Cluster, None)
     return methods_page(method_table(daemon_methods(nobody, cast(Daemon, None))))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.cluster import LiveCluster
 from kschedd.object_faults import as_maps
+from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.store.store import Store
@@ -20,13 +20,14 @@ class Daemon:
     version: str
     socket: str
     started_s: float
+    pid: int = attrs.field(factory=os.getpid)
     stop: trio.Event = attrs.field(factory=trio.Event)
     grace_s: float = 2.0
 
 
 @attrs.frozen(eq=False)
 class DaemonMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
     _daemon: Daemon
 
     def table(self) -> list[Method]:
@@ -59,7 +60,7 @@ class DaemonMethods:
         unwritable = await cluster.store.condition()
         return {
             "version": self._daemon.version,
-            "pid": os.getpid(),
+            "pid": self._daemon.pid,
             "socket": self._daemon.socket,
             "uptime_s": cluster.clock.now() - self._daemon.started_s,
             "seed": cluster.seed,

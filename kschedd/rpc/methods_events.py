@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.events import SOURCE, EventRecord, Told
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.object_faults import ObjectFault
+from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
@@ -28,7 +28,7 @@ _ITEM = (
 
 @attrs.frozen(eq=False)
 class EventMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
 
     def table(self) -> list[Method]:
         return [
@@ -79,7 +79,7 @@ class EventMethods:
 
 
 async def follow(
-    cluster: LiveCluster, seen: int, namespace: str | None, item: Callable[[Told], dict[str, Any]], stream: Stream
+    cluster: Cluster, seen: int, namespace: str | None, item: Callable[[Told], dict[str, Any]], stream: Stream
 ) -> None:
     """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
     bell = Doorbell()

@@ -4,8 +4,8 @@ from typing import Any
 
 import attrs
 
-from kschedd.actors.cluster import LiveCluster
 from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -15,7 +15,7 @@ _NODE = Param("name", "string", doc="the node's name")
 
 @attrs.frozen(eq=False)
 class NodeMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
 
     def table(self) -> list[Method]:
         return [

@@ -6,7 +6,6 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.events import Told
 from kschedd.api.decoding import FIELD_VALIDATIONS
 from kschedd.api.field_labels import check_field_selector
@@ -15,6 +14,7 @@ from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
 from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, apply_all, apply_atomically, in_namespace, parse, try_all
 from kschedd.rpc.methods_events import SPACES, as_object, follow
 from kschedd.rpc.methods_kinds import described, find_kind, space_of
@@ -59,7 +59,7 @@ DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, chan
 
 @attrs.frozen(eq=False)
 class ObjectMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
 
     def table(self) -> list[Method]:
         return [

@@ -5,11 +5,10 @@ from typing import Any
 
 import attrs
 
-from kschedd.actors.cluster import LiveCluster
-from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import condition
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.rpc.cluster import Cluster, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -32,7 +31,7 @@ _MEANING = (
 
 @attrs.frozen(eq=False)
 class QueueMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
 
     def table(self) -> list[Method]:
         plugin = Param("plugin", "string", False, doc="null: for all plugins it waits for")
@@ -94,7 +93,7 @@ class QueueMethods:
         limit = call["limit"]
         now = self._cluster.clock.now_ns()
 
-        def read(owner: QueueActor) -> Any:
+        def read(owner: Queue) -> Any:
             queue = owner.queue
             places = [place] if place is not None else [p for p in Place if p is not Place.OUTSIDE]
             entries: list[QueuedPod] = []
@@ -114,7 +113,7 @@ class QueueMethods:
     async def pod(self, call: Call) -> Any:
         now = self._cluster.clock.now_ns()
 
-        def read(owner: QueueActor) -> Any:
+        def read(owner: Queue) -> Any:
             entry = owner.queue.entry(call["pod"])
             moves = [move for move in owner.moves if move.key == call["pod"]]
             if entry is None and not moves:
@@ -136,7 +135,7 @@ class QueueMethods:
             raise RpcError("bad_params", "queue.activate: give either pods or all")
         now = self._cluster.clock.now_ns()
 
-        def move(owner: QueueActor) -> Any:
+        def move(owner: Queue) -> Any:
             queue = owner.queue
             entries = queue.entries() if everything else [queue.entry(key) for key in keys]
             for key, entry in zip(keys, entries, strict=False):
@@ -197,7 +196,7 @@ def _plugins(waiting: Any, plugin: str | None) -> list[str]:
     return [plugin]
 
 
-def _entry(owner: QueueActor, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
+def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
     queue = owner.queue
     backoff = queue.backoff_until(entry) if entry.place in (Place.BACKOFF, Place.ERROR_BACKOFF) else 0
     status = entry.gating_status

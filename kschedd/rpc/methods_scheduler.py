@@ -7,14 +7,13 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.decisions import DecisionRecord
-from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.explain import SHAPE as EXPLANATION
 from kschedd.explain.explain import explain
+from kschedd.rpc.cluster import Cluster, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
@@ -40,7 +39,7 @@ _SHORTEST_S = 0.05
 
 @attrs.frozen(eq=False)
 class SchedulerMethods:
-    _cluster: LiveCluster
+    _cluster: Cluster
 
     def table(self) -> list[Method]:
         return [
@@ -169,7 +168,7 @@ def _admitted(raw: Mapping[str, Any], store: Store) -> Pod:
     return made
 
 
-def _queue_counts(owner: QueueActor) -> dict[str, int]:
+def _queue_counts(owner: Queue) -> dict[str, int]:
     return {place.value: count for place, count in owner.queue.counts().items()}
 
 

@@ -75,7 +75,7 @@ class SchedulingLoop:
     def observe(self, event: WatchEvent) -> None:
         """Tell the caches, then the queue, of one write."""
         self.driver.observe((event,), self.environment.now_s)
-        self._apply_effects()
+        self.apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class SchedulingLoop:
         """Run the attempt for a popped pod; None if it is not to be considered, and then no longer in flight."""
         attempt = self.driver.begin(entry)
         if attempt is None:
-            self._apply_effects()
+            self.apply_effects()
             return None
         result: ScheduleResult | FitError = drive(attempt)
         return result
@@ -94,7 +94,7 @@ class SchedulingLoop:
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
         """What follows from the attempt."""
         outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
-        self._apply_effects()
+        self.apply_effects()
         return outcome
 
     # -- bindings ---------------------------------------------------------------------------------------------
@@ -104,13 +104,13 @@ class SchedulingLoop:
         resumed = False
         for cycle in self.driver.waiting_cycles():
             if self.driver.resume(cycle, self.environment.now_s):
-                self._apply_effects()
+                self.apply_effects()
                 resumed = True
         return resumed
 
     # -- effects ----------------------------------------------------------------------------------------------
 
-    def _apply_effects(self) -> None:
+    def apply_effects(self) -> None:
         """Apply the effects, and those of the answers to them."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:

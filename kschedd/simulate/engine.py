@@ -91,7 +91,8 @@ class LoggedAttempt:
 
 
 class Engine:
-    """See the module. `on_decision` hears of every attempt, `on_event` of what a user would see as an Event."""
+    """See the module. `on_decision` hears of every attempt, `on_event` of what a user would see as an Event,
+    `on_effects` of all that the scheduling loop carried out."""
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class Engine:
         controllers: Sequence[Controller] = (),
         on_decision: Callable[[LoggedAttempt], None] | None = None,
         on_event: Callable[[str, str, str, str], None] | None = None,
+        on_effects: Callable[[Effects], None] | None = None,
         recorder: Recorder | None = None,
         audit: bool = False,  # try all sleeping pods whenever the cluster has come to rest (`auditor.missed`)
         start_s: float = EPOCH,
@@ -122,6 +124,7 @@ class Engine:
         self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         self._on_decision = on_decision
         self._on_event = on_event
+        self._on_effects = on_effects
         self.decisions = 0
 
     # -- time -------------------------------------------------------------------------------------------------
@@ -246,6 +249,8 @@ class Engine:
         return found if isinstance(found, Pod) else None
 
     def _applied(self, effects: Effects) -> None:
+        if self._on_effects is not None:
+            self._on_effects(effects)
         if self._on_decision is not None:
             for record in effects.records:
                 if not record.of_binding:

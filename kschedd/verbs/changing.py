@@ -251,7 +251,7 @@ def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
 def _patch_words(words: Words) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
     words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
-    words.add_argument("--patch-file", metavar="FILE", help="a file with the patch")
+    words.add_argument("--patch-file", metavar="FILE", help="a file with the patch; - is standard input")
     words.add_argument(
         "--type",
         choices=("strategic", "merge", "json"),
@@ -266,7 +266,7 @@ def _patch_words(words: Words) -> None:
 
 
 def patch(session: Session, options: argparse.Namespace) -> int:
-    change = _patch_given(options)
+    change = _patch_given(session, options)
     flags: dict[str, Any] = {
         "patch": change,
         "type": options.type,
@@ -294,7 +294,7 @@ def patch(session: Session, options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _patch_given(options: argparse.Namespace) -> Any:
+def _patch_given(session: Session, options: argparse.Namespace) -> Any:
     """The patch in -p or --patch-file. Raises UsageError."""
     from kschedd.api.documents import read_documents
 
@@ -303,8 +303,8 @@ def _patch_given(options: argparse.Namespace) -> Any:
     text = options.patch
     if text is None:
         try:
-            with open(options.patch_file, encoding="utf-8") as file:
-                text = file.read()
+            file = options.patch_file
+            text = (session.read_input() if file == "-" else (session.folder / file).read_bytes()).decode()
         except (OSError, UnicodeDecodeError) as wrong:
             raise UsageError(f"{options.patch_file}: cannot be read: {wrong}") from wrong
     documents = list(read_documents(text))

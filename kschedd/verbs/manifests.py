@@ -68,12 +68,14 @@ def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], in
             if name == "-":
                 failed += _take(session, sources, "-", session.read_input())
                 continue
-            files = _files(Path(name))
+            whole = session.folder / name
+            files = _files(whole)
             if not files:
                 session.error(f"{name}: no {', '.join(_SUFFIXES)} files in this folder")
                 failed += 1
             for file in files:
-                failed += _take(session, sources, str(file), file.read_bytes())
+                within = "" if file == whole else f"/{file.relative_to(whole)}"
+                failed += _take(session, sources, f"{name.rstrip('/')}{within}", file.read_bytes())
         except OSError as wrong:
             session.error(f"{'standard input' if name == '-' else name}: cannot be read: {wrong.strerror or wrong}")
             failed += 1

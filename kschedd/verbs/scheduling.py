@@ -10,6 +10,7 @@ from kschedd.printing.scheduling import (
     PLACES,
     counts_text,
     history_table,
+    on_the_way_text,
     profiles_of,
     queue_table,
     status_text,
@@ -67,7 +68,11 @@ def queue(session: Session, options: argparse.Namespace) -> int:
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if _printed(session, options, answer):
         return 0
-    session.write(counts_text(answer["counts"], session.look) + "\n")
+    counts = counts_text(answer["counts"], session.look)
+    if not what:
+        on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.look)
+        counts += session.look.plain(f" · {on_the_way}") if on_the_way else ""
+    session.write(counts + "\n")
     pods = answer.get("pods") or []
     if pods:
         session.write("\n" + render(queue_table(pods), session.look))

@@ -6,6 +6,7 @@ The command line makes one for its one verb, the REPL one for all that is typed.
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
@@ -36,6 +37,7 @@ class Session:
     read_input: Callable[[], bytes]  # what `-f -` stands for
     confirm: Callable[[str], bool]
     namespace: str = "default"
+    folder: Path = Path()  # from where relative paths of files count
     measure: Callable[[], Look] | None = None  # the look as it is now: a terminal may have been resized
     program: str = ""  # before verbs in hints: "kschedd " on the command line, "" in the REPL
     _daemon: Daemon | None = None

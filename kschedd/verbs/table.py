@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.verbs import changing, explain, general, happenings, manifests, nodes, reading, scheduling, top
+from kschedd.verbs import changing, counting, explain, general, happenings, manifests, nodes, reading, scheduling, top
 from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
 from kschedd.verbs.session import Session
 
@@ -13,6 +13,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *reading.VERBS,
     *manifests.VERBS,
     *top.VERBS,
+    *counting.VERBS,
     *changing.VERBS,
     *nodes.VERBS,
     *happenings.VERBS,

@@ -176,6 +176,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
 LINES = [
     ("get pods,nodes -A -o wide", "node-a"),
     ("top nodes", "100m"),
+    ("count pods by disk", "ssd"),
     ("top pods", "little"),
     ("describe node node-a", "little"),
     ("describe pod big", "Insufficient cpu"),

@@ -59,7 +59,7 @@ def test_explain_of_nobody(typed) -> None:
 def test_the_queue(typed) -> None:
     assert typed("queue") == 0
     counts, _, head, row = typed.out.splitlines()
-    assert counts == "active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0"
+    assert counts == "active 0 - backoff 0 - unschedulable 1 - gated 0 - in flight 0 - 1 at Permit"
     assert head.split() == ["POD", "PLACE", "PRIORITY", "ATTEMPTS", "SINCE", "PLUGINS", "MESSAGE"]
     assert row.split() == ["default/web-1", "unschedulable", "0", "2", "95s", "NodeResourcesFit"]
 

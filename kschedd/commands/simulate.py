@@ -21,9 +21,9 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.printing.safe import exact, safe
+from kschedd.scenarios.file import run_files
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.inputs import read_manifests
-from kschedd.simulate.scenario import run_files
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import Trace, read_trace

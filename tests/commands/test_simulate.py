@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.simulate.cli import add_parser
+from kschedd.commands.simulate import add_parser
 from tests.conftest import SharedPart
 
 ROOT = Path(__file__).parents[2]
@@ -287,7 +287,7 @@ def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path:
     logs = []
     for hash_seed in ("0", "1", "77"):
         log = tmp_path / f"log-{hash_seed}"
-        command = [sys.executable, "-m", "kschedd.simulate", "-f", CLUSTER, "-f", path]
+        command = [sys.executable, "-m", "kschedd", "simulate", "-f", CLUSTER, "-f", path]
         command += ["--seed", "3", "--decisions", str(log), "--allow-pending", "-o", "json"]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.simulate.scenario import ScenarioError, differences, parse, read, rewritten, run_files
-from kschedd.simulate.scenario_verbs import CommandError, duration
+from kschedd.scenarios.file import ScenarioError, differences, parse, read, rewritten, run_files
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "examples/scenarios").glob("*.txt"), *(ROOT / "tests/scenarios").glob("*.txt")])
@@ -52,20 +51,23 @@ def test_a_step_that_prints_something_else_is_shown_with_its_line(tmp_path: Path
     said = str(wrong)
     assert said.startswith(f"{tmp_path / 'file.txt'}:11: get nodes")
     assert "  -b     Ready" in said
-    assert "  +a     Ready   0     -" in said
+    assert "  +a      Ready    <none>   0s" in said
 
 
 def test_rewriting_puts_in_what_is_printed_and_keeps_the_rest() -> None:
     text = f"# one node\n\n{NODE}\n# and\n\nget nodes\n----\nsomething else\n\n# the end\n"
     once = rewritten(parse(text, "file.txt"))
-    assert once == text.replace("something else", "NAME  STATUS  PODS  TAINTS\na     Ready   0     -")
+    assert once == text.replace("something else", "NAME   STATUS   ROLES    AGE   VERSION\na      Ready    <none>   0s")
     assert rewritten(parse(once, "file.txt")) == once
     assert differences(parse(once, "file.txt")) == []
 
 
 def test_output_with_empty_lines_stands_between_separators() -> None:
-    command = NODE + '\npatch node a\nmetadata: {annotations: {note: "one\\n\\ntwo"}}\n----\nnode/a patched\n'
-    text = command + "\nshow node a metadata.annotations.note\n----\n"
+    patch = (
+        'patch node a\nmetadata: {annotations: {note: "one\\n\\ntwo"}}\n----\nnode/a patched: metadata.annotations\n'
+    )
+    command = NODE + "\n" + patch
+    text = command + "\nget node a -o jsonpath={.metadata.annotations.note}\n----\n"
     once = rewritten(parse(text, "file.txt"))
     assert once.endswith("----\n----\none\n\ntwo\n----\n----\n")
     assert differences(parse(once, "file.txt")) == []
@@ -94,14 +96,3 @@ def test_users_run_files_and_get_a_status(tmp_path: Path) -> None:
     assert f"{bad}: 0 of 1 steps as expected" in out.getvalue()
     assert run_files([bad], rewrite=True, out=out) == 0
     assert bad.read_text() == NODE
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400)])
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "10", "s", "1x", "10s!"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(CommandError):
-        duration(text)

@@ -8,7 +8,7 @@
 
 Output that has empty lines itself stands between two lines `----` and two more. A file is run by going through its
 steps from top to bottom on one cluster, and holds if every step prints what the file says; rewriting puts what was
-printed in its place, to be looked at as a diff. What the commands are says `scenario_verbs`.
+printed in its place, to be looked at as a diff. What the commands are says `commands`.
 
 Errors: ScenarioError where a file cannot be read as steps. A command that fails is no error: its output says so.
 """
@@ -21,8 +21,8 @@ from typing import IO, Final
 import attrs
 
 from kschedd.errors import KscheddError
+from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.simulate.engine import LoggedAttempt
-from kschedd.simulate.scenario_verbs import World
 
 SEPARATOR: Final = "----"
 
@@ -114,9 +114,9 @@ OnDecision = Callable[[LoggedAttempt], None]
 
 def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[tuple[Step, str]]:
     """Each step with what it printed. `on_decision` hears of every attempt."""
-    world = World(Path(scenario.file).parent, on_decision)
+    cluster = ScenarioCluster(Path(scenario.file).parent, on_decision)
     for step in scenario.steps:
-        yield step, world.do(step.command, step.input).rstrip("\n")
+        yield step, cluster.do(step.command, step.input).rstrip("\n")
 
 
 def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> list[Difference]:

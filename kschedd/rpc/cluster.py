@@ -1,0 +1,109 @@
+"""What the methods work over: a cluster, seen from outside.
+
+The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes to the actor that owns what it is about),
+a cluster in virtual time another (`scenarios.cluster.VirtualCluster`: everything is at hand). The methods know neither.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.api.objects import Object
+from kschedd.errors import KscheddError
+from kschedd.object_faults import ObjectFault
+from kschedd.queue.entry import Move
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.store.log import Cursor, WatchEvent
+from kschedd.store.store import Store
+
+T = TypeVar("T")
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Asks(Protocol[S_co]):
+    """A way to ask the owner of something a question: a function that is run over it, between two of its own steps."""
+
+    async def ask(self, question: Callable[[S_co], T]) -> T: ...
+
+
+class Queue(Protocol):
+    """The scheduling queue and the latest moves of pods within it."""
+
+    @property
+    def queue(self) -> SchedulingQueue: ...
+
+    @property
+    def moves(self) -> Iterable[Move]: ...
+
+
+class Watch(Protocol):
+    """A place in the log of changes."""
+
+    @property
+    def cursor(self) -> Cursor: ...
+
+    @property
+    def behind(self) -> bool: ...
+
+    async def wait(self) -> bool: ...
+
+    def take(self, most: int) -> Iterable[WatchEvent]: ...
+
+    def close(self) -> None: ...
+
+
+class Objects(Protocol):
+    """The store."""
+
+    async def do(self, request: Callable[[Store], T]) -> T: ...
+
+    async def condition(self) -> KscheddError | None:
+        """Why nothing can be written now; None where it can."""
+
+    async def create(self, raw: Mapping[str, Any]) -> Object: ...
+
+    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Watch: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def now_ns(self) -> int: ...
+
+
+class Cluster(Protocol):
+    """See the module. `journal` is the journal's file, if there is one; `epoch` names the history of the store."""
+
+    @property
+    def store(self) -> Objects: ...
+
+    @property
+    def scheduler(self) -> Asks[SchedulingDriver]: ...
+
+    @property
+    def queue(self) -> Asks[Queue]: ...
+
+    @property
+    def events(self) -> Asks[EventRecord]: ...
+
+    @property
+    def decisions(self) -> Asks[DecisionRecord]: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def journal(self) -> Path | None: ...
+
+    @property
+    def epoch(self) -> str: ...
+
+    async def faults(self) -> list[ObjectFault]:
+        """The objects that cannot be handled now."""

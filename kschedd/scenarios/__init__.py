@@ -1,0 +1,1 @@
+"""Scenario files: the command line's verbs on a cluster in virtual time, and what they print, in one text."""

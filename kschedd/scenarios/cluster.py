@@ -1,0 +1,177 @@
+"""A cluster in virtual time that answers the daemon's methods.
+
+`VirtualCluster` is what the methods work over: the store, driver, queue and records of a simulation, all at hand, asked
+without waiting. `VirtualDaemon` is what verbs call: it finds the method in the very table that the socket serves,
+checks the parameters as the socket does, and lets everything happen that can happen at this moment before it answers.
+
+Owns the engine and the records. Time passes only when somebody says so (`engine.advance`, `engine.run_to_rest`).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Never, TypeVar
+
+import attrs
+import trio
+
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.actors.queue import MOVES_KEPT
+from kschedd.api.objects import Object
+from kschedd.config.model import Config
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.object_faults import ObjectFault
+from kschedd.queue.entry import Move
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.rpc.errors import RpcError, wire_error
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.params import bind
+from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response
+from kschedd.rpc.table import Call, Feed, Method, find_method, method_table
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
+from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.store.store import Store
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@attrs.frozen(eq=False)
+class AtHand(Generic[S]):
+    """Something that is asked where it is."""
+
+    _owned: S
+
+    async def ask(self, question: Callable[[S], T]) -> T:
+        return question(self._owned)
+
+
+@attrs.frozen(eq=False)
+class QueueAtHand:
+    queue: SchedulingQueue
+    moves: deque[Move]
+
+
+@attrs.frozen(eq=False)
+class StoreAtHand:
+    _store: Store
+
+    async def do(self, request: Callable[[Store], T]) -> T:
+        return request(self._store)
+
+    async def create(self, raw: Mapping[str, Any]) -> Object:
+        return self._store.create(raw)
+
+    async def condition(self) -> KscheddError | None:
+        return None
+
+    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
+        raise _no_streams()
+
+
+@attrs.frozen(eq=False)
+class EngineClock:
+    _engine: Engine
+
+    def now(self) -> float:
+        return self._engine.now
+
+    def now_ns(self) -> int:
+        return self._engine.now_ns
+
+
+class VirtualCluster:
+    """See the module. `on_decision` hears of every attempt."""
+
+    def __init__(
+        self,
+        config: Config | None,
+        *,
+        seed: int,
+        registry: Registry,
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
+    ) -> None:
+        moves: deque[Move] = deque(maxlen=MOVES_KEPT)
+        self._events, self._decisions = EventRecord(), DecisionRecord()
+        self.engine = Engine(
+            config,
+            seed=seed,
+            registry=registry,
+            controllers=embedded_controllers(),
+            on_decision=on_decision,
+            on_effects=self._take,
+            recorder=moves.append,
+        )
+        self.store = StoreAtHand(self.engine.store)
+        self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)
+        self.queue = AtHand(QueueAtHand(self.engine.queue, moves))
+        self.events = AtHand(self._events)
+        self.decisions = AtHand(self._decisions)
+        self.clock = EngineClock(self.engine)
+        self.seed = seed
+        self.journal: Path | None = None
+        self.epoch = "virtual"
+        self.engine.settle()
+
+    async def faults(self) -> list[ObjectFault]:
+        return list(self.engine.machine.faults.faults())
+
+    def _take(self, effects: Effects) -> None:
+        for record in effects.records:
+            self._decisions.add(record)
+        for event in effects.events:
+            self._events.add(event)
+
+
+class VirtualDaemon:
+    """See the module. One client at a time, which is its own desk."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self._cluster = cluster
+        own = Daemon("in virtual time", "(none)", cluster.engine.start_s, pid=0)
+        self.methods: Mapping[str, Method] = method_table(daemon_methods(cluster, own))
+        self.identity: Mapping[str, Any] = {"server": "kschedd"}
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """What the method answers, once all that follows from it at this moment has happened. Raises RpcError."""
+        declared = find_method(self.methods, method)
+        given = bind(method, declared.params, [named] if named else list(args))
+        call = Call(method, given, "scenario", self, _refuse_stream)
+        try:
+            answer = trio.run(partial(declared.handler, call))
+        except KscheddError as failure:
+            raise RpcError(*wire_error(failure)) from failure
+        engine = self._cluster.engine
+        engine.loop.apply_effects()
+        engine.settle()
+        return _carried(answer)
+
+    @contextmanager
+    def subscribe(self, method: str, /, **named: Any) -> Iterator[Sequence[Any]]:
+        raise _no_streams()
+        yield ()
+
+    def cancel_stream(self, stream_id: int) -> bool:
+        return False
+
+
+def _carried(answer: Any) -> Any:
+    """The answer as it comes out of a socket: a copy, of plain values only."""
+    (response,) = Connection(FROM_DAEMON).receive(encode_response(1, answer))
+    assert isinstance(response, Response)
+    return response.result
+
+
+def _no_streams() -> RpcError:
+    return RpcError("invalid", "nothing changes here while a command runs: look again after `advance` or `rest`")
+
+
+def _refuse_stream(feed: Feed) -> int:
+    raise _no_streams()

@@ -1,0 +1,179 @@
+"""What a scenario file can say: the command line's verbs, and what is needed besides where time stands still.
+
+Before anything else, if at all:
+    seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
+Time; after every command all that can happen at this moment happens:
+    advance 10s | rest [1h]                        rest: until nothing happens any more by itself
+
+All else is a verb, as on the command line: `help` of it says what it takes. Lines that follow a command are what it
+reads from standard input; `-f -` (of patch: `--patch-file -`) need not be said then. Files are looked for beside the
+scenario. What a verb complains of is part of what it prints.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Never
+
+import attrs
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import load_config
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.printing.look import Look
+from kschedd.scenarios.cluster import VirtualCluster, VirtualDaemon
+from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulate.summary import span
+from kschedd.verbs.session import Session
+from kschedd.verbs.table import run_words
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+#: how verbs are told to read from standard input
+_READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
+#: verbs that have no meaning here
+_NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
+
+
+@attrs.define(eq=False)
+class CommandError(KscheddError):
+    """A command that cannot be understood."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def duration(text: str) -> float:
+    """Seconds of `90s`, `1m30s`, `500ms`. Raises CommandError."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise CommandError(f"{text!r} is no duration: 500ms, 10s, 1m30s, 2h, 1d")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+class ScenarioCluster:
+    """The cluster that a scenario works on. `folder` is where its files are looked for."""
+
+    def __init__(self, folder: Path, on_decision: Callable[[LoggedAttempt], None] | None = None) -> None:
+        self._folder = folder
+        self._on_decision = on_decision
+        self._seed = 1
+        self._config = ""
+        self._registry = Registry()
+        self._cluster: VirtualCluster | None = None
+        self._daemon: VirtualDaemon | None = None
+
+    @property
+    def cluster(self) -> VirtualCluster:
+        """Made by the first command that needs it."""
+        if self._cluster is None:
+            catalogue = {**IN_TREE, **self._registry.catalogue()}
+            config = load_config(self._config, "config", catalogue=catalogue) if self._config else None
+            self._cluster = VirtualCluster(
+                config, seed=self._seed, registry=self._registry, on_decision=self._on_decision
+            )
+            self._daemon = VirtualDaemon(self._cluster)
+        return self._cluster
+
+    def connect(self) -> VirtualDaemon:
+        """What verbs talk to."""
+        daemon = self._daemon if self.cluster is not None else None
+        assert daemon is not None, "made with the cluster"
+        return daemon
+
+    def do(self, command: str, given: str) -> str:
+        """Carry out one command with the lines that follow it; what it prints, complaints among it."""
+        try:
+            words = shlex.split(command)
+            own = OWN.get(words[0])
+            if words[0] == "config" and not given.strip() and "-f" not in words:
+                own = None  # without a configuration it is the verb, which shows the one in force
+            if own is not None:
+                return own(self, words[1:], given)
+            if words[0] in _NOT_HERE:
+                raise CommandError(f"{words[0]}: {_NOT_HERE[words[0]]}")
+        except (KscheddError, ValueError, OSError) as fault:
+            return f"error: {fault}\n"
+        return self._verb(words, given)
+
+    def _verb(self, words: list[str], given: str) -> str:
+        flag = _READING.get(words[0])
+        if given.strip() and flag is not None and flag not in words:
+            words = [*words, flag, "-"]
+        printed: list[str] = []
+        session = Session(
+            self.connect,
+            printed.append,
+            printed.append,
+            Look(),
+            lambda: self.cluster.engine.now,
+            _no_sleep,
+            given.encode,
+            lambda question: True,
+            program="kschedd ",
+            folder=self._folder,
+        )
+        run_words(session, words, tuple(OWN))
+        return "".join(printed)
+
+    # -- before anything else -----------------------------------------------------------------------------------
+
+    def seed(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        (number,) = _exactly(words, "seed N")
+        self._seed = int(number)
+        return ""
+
+    def config(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        if words[:1] == ["-f"]:
+            (file,) = _exactly(words[1:], "config -f FILE")
+            given = (self._folder / file).read_text(encoding="utf-8")
+        load_config(given, "config", catalogue={**IN_TREE, **self._registry.catalogue()})
+        self._config = given
+        return ""
+
+    def plugin(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        (file,) = _exactly(words, "plugin FILE.py")
+        return f"plugins {', '.join(self._registry.add_file(self._folder / file))}\n"
+
+    def _not_begun(self) -> None:
+        if self._cluster is not None:
+            raise CommandError("this comes before the first command that needs a cluster")
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def advance(self, words: list[str], given: str) -> str:
+        (how_long,) = _exactly(words, "advance 10s")
+        engine = self.cluster.engine
+        engine.advance(engine.now + duration(how_long))
+        return ""
+
+    def rest(self, words: list[str], given: str) -> str:
+        limit = duration(words[0]) if words else 3600.0
+        engine = self.cluster.engine
+        at_rest = engine.run_to_rest(limit)
+        return f"+{span(engine.elapsed)} {'at rest' if at_rest else 'still busy'}\n"
+
+
+def _exactly(words: list[str], usage: str) -> list[str]:
+    if len(words) != 1:
+        raise CommandError(f"what is understood is: {usage}")
+    return words
+
+
+def _no_sleep(seconds: float) -> Never:
+    raise CommandError("nothing waits here: `advance` and `rest` let time pass")
+
+
+OWN: Final[Mapping[str, Callable[[ScenarioCluster, list[str], str], str]]] = {
+    "seed": ScenarioCluster.seed,
+    "config": ScenarioCluster.config,
+    "plugin": ScenarioCluster.plugin,
+    "advance": ScenarioCluster.advance,
+    "rest": ScenarioCluster.rest,
+}

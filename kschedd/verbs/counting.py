@@ -1,0 +1,53 @@
+"""count: how pods are spread over what a label of their nodes tells apart: zones, host names, kinds of disk."""
+
+import argparse
+from collections import Counter
+
+from kschedd.api.kinds import lookup
+from kschedd.printing.tables import Table, render
+from kschedd.verbs.grammar import UsageError, Verb, Words, namespace_flags, namespace_of
+from kschedd.verbs.session import Session
+from kschedd.verbs.targets import where
+
+_POD = lookup("pod")
+
+
+def _words(words: Words) -> None:
+    words.add_argument("what", nargs="*", metavar="pods by LABEL", help="a label of nodes")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
+    namespace_flags(words, everywhere=True)
+
+
+def count(session: Session, options: argparse.Namespace) -> int:
+    """A row for each value of the label, nodes without any pod counted too."""
+    if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
+        raise UsageError("count pods by LABEL, such as: count pods by topology.kubernetes.io/zone")
+    label = options.what[2]
+    namespace = namespace_of(session, options)
+    call = session.daemon.call
+    nodes = call("objects.list", kind="Node", metadata_only=True)["items"]
+    value_of = {n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(label, "<none>") for n in nodes}
+    found: Counter[str] = Counter({value: 0 for value in value_of.values()})
+    pending = 0
+    for pod in call("objects.list", kind="Pod", label_selector=options.selector, **where(_POD, namespace))["items"]:
+        node = pod["spec"].get("nodeName")
+        if node in value_of:
+            found[value_of[node]] += 1
+        else:
+            pending += 1
+    rows = [(value, str(found[value])) for value in sorted(found)]
+    if pending:
+        rows.append(("(no node)", str(pending)))
+    session.write(render(Table((label.rpartition("/")[2].upper(), "PODS"), tuple(rows)), session.look))
+    return 0
+
+
+VERBS = (
+    Verb(
+        "count",
+        "How pods are spread over zones, hosts, or any other label of nodes.",
+        count,
+        _words,
+        examples=("count pods by topology.kubernetes.io/zone -l app=web",),
+    ),
+)

@@ -1,0 +1,176 @@
+"""What a scenario can say: the command line's verbs in virtual time, and the commands of its own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.errors import KscheddError
+from kschedd.rpc.errors import RpcError
+from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
+from kschedd.simulate.engine import LoggedAttempt
+from kschedd.verbs.table import VERBS
+from tests.rpc.documented import faults, shape_of
+from tests.verbs.test_live import CLUSTER, LINES
+
+GANG = """\
+from kschedd.framework.status import Code, Status
+
+class Hold:
+    name = "Hold"
+
+    def permit(self, state, pod, node_name):
+        return (Status(Code.WAIT), 60.0) if pod.name.startswith("held") else None
+"""
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{name: Hold}]}}}]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> ScenarioCluster:
+    """The cluster that the verbs' live tests have, in virtual time."""
+    (tmp_path / "hold.py").write_text(GANG)
+    cluster = ScenarioCluster(tmp_path)
+    assert cluster.do("plugin hold.py", "") == "plugins Hold\n"
+    assert cluster.do("config", CONFIG) == ""
+    assert "error" not in cluster.do("apply", CLUSTER)
+    return cluster
+
+
+def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster) -> None:
+    used = set()
+    for line, words in LINES:
+        verb = line.split()[0]
+        used.add(verb)
+        said = scenario.do(line, CLUSTER if "-f -" in line else "")
+        if verb in ("stop", "watch"):
+            assert said.startswith(f"error: {verb}: ")
+        else:
+            assert words in said, line
+            assert "error:" not in said, line
+    assert {verb.name for verb in VERBS} - used == {"apply", "reject"}
+
+
+def test_answers_are_as_the_method_table_documents_them(scenario: ScenarioCluster) -> None:
+    daemon = scenario.connect()
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("daemon.info", {}),
+        ("objects.list", {"kind": "Pod"}),
+        ("objects.get", {"kind": "pod", "name": "big"}),
+        ("objects.kinds", {}),
+        ("events.list", {}),
+        ("queue.list", {}),
+        ("queue.pod", {"pod": "default/big"}),
+        ("waiting.list", {}),
+        ("scheduler.status", {}),
+        ("scheduler.config", {}),
+        ("scheduler.decisions", {}),
+        ("scheduler.explain", {"pod": "default/little"}),
+        ("objects.label", {"kind": "Pod", "name": "big", "set": {"a": "b"}}),
+    ]
+    for method, named in calls:
+        assert faults(shape_of(daemon.methods[method].returns), daemon.call(method, **named)) == [], method
+
+
+def test_parameters_are_checked_as_the_socket_checks_them(scenario: ScenarioCluster) -> None:
+    daemon = scenario.connect()
+    with pytest.raises(KscheddError, match='did you mean "name"'):
+        daemon.call("objects.get", kind="Pod", nam="big")
+    with pytest.raises(RpcError) as refused:
+        daemon.call("objects.get", kind="Pod", name="nobody")
+    assert refused.value.code == "not_found"
+    with pytest.raises(RpcError, match="look again after"), daemon.subscribe("objects.watch", kind="Pod"):
+        pytest.fail("a stream was opened")
+    with pytest.raises(RpcError, match="look again after"):
+        daemon.call("events.watch")
+
+
+def test_what_was_answered_is_a_copy(scenario: ScenarioCluster) -> None:
+    daemon = scenario.connect()
+    daemon.call("objects.get", kind="Node", name="node-a")["object"]["metadata"]["name"] = "other"
+    assert daemon.call("objects.get", kind="Node", name="node-a")["object"]["metadata"]["name"] == "node-a"
+
+
+def test_time_passes_only_when_it_is_told_to(scenario: ScenarioCluster) -> None:
+    assert "60s" in scenario.do("waiting", "")
+    assert scenario.do("advance 20s", "") == ""
+    assert "40s" in scenario.do("waiting", "")
+    assert scenario.do("reject held --reason 'not today'", "") == "pod/default/held rejected\n"
+    assert "not today" in scenario.do("describe pod held", "")
+    assert scenario.do("rest 1s", "") == "+20s still busy\n"
+    assert scenario.do("rest 3m", "") == "+2m20s at rest\n"
+
+
+def test_a_weight_counts_from_the_next_attempt_on(scenario: ScenarioCluster) -> None:
+    assert "1 -> 7" in scenario.do("set weight ImageLocality 7", "")
+    assert "ImageLocality                     7" in scenario.do("weights", "")
+    assert "weight: 7" in scenario.do("config", "")
+
+
+def test_lines_that_follow_are_standard_input(scenario: ScenarioCluster) -> None:
+    manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}"
+    assert scenario.do("create", manifest) == "configmap/m created\n"
+    assert scenario.do("patch configmap m", "data: {a: b}") == "configmap/m patched: data\n"
+    assert scenario.do("delete -f -", manifest) == 'configmap "m" deleted from default namespace\n'
+
+
+def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "bad.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: B}}")
+    said = scenario.do("apply -f more", "")
+    assert said.startswith("error: more/bad.yaml:1: ConfigMap B: metadata.name")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        pytest.param("advance soon", "'soon' is no duration", id="duration"),
+        pytest.param("advance", "what is understood is: advance 10s", id="nothing-to-advance-by"),
+        pytest.param("rest x", "'x' is no duration", id="limit-of-rest"),
+        pytest.param("seed 3", "before the first command that needs a cluster", id="seed-too-late"),
+        pytest.param("plugin hold.py", "before the first command", id="plugin-too-late"),
+        pytest.param("advanc 1s", 'did you mean "advance"?', id="own-command-misspelt"),
+        pytest.param("get 'pods", "No closing quotation", id="quotes"),
+        pytest.param("get pods -w", "look again after", id="watch"),
+        pytest.param("count pods", "count pods by LABEL", id="count"),
+    ],
+)
+def test_what_cannot_be_done_is_part_of_what_is_printed(scenario: ScenarioCluster, command: str, words: str) -> None:
+    said = scenario.do(command, "")
+    assert "error: " in said
+    assert words in said
+
+
+@pytest.mark.parametrize("command", ["seed x", "seed", "plugin nowhere.py", "config -f nowhere.yaml"])
+def test_what_cannot_be_read_before_the_beginning(tmp_path: Path, command: str) -> None:
+    assert ScenarioCluster(tmp_path).do(command, "").startswith("error: ")
+
+
+def test_decisions_are_told_to_who_wants_to_hear(tmp_path: Path) -> None:
+    heard: list[LoggedAttempt] = []
+    cluster = ScenarioCluster(tmp_path, heard.append)
+    cluster.do("apply", CLUSTER)
+    assert [attempt.pod for attempt in heard] == ["default/little", "default/big", "default/held"]
+
+
+def test_the_same_seed_gives_the_same_answers(tmp_path: Path) -> None:
+    def printed(seed: int) -> str:
+        cluster = ScenarioCluster(tmp_path)
+        cluster.do(f"seed {seed}", "")
+        return "".join(cluster.do(line, CLUSTER) for line in ("apply", "get pods -o yaml", "queue", "decisions"))
+
+    assert printed(1) == printed(1)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400)])
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "s", "1x", "10s!"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(CommandError):
+        duration(text)
