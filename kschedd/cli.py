@@ -13,9 +13,11 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import IO, Any, Final, Never
 
 from kschedd.errors import KscheddError
+from kschedd.verbs.parsing import NotingParser
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
@@ -29,6 +31,8 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
     "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
     "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
+    "completion": ("kschedd.commands.completion", "a completion script for bash, zsh or fish"),
+    "man": ("kschedd.commands.man", "manual pages"),
     "bench": ("kschedd.bench.run", "measure it on benchmark workloads"),
 }
 
@@ -107,13 +111,20 @@ def _write_error(text: str) -> None:
 def _run(words: list[str]) -> int:
     socket, words = _socket(words)
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
-        print(overview(), end="")
+        from kschedd.printing.look import look_of
+
+        print(overview(look_of(sys.stdout, os.environ).width), end="")
         return 0 if words else WRONG_USE
     if words[0] in ("--version", "version"):
         from importlib.metadata import version
 
         print(f"kschedd {version('kschedd')}")
         return 0
+    if words[0] == "__complete":  # what the scripts of `completion` ask
+        from kschedd.commands.completion import complete
+
+        with ExitStack() as opened:
+            return complete(" ".join(words[1:]), MOUNTED, lambda path: opened.enter_context(_client(path or socket)))
     if words[0] == "help":
         words = [words[1], "--help", *words[2:]]
     if words[0] in MOUNTED:
@@ -149,7 +160,9 @@ def _usage(why: str) -> Exception:
     return UsageError(why)
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(NotingParser):
+    """Reads the words of a command with a module of its own."""
+
     def error(self, message: str) -> Never:
         self.exit(WRONG_USE, f"error: {message}\nSee {self.prog} --help\n")
 
@@ -229,21 +242,34 @@ def _pipe(stream: IO[str]) -> int | None:
     return descriptor if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
 
 
-def overview() -> str:
-    """What `kschedd --help` prints."""
+def _client(socket: str | None) -> Any:
+    from kschedd.commands.shell_names import TIMEOUT_S
+    from kschedd.rpc.blocking import BlockingClient
+
+    return BlockingClient(socket, timeout=TIMEOUT_S)
+
+
+def overview(columns: int = 0) -> str:
+    """What `kschedd --help` prints, for a terminal of so many columns (0: it is none)."""
+    from kschedd.verbs.overview import listing, paragraph
     from kschedd.verbs.table import VERBS
 
-    names = [*MOUNTED, *(verb.name for verb in VERBS)]
-    width = max(map(len, names)) + 2
-    text = "kschedd: kube-scheduler as one local daemon that can be asked, stopped and changed.\n\n"
-    text += "usage: kschedd [--socket PATH] COMMAND ...\n\ncommands:\n"
-    text += "".join(f"  {name:<{width}}{what}\n" for name, (_, what) in MOUNTED.items())
-    text += "\nverbs, for a running daemon:\n"
-    text += "".join(f"  {verb.name:<{width}}{verb.summary}\n" for verb in VERBS)
-    text += (
-        "\n`kschedd COMMAND --help` says more of each. The daemon's socket is --socket PATH, else $KSCHEDD_SOCKET,\n"
+    commands = [(name, what) for name, (_, what) in MOUNTED.items()]
+    verbs = [(verb.name, verb.summary) for verb in VERBS]
+    width = max(len(name) for name, _ in (*commands, *verbs))
+    more = (
+        "`kschedd COMMAND --help` says more of each. The daemon's socket is --socket PATH, else $KSCHEDD_SOCKET, else "
+        "one in the user's runtime directory."
     )
-    return text + "else one in the user's runtime directory.\n"
+    return (
+        paragraph("kschedd: kube-scheduler as one local daemon that can be asked, stopped and changed.", columns)
+        + "\nusage: kschedd [--socket PATH] COMMAND ...\n\ncommands:\n"
+        + listing(commands, columns, width)
+        + "\nverbs, for a running daemon:\n"
+        + listing(verbs, columns, width)
+        + "\n"
+        + paragraph(more, columns or 100)
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Talks to nobody. Raises UsageError, nothing else.
 
 import argparse
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Never
 
@@ -12,6 +13,7 @@ import attrs
 
 from kschedd.api.decoding import VALIDATE
 from kschedd.errors import KscheddError
+from kschedd.verbs.parsing import Flag, NotingParser
 from kschedd.verbs.session import Session
 
 
@@ -35,7 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
 
 
-class Words(argparse.ArgumentParser):
+class Words(NotingParser):
     """Reads the words after a verb. `implied` gives a flag its value where it stands alone: --dry-run."""
 
     def __init__(self, verb: str, summary: str, program: str) -> None:
@@ -60,13 +62,24 @@ class Words(argparse.ArgumentParser):
 
     def flags(self) -> list[str]:
         """Every flag, long ones first."""
-        return sorted((flag for action in self._actions for flag in action.option_strings), key=lambda f: (-len(f), f))
+        return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
-    def takes_value(self, flag: str) -> bool:
-        action = self._option_string_actions.get(flag)
-        return action is not None and action.nargs != 0 and flag not in self.implied
+    def takes_value(self, name: str) -> bool:
+        """Whether what follows this flag is its value."""
+        flag = self.flag(name)
+        return flag is not None and bool(flag.metavar) and name not in self.implied
+
+    def flag(self, name: str) -> Flag | None:
+        return next((flag for flag in self.noted if name in flag.names), None)
 
     def _clearer(self, message: str) -> str:
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message:
+            return f"what is missing: {missing}"
+        number = re.fullmatch(r"argument ([^:]+): invalid (int|float) value: '(.*)'", message, re.DOTALL)
+        if number is not None:
+            wanted = "a whole number" if number[2] == "int" else "a number"
+            return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             first = unknown.split()[0]

@@ -23,6 +23,7 @@ from kschedd.printing.safe import safe
 from kschedd.printing.scheduling import bar_text
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.verbs.overview import listing, paragraph
 from kschedd.verbs.session import Session
 from kschedd.verbs.table import VERBS, WRONG_USE, run_words
 from kschedd_repl.completion import OWN_WORDS
@@ -203,7 +204,7 @@ class Shell:
         """What is no verb of the daemon's; None for all that is."""
         match words:
             case ["help"]:
-                self._write(overview())
+                self._write(overview(look_of(self._out, os.environ).width))
             case ["help", verb, *_] if verb in OWN_WORDS:
                 self._write(f"{verb}: {OWN_WORDS[verb]}\n")
             case ["help", *rest]:
@@ -257,12 +258,8 @@ class Shell:
         return self._terminal.ask_yes(question)
 
 
-def overview() -> str:
-    """What `help` prints."""
-    width = max(len(verb.name) for verb in VERBS) + 2
-    text = "".join(f"  {verb.name:<{width}}{verb.summary}\n" for verb in VERBS)
-    text += "".join(f"  {name:<{width}}{what}\n" for name, what in OWN_WORDS.items())
-    return (
-        text
-        + "\nhelp VERB says more. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed before.\n"
-    )
+def overview(columns: int = 0) -> str:
+    """What `help` prints, for a terminal of so many columns (0: it is none)."""
+    entries = [*((verb.name, verb.summary) for verb in VERBS), *OWN_WORDS.items()]
+    more = "help VERB says more. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed before."
+    return listing(entries, columns) + "\n" + paragraph(more, columns)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kschedd_repl.completion import candidates, split
+from kschedd.verbs.completing import candidates, split
+from kschedd_repl.completion import OWN_WORDS
 from kschedd_repl.highlighting import coloured
 from kschedd_repl.names import Names
 
@@ -21,7 +22,7 @@ NAMES = Names(
 
 
 def _next(line: str, namespace: str = "default") -> list[str]:
-    return [candidate.text for candidate in candidates(line, NAMES, namespace)]
+    return [candidate.text for candidate in candidates(line, NAMES, namespace, OWN_WORDS)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""`kschedd completion bash|zsh|fish`: a script for the shell, which asks `kschedd __complete` what may come next.
+
+The script holds nothing of the grammar: verbs, flags and names come from the tables that `--help` is made from, and
+from the daemon if one runs, at the moment of the Tab.
+"""
+
+import argparse
+import importlib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.verbs.completing import Candidate, candidates, flags_of, split
+from kschedd.verbs.parsing import Flag, NotingParser
+
+_BASH: Final = r"""# bash completion for kschedd.  To have it in every session: kschedd completion bash > \
+#   ${XDG_DATA_HOME:-~/.local/share}/bash-completion/completions/kschedd
+_kschedd() {
+    local line=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} whole candidate name
+    [[ $word == [=:] ]] && word=
+    # What bash takes for the last word may be a part of it: it breaks words at = and : as well.
+    whole=${line##*[[:space:]]}
+    COMPREPLY=()
+    while IFS= read -r candidate; do
+        name=${candidate%%$'\t'*}
+        name=${name#"${whole%"$word"}"}
+        COMPREPLY+=("$name")
+    done < <("${COMP_WORDS[0]}" __complete "${line#*"${COMP_WORDS[0]}"}" 2>/dev/null)
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/:,] ]]; then compopt -o nospace; fi
+}
+complete -o default -o nosort -F _kschedd kschedd
+"""
+_ZSH: Final = r"""#compdef kschedd
+# zsh completion for kschedd.  To have it in every session, where $fpath looks: kschedd completion zsh > _kschedd
+_kschedd() {
+    local text="${(j: :)${(@q)words[2,CURRENT-1]}} $PREFIX" name meaning
+    local -a closed open
+    while IFS=$'\t' read -r name meaning; do
+        if [[ $name == *[=/:] ]]; then open+=("$name"); else closed+=("${name//:/\\:}:$meaning"); fi
+    done < <(${words[1]} __complete "$text" 2>/dev/null)
+    (( $#closed )) && _describe -V 'kschedd' closed
+    (( $#open )) && compadd -S '' -- $open
+    (( $#closed + $#open )) || _files
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _kschedd "$@"; else compdef _kschedd kschedd; fi
+"""
+_FISH: Final = r"""# fish completion for kschedd.  To have it in every session: kschedd completion fish > \
+#   ~/.config/fish/completions/kschedd.fish
+function __kschedd_complete
+    set -l text (commandline -cp | string replace -r '^\s*\S+\s?' '')
+    set -l found (kschedd __complete "$text" 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c kschedd -f -k -a '(__kschedd_complete)'
+"""
+SCRIPTS: Final[Mapping[str, str]] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "completion",
+        help="a completion script for a shell",
+        description="Print a script that has a shell complete verbs, flags, and the names of what the daemon has. "
+        "For this session: source <(kschedd completion bash), or: kschedd completion fish | source.",
+    )
+    parser.add_argument("shell", choices=tuple(SCRIPTS), help="which shell")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    print(SCRIPTS[options.shell], end="")
+    return 0
+
+
+def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingParser:
+    """The parser of a command that has a module of its own."""
+    parsers: dict[str, NotingParser] = {}
+    root = NotingParser(prog="kschedd")
+    subparsers = root.add_subparsers(parser_class=NotingParser)
+    importlib.import_module(modules[command][0]).add_parser(subparsers)
+    parsers.update(subparsers.choices)
+    return parsers[command]
+
+
+def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callable[[str | None], Any]) -> int:
+    """Print what may come next after the words of a line, `name<TAB>meaning`. `connect` takes what --socket said."""
+    from kschedd.commands.shell_names import ShellNames
+
+    words, last = split(text)
+    socket: str | None = None
+    while words and words[0].startswith("--socket"):
+        _, equals, value = words.pop(0).partition("=")
+        if not equals and words:
+            value = words.pop(0)
+        socket = value
+    if words and words[0] in modules:
+        found = _of_command(words[1:], last, parser_of(words[0], modules).noted)
+    else:
+        others = {name: what for name, (_, what) in modules.items()} | {"help": "what can be typed here"}
+        namespace = _value_of(words, ("-n", "--namespace")) or "default"
+        text = " ".join([*map(_quoted, words), last])
+        found = candidates(text, ShellNames(lambda: connect(socket)), namespace, others)
+    for candidate in found:
+        print(f"{candidate.text}\t{candidate.meaning}" if candidate.meaning else candidate.text)
+    return 0
+
+
+def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[Candidate]:
+    """Flags, and values that are a choice; files are the shell's own affair."""
+    before = next((flag for flag in noted if words and words[-1] in flag.names), None)
+    if before is not None and before.metavar:
+        found = [Candidate(choice) for choice in before.choices]
+    elif last.startswith("-"):
+        found = flags_of(noted)
+    else:
+        found = [Candidate(choice) for flag in noted if not flag.names for choice in flag.choices]
+    return [each for each in found if each.text.startswith(last) and each.text != last]
+
+
+def _value_of(words: Sequence[str], flags: Sequence[str]) -> str:
+    for word, value in itertools.pairwise(words):
+        if word in flags:
+            return value
+    return ""
+
+
+def _quoted(word: str) -> str:
+    return "'" + word + "'" if any(char.isspace() for char in word) or not word else word

@@ -1,0 +1,105 @@
+"""The names a shell completes, asked of the daemon when they are needed: a shell has no time to keep them.
+
+Where there is no daemon, or it does not answer at once, there are no names; nothing is said of it, since nobody asked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import attrs
+
+from kschedd.api.kinds import KINDS
+from kschedd.errors import KscheddError
+from kschedd.verbs.session import Daemon
+
+T = TypeVar("T")
+TIMEOUT_S = 2.0
+
+
+@attrs.define(eq=False, slots=False)
+class ShellNames:
+    """`connect` raises KscheddError where there is no daemon."""
+
+    connect: Callable[[], Daemon]
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        return sorted({*(kind.plural for kind in KINDS), *(str(kind.get("plural")) for kind in self._kinds)})
+
+    @property
+    def namespaces(self) -> Sequence[str]:
+        return self.of("Namespace", "")
+
+    @property
+    def label_keys(self) -> Mapping[str, Sequence[str]]:
+        return _OfKind(lambda kind: sorted({key for labels in self._labels(kind) for key in labels}))
+
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        return _OfKind(
+            lambda kind: sorted({f"{key}={value}" for labels in self._labels(kind) for key, value in labels.items()})
+        )
+
+    @property
+    def profiles(self) -> Sequence[str]:
+        return list(dict.fromkeys(row[0] for row in self._weights))
+
+    @property
+    def plugins(self) -> Sequence[str]:
+        return list(dict.fromkeys(row[1] for row in self._weights))
+
+    @property
+    def counts(self) -> Sequence[tuple[str, int]]:
+        return [(str(kind["name"]), int(kind.get("count") or 0)) for kind in self._kinds]
+
+    def of(self, kind: str, namespace: str) -> Sequence[str]:
+        found = [item["metadata"] for item in self._objects(kind)]
+        return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
+
+    # -- what the daemon is asked ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _daemon(self) -> Daemon | None:
+        try:
+            return self.connect()
+        except KscheddError:
+            return None
+
+    def _ask(self, method: str, absent: T, **named: Any) -> T:
+        if self._daemon is None:
+            return absent
+        try:
+            answer: T = self._daemon.call(method, **named)
+        except KscheddError:
+            return absent
+        return answer
+
+    @cached_property
+    def _kinds(self) -> list[dict[str, Any]]:
+        return self._ask("objects.kinds", [])
+
+    @cached_property
+    def _weights(self) -> Sequence[tuple[str, ...]]:
+        from kschedd.printing.scheduling import weights_table
+
+        config: dict[str, Any] = self._ask("scheduler.config", {})
+        return weights_table(config).rows if config else ()
+
+    def _objects(self, kind: str) -> list[dict[str, Any]]:
+        found: dict[str, Any] = self._ask("objects.list", {"items": []}, kind=kind, metadata_only=True) if kind else {}
+        return found.get("items") or []
+
+    def _labels(self, kind: str) -> list[Mapping[str, str]]:
+        return [item["metadata"].get("labels") or {} for item in self._objects(kind)]
+
+
+class _OfKind(dict[str, Sequence[str]]):
+    """A mapping whose values are worked out when they are asked for."""
+
+    def __init__(self, work_out: Callable[[str], Sequence[str]]) -> None:
+        super().__init__()
+        self._work_out = work_out
+
+    def get(self, kind: str, default: Any = None) -> Sequence[str]:
+        return self._work_out(kind) if kind else default

@@ -1,0 +1,249 @@
+"""What may come next on a half-typed line: verbs, flags, kinds, live names, labels, files.
+
+`candidates` is a plain function of the line and of what there is; the REPL dresses it up for its prompt, `kschedd
+__complete` prints it for shells.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from kschedd.api.kinds import KINDS, lookup
+from kschedd.printing.scheduling import PLACES
+from kschedd.verbs.grammar import Verb, Words
+from kschedd.verbs.parsing import Flag
+from kschedd.verbs.table import BY_NAME
+
+
+class Names(Protocol):
+    """What there is to choose from. Mappings are by kind, `Pod`."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Plurals."""
+
+    @property
+    def namespaces(self) -> Sequence[str]: ...
+
+    @property
+    def label_keys(self) -> Mapping[str, Sequence[str]]: ...
+
+    @property
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """`key=value`"""
+
+    @property
+    def profiles(self) -> Sequence[str]: ...
+
+    @property
+    def plugins(self) -> Sequence[str]: ...
+
+    @property
+    def counts(self) -> Sequence[tuple[str, int]]:
+        """How many objects there are of each kind."""
+
+    def of(self, kind: str, namespace: str) -> Sequence[str]:
+        """The names of the objects of a kind in a namespace."""
+
+
+@attrs.frozen
+class Candidate:
+    text: str
+    meaning: str = ""
+
+
+def split(line: str) -> tuple[list[str], str]:
+    """The finished words of a line, and the unfinished last one. Quotes need not be closed."""
+    words: list[str] = []
+    word = ""
+    quote = ""
+    inside = False
+    for char in line:
+        if quote:
+            if char == quote:
+                quote = ""
+            else:
+                word += char
+        elif char in "'\"":
+            quote, inside = char, True
+        elif char.isspace():
+            if word or inside:
+                words.append(word)
+            word, inside = "", False
+        else:
+            word += char
+    return words, word
+
+
+def candidates(line: str, names: Names, namespace: str, others: Mapping[str, str] = {}) -> list[Candidate]:
+    """What the last word of the line may become, in the order to offer it. `others`: what there is besides verbs."""
+    words, last = split(line)
+    found = _all(words, last, names, namespace, others)
+    return [c for c in found if c.text.startswith(last) and c.text != last]
+
+
+def _all(
+    words: Sequence[str], last: str, names: Names, namespace: str, others: Mapping[str, str]
+) -> Iterable[Candidate]:
+    if not words:
+        return _verbs(others)
+    if words[0] == "help":
+        return _verbs(others) if len(words) == 1 else ()
+    if words[0] == "use" and "use" in others:
+        return [Candidate(name) for name in names.namespaces] if len(words) == 1 else ()
+    if words[0] == "watch":
+        return _all(words[1:], last, names, namespace, {})
+    verb = BY_NAME.get(words[0])
+    return () if verb is None else _after(verb, words[1:], last, names, namespace)
+
+
+def _verbs(others: Mapping[str, str]) -> list[Candidate]:
+    found = [Candidate(name, verb.summary) for name, verb in BY_NAME.items() if name == verb.name]
+    return sorted([*found, *(Candidate(name, what) for name, what in others.items())], key=lambda c: c.text)
+
+
+def _after(verb: Verb, words: Sequence[str], last: str, names: Names, namespace: str) -> Iterable[Candidate]:
+    parser = verb.parser()
+    plain: list[str] = []
+    waits = ""  # the flag whose value comes next
+    for word in words:
+        if waits:
+            if waits in ("-n", "--namespace"):
+                namespace = word
+            waits = ""
+        elif word.startswith("-") and len(word) > 1:
+            waits = word if parser.takes_value(word) else ""
+        else:
+            plain.append(word)
+    kind = _kind(verb, plain)
+    if waits:
+        return _values(parser, waits, last, kind, names, namespace)
+    if last.startswith("-"):
+        flag, equals, value = last.partition("=")
+        if equals:
+            return [
+                Candidate(f"{flag}={c.text}", c.meaning) for c in _values(parser, flag, value, kind, names, namespace)
+            ]
+        return flags_of(parser.noted)
+    return _positional(verb, plain, last, names, namespace)
+
+
+def flags_of(noted: Iterable[Flag]) -> list[Candidate]:
+    """The flags of a command, long ones first."""
+    found = [Candidate(name, flag.help) for flag in noted for name in flag.names]
+    return sorted(found, key=lambda candidate: (-len(candidate.text), candidate.text))
+
+
+def _kind(verb: Verb, plain: Sequence[str]) -> str:
+    """The kind that the words so far are about, as `Pod`."""
+    if verb.completes in ("pod", "queue"):
+        return "Pod"
+    if verb.completes == "node":
+        return "Node"
+    return lookup(plain[0].split(",")[-1].split("/")[0]).name if plain else ""
+
+
+def _values(parser: Words, flag: str, value: str, kind: str, names: Names, namespace: str) -> Iterable[Candidate]:
+    match flag:
+        case "-n" | "--namespace":
+            return [Candidate(name) for name in names.namespaces]
+        case "-o" | "--output":
+            noted = parser.flag("-o")
+            forms = noted.help.removeprefix("one of ").split(", ") if noted is not None else ()
+            return [Candidate(form.removesuffix("TEMPLATE")) for form in forms]
+        case "-l" | "--selector":
+            return list(_selectors(value, kind, names))
+        case "-f" | "--filename" | "--patch-file":
+            return list(_files(value))
+        case "--node":
+            return [Candidate(name) for name in names.of("Node", "")]
+        case "--plugin":
+            return [Candidate(name) for name in names.plugins]
+        case "--profile":
+            return [Candidate(name) for name in names.profiles]
+        case "--for":
+            return _slashed(value, names, namespace)
+        case "--types":
+            return [Candidate("Normal"), Candidate("Warning")]
+        case "--field-selector":
+            fields = ("metadata.name=", "metadata.namespace=", "spec.nodeName=", "status.phase=")
+            return [Candidate(field) for field in fields]
+        case _:
+            noted = parser.flag(flag)
+            return [Candidate(choice) for choice in noted.choices] if noted is not None else ()
+
+
+def _selectors(value: str, kind: str, names: Names) -> Iterator[Candidate]:
+    """Label keys; once there is a `=`, whole labels. After a comma, the next one."""
+    before, comma, last = value.rpartition(",")
+    for text in names.labels.get(kind, ()) if "=" in last else names.label_keys.get(kind, ()):
+        yield Candidate(before + comma + text)
+
+
+def _files(value: str) -> Iterator[Candidate]:
+    folder, _, start = value.rpartition("/")
+    here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
+    try:
+        found = sorted(here.iterdir())
+    except OSError:
+        return
+    for path in found:
+        if path.name.startswith(start) and (start.startswith(".") or not path.name.startswith(".")):
+            is_folder = path.is_dir()
+            if is_folder or path.suffix in (".yaml", ".yml", ".json"):
+                text = f"{folder}/{path.name}" if folder or value.startswith("/") else path.name
+                yield Candidate(text + ("/" if is_folder else ""))
+
+
+def _positional(verb: Verb, plain: Sequence[str], last: str, names: Names, namespace: str) -> Iterable[Candidate]:
+    match verb.completes:
+        case "kinds":
+            if not plain:
+                return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
+            if "/" in plain[0]:
+                return _slashed(last, names, namespace)
+            kind = lookup(plain[0].split(",")[-1]).name
+            live = [Candidate(name) for name in names.of(kind, namespace) if name not in plain]
+            if verb.name in ("label", "annotate") and len(plain) > 1:
+                keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
+                return [*live, *(Candidate(key + "=") for key in keys)]
+            return live
+        case "pod":
+            return [Candidate(name) for name in names.of("Pod", namespace) if name not in plain]
+        case "queue":
+            if plain[:1] == ["pod"]:
+                return [Candidate(name) for name in names.of("Pod", namespace)]
+            return (
+                [Candidate("pod", "the way of one pod"), *(Candidate(place) for place in PLACES)] if not plain else ()
+            )
+        case "node":
+            return [Candidate(name) for name in names.of("Node", "") if name not in plain]
+        case "object":
+            return _slashed(last, names, namespace) if not plain else ()
+        case "profile":
+            return [Candidate(name) for name in names.profiles] if not plain else ()
+        case "weight":
+            return (
+                [Candidate("weight")] if not plain else [Candidate(n) for n in names.plugins] if len(plain) == 1 else ()
+            )
+        case _:
+            return ()
+
+
+def _kinds(last: str, names: Names) -> list[Candidate]:
+    before, comma, _ = last.rpartition(",")
+    short = {kind.plural: ", ".join(kind.short) for kind in KINDS}
+    live = {lookup(name).plural for name, count in names.counts if count}
+    ordered = sorted(names.kinds, key=lambda kind: (kind not in live, kind))
+    return [Candidate(before + comma + kind, short.get(kind, "")) for kind in ordered]
+
+
+def _slashed(last: str, names: Names, namespace: str) -> list[Candidate]:
+    """KIND/NAME of live objects; of the kind before the slash, or of every kind."""
+    word, slash, _ = last.partition("/")
+    if slash:
+        return [Candidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]
+    return [Candidate(f"{lookup(kind).singular}/") for kind, count in names.counts if count]
