@@ -34,13 +34,16 @@ _ZSH: Final = r"""#compdef kschedd
 # zsh completion for kschedd.  To have it in every session, where $fpath looks: kschedd completion zsh > _kschedd
 _kschedd() {
     local text="${(j: :)${(@q)words[2,CURRENT-1]}} $PREFIX" name meaning
-    local -a closed open
+    local -a closed plain open
     while IFS=$'\t' read -r name meaning; do
-        if [[ $name == *[=/:] ]]; then open+=("$name"); else closed+=("${name//:/\\:}:$meaning"); fi
+        if [[ $name == *[=/:] ]]; then open+=("$name")
+        elif [[ -n $meaning ]]; then closed+=("${name//:/\\:}:$meaning")
+        else plain+=("$name"); fi
     done < <(${words[1]} __complete "$text" 2>/dev/null)
     (( $#closed )) && _describe -V 'kschedd' closed
-    (( $#open )) && compadd -S '' -- $open
-    (( $#closed + $#open )) || _files
+    (( $#plain )) && compadd -V plain -- $plain
+    (( $#open )) && compadd -V open -S '' -- $open
+    (( $#closed + $#plain + $#open )) || _files
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _kschedd "$@"; else compdef _kschedd kschedd; fi
 """

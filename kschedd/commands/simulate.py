@@ -88,7 +88,7 @@ def main(options: argparse.Namespace) -> int:
             return _scenarios(options)
         return _simulate(options)
     except KscheddError as fault:
-        print(safe(f"kschedd simulate: {fault}"), file=sys.stderr)
+        print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
 
 

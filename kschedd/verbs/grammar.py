@@ -76,9 +76,9 @@ class Words(NotingParser):
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
             return f"what is missing: {missing}"
-        number = re.fullmatch(r"argument ([^:]+): invalid (int|float) value: '(.*)'", message, re.DOTALL)
+        number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
         if number is not None:
-            wanted = "a whole number" if number[2] == "int" else "a number"
+            wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
             return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
@@ -88,6 +88,14 @@ class Words(NotingParser):
                 return f"unknown flag {flag}{did_you_mean(flag, self.flags())}"
             return f"unexpected argument {unknown}"
         return message
+
+
+def whole_number(text: str) -> int:
+    """A number of things to show: 1 or more. For argparse: raises ValueError."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 OUTPUTS = ("table", "wide", "yaml", "json", "name", "jsonpath=TEMPLATE")

@@ -6,7 +6,16 @@ from typing import Any
 from kschedd.printing import documents
 from kschedd.printing.scheduling import decisions_table, events_table
 from kschedd.printing.tables import render, widths_of
-from kschedd.verbs.grammar import UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
+from kschedd.verbs.grammar import (
+    UsageError,
+    Verb,
+    Words,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+    whole_number,
+)
 from kschedd.verbs.session import Session
 from kschedd.verbs.targets import kind_of_word, pod_key
 
@@ -17,7 +26,7 @@ def _events_words(words: Words) -> None:
     words.add_argument("about", nargs="?", metavar="KIND/NAME", help="only events of this object")
     words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same")
     words.add_argument("--types", metavar="LIST", help="only these: Normal, Warning")
-    words.add_argument("--limit", type=int, metavar="N", help="only the last N")
+    words.add_argument("--limit", type=whole_number, metavar="N", help="only the last N")
     words.add_argument("-w", "--watch", action="store_true", help="then go on with every new event")
     words.add_argument("--no-headers", action="store_true", help="without the line of headers")
     namespace_flags(words, everywhere=True)
@@ -98,7 +107,7 @@ def logs(session: Session, options: argparse.Namespace) -> int:
 
 def _decisions_words(words: Words) -> None:
     words.add_argument("pod", nargs="?", metavar="POD", help="only of this pod")
-    words.add_argument("--limit", type=int, default=20, metavar="N", help="the last N (20)")
+    words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N (20)")
     namespace_flags(words)
     output_flag(words, _FORMS)
 

@@ -28,6 +28,7 @@ from kschedd.verbs.grammar import (
     namespace_of,
     output_flag,
     output_of,
+    whole_number,
 )
 from kschedd.verbs.session import Session
 from kschedd.verbs.targets import pod_key
@@ -50,7 +51,7 @@ def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool
 
 def _queue_words(words: Words) -> None:
     words.add_argument("what", nargs="*", metavar="[pod NAME | PLACE]", help="one of " + ", ".join(PLACES))
-    words.add_argument("--limit", type=int, default=100, metavar="N", help="at most N pods (100)")
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
     namespace_flags(words)
     output_flag(words, _FORMS)
 

@@ -30,7 +30,8 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
     """The verb of that name. Raises UsageError with near names, those of `others` among them."""
     verb = BY_NAME.get(word)
     if verb is None:
-        raise UsageError(f'there is no verb "{word}"{did_you_mean(word, (*BY_NAME, *others)) or "; see help"}')
+        hint = did_you_mean(word, (*BY_NAME, *others)) or "; `help` lists them all"
+        raise UsageError(f'there is no verb "{word}"{hint}')
     return verb
 
 

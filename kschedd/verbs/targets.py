@@ -25,7 +25,7 @@ class UnknownKindError(KscheddError):
     hint: str
 
     def __str__(self) -> str:
-        return f'there is no kind "{self.word}"{self.hint or "; `kinds` lists them all"}'
+        return f'there is no kind "{self.word}"{self.hint}'
 
 
 @attrs.frozen
@@ -50,7 +50,8 @@ def kind_of_word(session: Session, word: str) -> Kind:
             return known if known.known else _kind(entry)
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
     names += [str(entry.get("plural") or entry["name"]) for entry in there]
-    raise UnknownKindError(word, did_you_mean(word, names))
+    hint = did_you_mean(word, names) or '; `kinds` lists them all. The kind goes before the name: "pod web", "pod/web"'
+    raise UnknownKindError(word, hint)
 
 
 def _kind(entry: dict[str, Any]) -> Kind:

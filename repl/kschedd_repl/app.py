@@ -33,6 +33,7 @@ from kschedd_repl.script import Lines, Script, read_scripts
 from kschedd_repl.terminal import Terminal
 
 _INTERRUPTED = 130
+_PATIENCE_S = 2.0  # for the first names
 _LEAVE = ("exit", "quit", "detach")
 
 
@@ -65,6 +66,7 @@ class Shell:
         self._out, self._err = sys.stdout, sys.stderr  # what is behind patch_stdout later
         self._look = look_of(self._out, os.environ)
         self._book = NameBook()
+        self._named = trio.Event()  # there are names to complete
         self._bar: str | None = None
         self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
@@ -105,7 +107,7 @@ class Shell:
         """While connected: the status bar, and the names of what there is."""
         if self._scripts:
             await trio.sleep_forever()  # that the daemon has gone is seen by the command that asks it something
-        await together(partial(self._keep_bar, client), partial(keep_names, client, self._book))
+        await together(partial(self._keep_bar, client), partial(keep_names, client, self._book, self._named.set))
 
     async def _keep_bar(self, client: Client) -> None:
         async with client.subscribe("scheduler.watch") as stream:
@@ -128,6 +130,8 @@ class Shell:
         self._terminal = Terminal(
             lambda: self._book.names, lambda: self._session.namespace, self._status_line, self._look.unicode
         )
+        with trio.move_on_after(_PATIENCE_S):
+            await self._named.wait()  # so that the first Tab knows them, unless the daemon is very busy
         with patch_stdout(raw=True):
             self._write("help says what can be typed; Tab completes; exit leaves.\n")
             while True:

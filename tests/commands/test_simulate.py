@@ -136,7 +136,7 @@ def test_what_cannot_be_used_is_status_2_and_one_sentence(
 ) -> None:
     assert simulate(*arguments) == 2
     err = capsys.readouterr().err
-    assert err.startswith("kschedd simulate: ")
+    assert err.startswith("error: ")
     assert said in err
 
 
