@@ -433,6 +433,7 @@ class FakeDaemon:
             "epoch": "e1",
             "journal": None,
             "read_only": None,
+            "faults": [],
         }
 
     def daemon_stop(self, grace_s: float | None = None) -> Raw:
