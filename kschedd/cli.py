@@ -9,7 +9,6 @@ import errno
 import importlib
 import io
 import os
-import stat
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -204,9 +203,10 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
     from kschedd.verbs.session import Daemon, Session
 
     def connect() -> Daemon:
+        from kschedd.printing.pipes import pipe_of
         from kschedd.rpc.blocking import BlockingClient
 
-        opened.append(BlockingClient(socket, output=_pipe(sys.stdout)))
+        opened.append(BlockingClient(socket, output=pipe_of(sys.stdout)))
         client: Daemon = opened[-1]
         return client
 
@@ -230,16 +230,6 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         measure=lambda: look_of(sys.stdout, os.environ),
         program="kschedd ",
     )
-
-
-def _pipe(stream: IO[str]) -> int | None:
-    """The descriptor of a stream that leads to another program; None for a file, a terminal, no descriptor."""
-    try:
-        descriptor = stream.fileno()
-    except io.UnsupportedOperation:
-        return None
-    mode = os.fstat(descriptor).st_mode
-    return descriptor if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
 
 
 def _client(socket: str | None) -> Any:

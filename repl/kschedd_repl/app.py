@@ -6,6 +6,7 @@ functions that wait. Talks to: the daemon through `Link`, the terminal. Ends: at
 script. The daemon goes on.
 """
 
+import errno
 import os
 import shlex
 import signal
@@ -19,6 +20,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
 from kschedd.printing.look import look_of
+from kschedd.printing.pipes import pipe_of, wait_until_unread
 from kschedd.printing.safe import safe
 from kschedd.printing.scheduling import bar_text
 from kschedd.rpc.client import Client
@@ -68,6 +70,7 @@ class Shell:
         self._book = NameBook()
         self._named = trio.Event()  # there are names to complete
         self._bar: str | None = None
+        self._unread = False  # what is written to standard output goes to nobody
         self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
         self._link: Link
@@ -86,15 +89,17 @@ class Shell:
         )
 
     async def run(self) -> int:
-        failure: KscheddError | None = None
+        failure: KscheddError | BrokenPipeError | None = None
         code = 0
         async with trio.open_nursery() as nursery:
             self._link = Link(self._socket, self._notice, nursery)
             try:
                 await nursery.start(self._link.run, self._keep_up)
                 await nursery.start(self._interrupts)
+                if self._scripts:
+                    nursery.start_soon(self._readers_leave)
                 code = await (self._run_scripts() if self._scripts else self._converse())
-            except KscheddError as error:
+            except (KscheddError, BrokenPipeError) as error:
                 failure = error  # raised outside, so that the nursery does not wrap it in a group
             nursery.cancel_scope.cancel()
         if failure is not None:
@@ -123,6 +128,16 @@ class Shell:
             async for _ in signals:
                 if self._running is not None:
                     self._running.cancel()
+
+    async def _readers_leave(self) -> None:
+        """The command that runs ends when the program that reads its output has ended, as `head` does."""
+        output = pipe_of(self._out)
+        if output is not None:
+            # Nobody waits for that thread: it goes with the process.
+            await trio.to_thread.run_sync(wait_until_unread, output, abandon_on_cancel=True)
+            self._unread = True
+            if self._running is not None:
+                self._running.cancel()
 
     # -- the terminal -----------------------------------------------------------------------------------------
 
@@ -201,6 +216,8 @@ class Shell:
                 return 1
             finally:
                 self._running = None
+        if self._unread:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         self._complain("\n(cancelled)\n")
         return _INTERRUPTED
 

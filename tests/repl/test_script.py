@@ -3,6 +3,8 @@
 import io
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 import trio
@@ -103,3 +105,12 @@ def test_help(served, capsys) -> None:
     out = capsys.readouterr().out
     assert "explain" in out
     assert "usage: get" in out
+
+
+def test_a_watch_ends_with_the_program_that_reads_it(served) -> None:
+    line = '"$0" -m kschedd repl --socket "$1" -c "get pods -w" -c "get nodes" | head -1'
+    done = subprocess.run(
+        ["bash", "-c", line, sys.executable, served.path], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.startswith("NAME ")
+    assert done.stderr == ""
