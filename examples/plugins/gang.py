@@ -171,5 +171,4 @@ class Gang:
         cluster = self._handle.cluster
         table = cluster.table
         taken = table.requested.tobytes(), table.pod_count.tobytes()
-        others = tuple(sorted(cluster.objects_version.items()))
-        return hash((table.node_changes.position, taken, others))
+        return hash((cluster.versions.nodes.at, taken, cluster.versions.objects_at))

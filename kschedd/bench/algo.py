@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.daemon import settle_memory
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 

@@ -17,6 +17,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.counts import PodCounts
 from kschedd.cache.table import NodeTable
+from kschedd.cache.versions import Versions
 
 _EMPTY: Mapping[str, Object] = {}
 
@@ -32,13 +33,17 @@ class Cluster:
     table: NodeTable = attrs.field(factory=NodeTable)
     counts: PodCounts = attrs.field(init=False)
     objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
-    objects_version: dict[str, int] = attrs.field(factory=dict)  # kind -> grows with every change of that kind
     _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
     _vanished: set[str] = attrs.field(factory=set)  # uids of assumed pods that were deleted before they were bound
     _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
 
     def __attrs_post_init__(self) -> None:
         self.counts = PodCounts(self.table)
+
+    @property
+    def versions(self) -> Versions:
+        """What changed, and when."""
+        return self.table.versions
 
     # -- objects ----------------------------------------------------------------------------------------------
 
@@ -70,7 +75,7 @@ class Cluster:
             self.put_node(obj)
         else:
             self.objects.setdefault(obj.kind, {})[obj.key] = obj
-            self.objects_version[obj.kind] = self.objects_version.get(obj.kind, 0) + 1
+            self.versions.touch_object(obj.kind)
             if obj.kind == "Namespace":
                 self.counts.set_namespace(obj.name, obj.labels)
 
@@ -81,7 +86,7 @@ class Cluster:
             self.remove_node(obj.name)
         else:
             self.objects.get(obj.kind, {}).pop(obj.key, None)
-            self.objects_version[obj.kind] = self.objects_version.get(obj.kind, 0) + 1
+            self.versions.touch_object(obj.kind)
             if obj.kind == "Namespace":
                 self.counts.set_namespace(obj.name, None)
 
@@ -95,7 +100,6 @@ class Cluster:
         new = node.name not in self.table.row_of
         row = self.table.put_node(node)
         if new:
-            self.table.images_version += 1
             for pod in self._homeless.pop(node.name, {}).values():
                 self._arrive(row, pod)
 

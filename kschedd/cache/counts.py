@@ -29,6 +29,7 @@ from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.anchors import Anchor, anchor_of, anchors_for
 from kschedd.cache.table import Bools, NodeTable
 from kschedd.cache.tally import Counter, RowSet
+from kschedd.cache.versions import TERMS
 
 Carried = Literal["required-anti", "required", "preferred"]
 Labels = Mapping[str, str]
@@ -116,7 +117,6 @@ class PodCounts:
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
     carried: dict[tuple[Carried, PodAffinityTerm], CarriedTerm] = attrs.field(factory=dict)
-    carried_version: int = 0  # grows when a term gets its first carrier or loses its last, and with namespaces
     _carried_at: dict[Anchor, dict[tuple[Carried, PodAffinityTerm], CarriedTerm]] = attrs.field(factory=dict)
     _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
     _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
@@ -124,7 +124,7 @@ class PodCounts:
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[Kind, Counter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[Anchor, dict[Kind, Counter]] = attrs.field(factory=dict)
-    _minding: dict[int, tuple[int, _Minding]] = attrs.field(factory=dict)
+    _minding: dict[int, tuple[int, _Minding]] = attrs.field(factory=dict)  # by signature: stamp, terms
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
@@ -169,7 +169,8 @@ class PodCounts:
     def minding(self, kind: Carried, shape: PodShape) -> list[CarriedTerm]:
         """The terms of this kind, carried by pods already there, that speak of a pod of this shape."""
         known = self._minding.get(shape.number)
-        if known is None or known[0] != self.carried_version:
+        versions = self.table.versions
+        if known is None or versions.at[TERMS] > known[0]:
             found: _Minding = {"required-anti": [], "required": [], "preferred": []}
             namespace_labels = self.namespaces.get(shape.namespace, {})
             for anchor in anchors_for(shape.namespace, shape.labels) if self.carried else ():
@@ -178,7 +179,7 @@ class PodCounts:
                         found[carried.kind].append(carried)
             if len(self._minding) >= _MINDING_LIMIT:
                 self._minding.clear()
-            known = self._minding[shape.number] = (self.carried_version, found)
+            known = self._minding[shape.number] = (versions.now, found)
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
@@ -189,7 +190,7 @@ class PodCounts:
             del self.namespaces[name]
         else:
             self.namespaces[name] = labels
-        self.carried_version += 1
+        self.table.versions.touch(TERMS)
         for kind in [k for k in self._matching if any(t.namespace_selector is not None for t in k.terms)]:
             self._drop(kind)
 
@@ -274,7 +275,7 @@ class PodCounts:
         if carried is None:
             carried = self.carried[key] = CarriedTerm(kind, term, Counter(self.table), Counter(self.table))
             self._carried_at.setdefault(anchor_of(term), {})[key] = carried
-            self.carried_version += 1
+            self.table.versions.touch(TERMS)
         carried.carriers += amount
         carried.count.add(row, amount)
         if weight:
@@ -282,7 +283,7 @@ class PodCounts:
         if not carried.carriers:
             del self.carried[key]
             _take_out(self._carried_at, anchor_of(term), key)
-            self.carried_version += 1
+            self.table.versions.touch(TERMS)
 
 
 def _take_out(index: dict[_A, dict[_K, _V]], place: _A, key: _K) -> None:

@@ -30,7 +30,7 @@ from kschedd.api.selectors import (
 )
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable, Rows
 
-_integers: WeakKeyDictionary[LabelColumn, tuple[Ints, Bools]] = WeakKeyDictionary()
+_integers: WeakKeyDictionary[LabelColumn, tuple[int, Ints, Bools]] = WeakKeyDictionary()
 
 
 def matching_rows(
@@ -130,16 +130,16 @@ def _field_rows(table: NodeTable, field: FieldRequirement, rows: Rows | None) ->
 def _numbers(column: LabelColumn) -> tuple[Ints, Bools]:
     """The column's values as integers, and whether each one is one."""
     known = _integers.get(column)
-    done = 0 if known is None else len(known[0])
-    if known is None or done < len(column.values):
-        read = [integer(value) for value in column.values[done:]]
-        numbers = np.array([number or 0 for number in read], dtype=np.int64)
-        readable = np.array([number is not None for number in read], dtype=np.bool_)
-        if known is not None:
-            numbers = np.concatenate((known[0], numbers))
-            readable = np.concatenate((known[1], readable))
-        known = _integers[column] = (numbers, readable)
-    return known
+    if known is not None and known[0] == column.renumbered:
+        numbers, readable = known[1:]
+    else:
+        numbers, readable = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    if known is None or len(numbers) < len(column.values):
+        read = [integer(value) for value in column.values[len(numbers) :]]
+        numbers = np.concatenate((numbers, np.array([number or 0 for number in read], dtype=np.int64)))
+        readable = np.concatenate((readable, np.array([number is not None for number in read], dtype=np.bool_)))
+        _integers[column] = (column.renumbered, numbers, readable)
+    return numbers, readable
 
 
 def _constant(table: NodeTable, rows: Rows | None, value: bool) -> Bools:

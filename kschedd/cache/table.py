@@ -4,9 +4,8 @@ A row belongs to one node from the time it is added until it is removed; then th
 columns have the same length (`capacity`), rows without a node are not `alive`. Everybody may read the columns, only
 the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
 
-Three logs say what changed, so that a remembered evaluation looks again at these rows only: `node_changes` (the Node
-object), `pod_changes` (which pods run on it, and what they take of it) and `pod_updates` (a pod on it has a new version
-that takes the same: other annotations, another status, or it is being deleted).
+`versions` says what changed, so that a remembered evaluation looks again at these rows only. Numbers that stand for a
+label's value or a set of taints are given out again once no node has it any more: nodes may come and go for ever.
 
 Units: int64 throughout; CPU in millicores, other resources in whole units. Sums wrap around as upstream's do; `wraps`
 tells that an amount was seen with which some arithmetic may.
@@ -16,7 +15,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -27,6 +26,7 @@ from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.quantity import wrapped
 from kschedd.api.resources import PLAIN_AMOUNT
 from kschedd.api.terms import Taint
+from kschedd.cache.versions import IMAGES, LABELS, TAINT_SETS, Versions
 
 Rows = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int64]
@@ -34,26 +34,59 @@ Bools = npt.NDArray[np.bool_]
 
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
-_LOG_LIMIT = 1 << 16
 _PLAIN_OF_POD = 1 << 46  # of these sums are plain amounts, however many pods a node runs
+_MOST_COLUMNS = 256  # of labels; beyond that many they are made anew when asked for, once labels change
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
 
 
 @attrs.define(eq=False)
 class LabelColumn:
-    """One label key over all rows: `ids[row]` is the number of the row's value, -1 where the node lacks the key."""
+    """One label key over all rows: `ids[row]` is the number of the row's value, -1 where the node lacks the key.
+
+    A number keeps its value as long as some row has it; then it is free for another one. Its place in `values` is "" in
+    between, which no row has. `renumbered` grows whenever a number that stood for another value is given out.
+    """
 
     key: str
     ids: npt.NDArray[np.int32]
     numbers: dict[str, int]
     values: list[str]
+    renumbered: int = 0
+    _users: list[int] = attrs.field(factory=list)  # by number: rows that have it
+    _free: list[int] = attrs.field(factory=list)
 
-    def number(self, value: str) -> int:
-        """The value's number; a new value gets the next one."""
+    @classmethod
+    def of(cls, key: str, values: Sequence[str | None]) -> Self:
+        """The column with these values, a row after the other."""
+        column = cls(key, np.full(len(values), -1, dtype=np.int32), {}, [])
+        column.ids[:] = [-1 if value is None else column._taken(value) for value in values]
+        return column
+
+    def set(self, row: int, value: str | None) -> None:
+        """The row has this value from now on (None: the node lacks the key)."""
+        old = int(self.ids[row])
+        self.ids[row] = -1 if value is None else self._taken(value)
+        if old >= 0:
+            self._users[old] -= 1
+            if not self._users[old]:
+                del self.numbers[self.values[old]]
+                self.values[old] = ""
+                self._free.append(old)
+
+    def _taken(self, value: str) -> int:
+        """The value's number, for one more row."""
         number = self.numbers.get(value)
         if number is None:
-            number = self.numbers[value] = len(self.values)
-            self.values.append(value)
+            if self._free:
+                number = self._free.pop()
+                self.values[number] = value
+                self.renumbered += 1
+            else:
+                number = len(self.values)
+                self.values.append(value)
+                self._users.append(0)
+            self.numbers[value] = number
+        self._users[number] += 1
         return number
 
 
@@ -61,31 +94,6 @@ class LabelColumn:
 class ImageState:
     size: int  # bytes, as told by the first node that had it
     rows: set[int]
-
-
-@attrs.define(eq=False)
-class ChangeLog:
-    """Rows in the order they changed. `position` only grows; a reader far behind is told to look at everything."""
-
-    rows: list[int] = attrs.field(factory=list)
-    _dropped: int = 0
-
-    @property
-    def position(self) -> int:
-        return self._dropped + len(self.rows)
-
-    def add(self, row: int) -> None:
-        rows = self.rows
-        rows.append(row)
-        if len(rows) > _LOG_LIMIT:
-            half = _LOG_LIMIT // 2
-            del rows[:half]
-            self._dropped += half
-
-    def since(self, position: int) -> list[int] | None:
-        """The rows that changed after `position`, with repetitions; None if that is too long ago to know."""
-        start = position - self._dropped
-        return None if start < 0 else self.rows[start:]
 
 
 def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.NDArray[Any]:
@@ -116,16 +124,13 @@ class NodeTable:
         self.taints: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
-        self._labels = {key: LabelColumn(key, np.full(capacity, -1, dtype=np.int32), {}, []) for key in _EXPECTED}
+        self._taint_users: list[int] = [1]  # by number: rows that have the set; none of them needs the empty one
+        self._free_taint_numbers: list[int] = []
+        self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
         self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
-        self.pods_version: Ints = np.zeros(capacity, dtype=np.int64)
-        self.node_changes = ChangeLog()
-        self.pod_changes = ChangeLog()
-        self.pod_updates = ChangeLog()
-        self.labels_version = 0  # grows when a node comes, goes, or changes labels, taints or unschedulable
-        self.images_version = 0  # grows when which node has which image changes, or the number of nodes does
+        self.versions = Versions(np.zeros(capacity, dtype=np.int64))
         self.wraps = False  # whether some amount is negative, or so large that sums or products may not fit an int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
@@ -154,10 +159,7 @@ class NodeTable:
         column = self._labels.get(key)
         if column is None:
             values = [None if node is None else node.labels.get(key) for node in self.nodes]
-            different = list(dict.fromkeys([value for value in values if value is not None]))
-            numbers: dict[str | None, int] = {value: number for number, value in enumerate(different)}
-            ids = np.array([numbers.get(value, -1) for value in values], dtype=np.int32)
-            column = self._labels[key] = LabelColumn(key, ids, cast(dict[str, int], numbers), different)
+            column = self._labels[key] = LabelColumn.of(key, values)
         return column
 
     def resource(self, name: str) -> int:
@@ -183,6 +185,7 @@ class NodeTable:
             self._move_zone(row, old, node)
         if old is None or old.allocatable != node.allocatable:
             self._set_allocatable(row, node)
+        parts = []
         if (
             old is None
             or old.labels != node.labels
@@ -190,10 +193,11 @@ class NodeTable:
             or old.unschedulable != node.unschedulable
         ):
             self._set_labels(row, node)
-            self.labels_version += 1
+            parts.append(LABELS)
         if old is None or old.images != node.images:
             self._set_images(row, old, node)
-        self.node_changes.add(row)
+            parts.append(IMAGES)
+        self.versions.touch_node(row, *parts)
         return row
 
     def remove_node(self, name: str) -> int | None:
@@ -215,13 +219,11 @@ class NodeTable:
         self.alive[row] = False
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
-        self.taints[row] = 0
+        self._set_taints(row, ())
         self.unschedulable[row] = False
         for column in self._labels.values():
-            column.ids[row] = -1
-        self.labels_version += 1
-        self.images_version += 1
-        self.node_changes.add(row)
+            column.set(row, None)
+        self.versions.touch_node(row, LABELS, IMAGES)
         self._free.append(row)
         return row
 
@@ -251,7 +253,7 @@ class NodeTable:
         ):
             setattr(self, column, _grown(getattr(self, column), new))
         self.taints = _grown(self.taints, new)
-        self.pods_version = _grown(self.pods_version, new)
+        self.versions.grow(new)
         for label in self._labels.values():
             label.ids = _grown(label.ids, new, -1)
         self._free = list(range(new - 1, old - 1, -1))
@@ -277,15 +279,35 @@ class NodeTable:
         self.allowed_pods[row] = node.allocatable.get("pods", 0)
 
     def _set_labels(self, row: int, node: Node) -> None:
+        if len(self._labels) > _MOST_COLUMNS:
+            self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
         for key, column in self._labels.items():
-            value = node.labels.get(key)
-            column.ids[row] = -1 if value is None else column.number(value)
-        number = self._taint_numbers.get(node.taints)
-        if number is None:
-            number = self._taint_numbers[node.taints] = len(self.taint_sets)
-            self.taint_sets.append(node.taints)
-        self.taints[row] = number
+            column.set(row, node.labels.get(key))
+        self._set_taints(row, node.taints)
         self.unschedulable[row] = node.unschedulable
+
+    def _set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
+        old = int(self.taints[row])
+        number = self._taint_numbers.get(taints)
+        if number is None:
+            if self._free_taint_numbers:
+                number = self._free_taint_numbers.pop()
+                self.taint_sets[number] = taints
+            else:
+                number = len(self.taint_sets)
+                self.taint_sets.append(taints)
+                self._taint_users.append(0)
+            self._taint_numbers[taints] = number
+            self.versions.touch(TAINT_SETS)
+        self.taints[row] = number
+        if number:
+            self._taint_users[number] += 1
+        if old:
+            self._taint_users[old] -= 1
+            if not self._taint_users[old]:
+                del self._taint_numbers[self.taint_sets[old]]
+                self.taint_sets[old] = ()
+                self._free_taint_numbers.append(old)
 
     def _set_images(self, row: int, old: Node | None, node: Node) -> None:
         if old is not None:
@@ -295,7 +317,6 @@ class NodeTable:
             if state is None:
                 state = self.images[name] = ImageState(size, set())
             state.rows.add(row)
-        self.images_version += 1
 
     def _forget_images(self, row: int, node: Node) -> None:
         for name in {name for name, _ in node.images}:
@@ -309,8 +330,7 @@ class NodeTable:
     def add_pod(self, row: int, pod: Pod) -> None:
         self._count(row, pod, 1)
         self.pods[row].append(pod)
-        self.pods_version[row] += 1
-        self.pod_changes.add(row)
+        self.versions.touch_pods(row)
 
     def remove_pod(self, row: int, pod: Pod) -> None:
         """Take the pod (known by its uid) off the row. Its place is taken by the last one, as upstream does."""
@@ -319,18 +339,16 @@ class NodeTable:
         self._count(row, pods[place], -1)
         pods[place] = pods[-1]
         pods.pop()
-        self.pods_version[row] += 1
-        self.pod_changes.add(row)
+        self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """A new version of a pod on the same row; it changes no column where it asks for the same as before."""
+        """A new version of a pod on the same row; it costs nothing further where it asks for the same as before."""
         if old.shape is new.shape and old.requests == new.requests:
             pods = self.pods[row]
             place = self._place(row, old)
             pods[place] = pods[-1]
             pods[-1] = new
-            self.pods_version[row] += 1
-            self.pod_updates.add(row)
+            self.versions.touch_pod(row)
         else:
             self.remove_pod(row, old)
             self.add_pod(row, new)
@@ -418,12 +436,7 @@ class TableCopy(NodeTable):
         self.ports = {number: set(whole.ports[row]) for number, row in enumerate(chosen) if row in whole.ports}
         self.images = whole.images
         self.claims = {}  # who uses a claim is asked of the whole table only
-        self.pods_version = whole.pods_version[rows]
-        self.node_changes = ChangeLog()
-        self.pod_changes = ChangeLog()
-        self.pod_updates = ChangeLog()
-        self.labels_version = whole.labels_version
-        self.images_version = whole.images_version
+        self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
         self.wraps = whole.wraps
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)
@@ -471,7 +484,7 @@ class TableCopy(NodeTable):
             self.nonzero[0, places] += self._plain(sign * cpu)
             self.nonzero[1, places] += self._plain(sign * memory)
             self.pod_count[places] += sign
-        self.pods_version[rows] += 1
+        self.versions.touch_each(rows)
 
     def _plain(self, amount: int) -> int:
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
+from kschedd.cache.versions import LABELS
 
 _DOMAINS_LIMIT = 64
 _DENSE = 16  # one row in so many
@@ -76,7 +77,7 @@ class Counter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
     dropped: bool = False  # whether its owner no longer keeps it up to date
-    _labels_version: int = -1  # of the table when what is in `_domains` was made
+    _stamp: int = 0  # of what is in `_domains`
     _domains: dict[tuple[str, int], Domains] = attrs.field(factory=dict)
     _column: Ints | None = None
 
@@ -87,11 +88,11 @@ class Counter:
         else:
             self.by_row.pop(row, None)
         if self._domains:
-            if self._labels_version == self.table.labels_version:
+            if self.table.versions.at[LABELS] > self._stamp:
+                self._domains.clear()
+            else:
                 for domains in self._domains.values():
                     domains.add(row, amount)
-            else:
-                self._domains.clear()
         if self._column is not None:
             if row < len(self._column):
                 self._column[row] += amount
@@ -110,9 +111,10 @@ class Counter:
     def by_domain(self, key: str, among: RowSet | None = None) -> Domains:
         """Sums by value number of `key` over the rows of `among` (None: every row)."""
         table = self.table
-        if self._labels_version != table.labels_version:
+        if table.versions.at[LABELS] > self._stamp:
             self._domains.clear()
-            self._labels_version = table.labels_version
+        if not self._domains:
+            self._stamp = table.versions.now
         place = (key, 0 if among is None else among.number)
         domains = self._domains.get(place)
         if domains is None:

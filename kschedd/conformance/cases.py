@@ -22,7 +22,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name

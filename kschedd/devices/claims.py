@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.cache.versions import Versions
 from kschedd.devices.inventory import DeviceId
 from kschedd.errors import KscheddError
 
@@ -178,13 +179,13 @@ def devices_of(allocated: Raw | None) -> Iterator[DeviceId]:
 class InUse:
     """Devices that allocated claims hold, kept up to date claim by claim."""
 
-    _version: int = -1
+    _stamp: int = -1
     _by_claim: dict[str, tuple[Object, tuple[DeviceId, ...]]] = attrs.field(factory=dict)
     _devices: frozenset[DeviceId] = frozenset()
 
-    def devices(self, claims: Mapping[str, Object], version: int) -> frozenset[DeviceId]:
-        """All of them; `version` grows whenever a claim changes."""
-        if version == self._version:
+    def devices(self, claims: Mapping[str, Object], versions: Versions) -> frozenset[DeviceId]:
+        """All of them."""
+        if self._stamp >= versions.latest("ResourceClaim"):
             return self._devices
         known, self._by_claim = self._by_claim, {}
         changed = len(known) != len(claims)
@@ -197,5 +198,5 @@ class InUse:
             self._by_claim[key] = entry
         if changed:
             self._devices = frozenset(device for _, held in self._by_claim.values() for device in held)
-        self._version = version
+        self._stamp = versions.now
         return self._devices

@@ -31,7 +31,7 @@ from kschedd.queue.history import both
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.wakeups import Wakeups
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.scheduler import Scheduler, ScheduleResult, StartNode, by_name
 
 _EVENTS_KEPT = 512
@@ -162,19 +162,11 @@ class Auditor:
 
     def _state(self) -> Hashable:
         """All that a filter's verdict depends on; equal states give equal verdicts."""
-        cluster = self.machine.cluster
-        table = cluster.table
-        versions = tuple(cluster.objects_version.items())
         schedulers = tuple(map(id, self.machine.schedulers.values()))
-        return (
-            table.node_changes.position,
-            table.pod_changes.position,
-            table.pod_updates.position if self.machine.registry.added else 0,  # in-tree filters do not read these
-            table.labels_version,
-            versions,
-            self.nominator.version,
-            schedulers,
-        )
+        versions = self.machine.cluster.versions
+        # In-tree filters do not read what a new version of a pod changes that asks for the same.
+        updates = versions.pod_updates.at if self.machine.registry.added else 0
+        return versions.last, updates, self.nominator.version, schedulers
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
         """Pods of one kind, in lists whose first is to be tried for all; with the kind if those are all of it."""

@@ -48,11 +48,12 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
-from kschedd.scheduling.feasible import drive, nodes_to_find
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominated import Counting, Nominated
+from kschedd.scheduling.node_local_plugins import PluginFault
+from kschedd.scheduling.node_search import nodes_to_find
+from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.ranking import Ranking, Scores
-from kschedd.scheduling.remembered import PluginFault
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 Explanation = dict[str, Any]
@@ -211,7 +212,7 @@ class _Explaining:
         if narrowing is not None:
             wished = {*narrowing.node_names, self._pod.nominated_node_name}  # the nominated node is looked at anyway
             asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
-        counted = Counting(self._table, self._pod, self._nominated).everywhere
+        counted = NominatedPods(self._table, self._pod, self._nominated).everywhere
         self._begin()
         verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
         if narrowing is not None:

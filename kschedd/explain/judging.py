@@ -18,8 +18,8 @@ from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.scheduling.feasible import Filters, as_one_call, filter_status
-from kschedd.scheduling.nominated import Counted
+from kschedd.scheduling.filters import Filters, as_one_call, filter_status
+from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle
 
 Tick = Callable[[str, str], None]
@@ -35,7 +35,9 @@ class NodeVerdict:
     crowd: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
 
 
-def judge(filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: Counted, tick: Tick) -> list[NodeVerdict]:
+def judge(
+    filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, tick: Tick
+) -> list[NodeVerdict]:
     """The verdicts on these rows, in their order."""
     table = filters.cluster.table
     verdicts = [NodeVerdict(row) for row in rows.tolist()]
@@ -78,11 +80,11 @@ def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: 
     """What the filters say of a row with the pods nominated to it."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
-    followers = filters.followers(own)
+    notified = filters.pre_filter_extensions(own)
     try:
         for other in crowd:
             copy.add_pod(0, other)
-            filters.tell("add_pod", followers, own, pod, other, copy, 0)
+            filters.notify("add_pod", notified, own, pod, other, copy, 0)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         return [error(fault_text(fault))]
     only = np.zeros(1, dtype=np.int64)

@@ -21,8 +21,9 @@ from kschedd.api.pods import Pod
 from kschedd.api.read_only import ReadOnlyPod, read_only
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.counts import Kind, PodCounts
-from kschedd.cache.table import ChangeLog, LabelColumn, NodeTable, Rows
+from kschedd.cache.table import LabelColumn, NodeTable, Rows
 from kschedd.cache.tally import Counter, Domains
+from kschedd.cache.versions import ChangeLog, Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import shown
 from kschedd.framework.guard import PluginGuard, waited_for
@@ -114,18 +115,57 @@ class ChangesView(_View):
         self._log = log
 
     @property
-    def position(self) -> int:
-        return self._log.position
+    def at(self) -> int:
+        return self._log.at
 
-    def since(self, position: int) -> list[int] | None:
-        return self._log.since(position)
+    def since(self, stamp: int) -> list[int] | None:
+        return self._log.since(stamp)
+
+
+class VersionsView(_View):
+    """A `Versions`."""
+
+    __slots__ = ("_versions",)
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+
+    @property
+    def now(self) -> int:
+        return self._versions.now
+
+    @property
+    def nodes(self) -> ChangesView:
+        return ChangesView(self._versions.nodes)
+
+    @property
+    def pods(self) -> ChangesView:
+        return ChangesView(self._versions.pods)
+
+    @property
+    def pod_updates(self) -> ChangesView:
+        return ChangesView(self._versions.pod_updates)
+
+    @property
+    def objects_at(self) -> int:
+        return self._versions.objects_at
+
+    @property
+    def row_pods_at(self) -> npt.NDArray[Any]:
+        return array(self._versions.row_pods_at)
+
+    def latest(self, *parts: str) -> int:
+        return self._versions.latest(*parts)
+
+    def changed(self, stamp: int, *parts: str) -> bool:
+        return self._versions.changed(stamp, *parts)
 
 
 _ARRAYS: Final = (
     *("alive", "allocatable", "requested", "nonzero", "allowed_pods", "pod_count", "unschedulable", "taints"),
-    *("pods_version", "order"),
+    "order",
 )
-_PLAIN: Final = ("capacity", "node_count", "labels_version", "images_version")
+_PLAIN: Final = ("capacity", "node_count")
 _MAPS: Final = ("row_of", "resources")
 
 
@@ -166,16 +206,8 @@ class TableView(_View):
         return MapView(self._table.images, lambda image: ImageView(image.size, frozenset(image.rows)))
 
     @property
-    def node_changes(self) -> ChangesView:
-        return ChangesView(self._table.node_changes)
-
-    @property
-    def pod_changes(self) -> ChangesView:
-        return ChangesView(self._table.pod_changes)
-
-    @property
-    def pod_updates(self) -> ChangesView:
-        return ChangesView(self._table.pod_updates)
+    def versions(self) -> VersionsView:
+        return VersionsView(self._table.versions)
 
     def label(self, key: str) -> LabelColumnView:
         key = _text("label", key)
@@ -287,8 +319,8 @@ class ClusterView(_View):
         return CountsView(self._cluster.counts)
 
     @property
-    def objects_version(self) -> Mapping[str, int]:
-        return MappingProxyType(self._cluster.objects_version)
+    def versions(self) -> VersionsView:
+        return VersionsView(self._cluster.versions)
 
     @property
     def pod_count(self) -> int:

@@ -90,7 +90,7 @@ class DynamicResources:
     _in_flight: ClaimsInFlight
     _in_use: InUse = attrs.field(factory=InUse)
     _inventory: Inventory = attrs.field(factory=Inventory)
-    _inventory_version: int = -1
+    _inventory_stamp: int = -1
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
@@ -172,11 +172,11 @@ class DynamicResources:
         return None
 
     def _allocator(self, claims: tuple[Claim, ...], cluster: Cluster) -> Allocator:
-        version = cluster.objects_version.get("ResourceSlice", 0)
-        if version != self._inventory_version:
+        versions = cluster.versions
+        if self._inventory_stamp < versions.latest("ResourceSlice"):
             self._inventory = self._inventory.updated(cluster.of_kind("ResourceSlice").values())
-            self._inventory_version = version
-        known = self._in_use.devices(cluster.of_kind("ResourceClaim"), cluster.objects_version.get("ResourceClaim", 0))
+            self._inventory_stamp = versions.now
+        known = self._in_use.devices(cluster.of_kind("ResourceClaim"), versions)
         return Allocator(
             claims,
             known.union(self._in_flight.devices()) if self._in_flight else known,

@@ -15,6 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, MIN_INT64
 from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.versions import IMAGES
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
@@ -34,7 +35,7 @@ class ImageLocality:
         return cls()
 
     def cache_key(self, cluster: Cluster) -> int:
-        return cluster.table.images_version
+        return cluster.versions.at[IMAGES]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
         known = table.images

@@ -40,16 +40,15 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 _COUNTED_KINDS: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
 
 Attached = frozenset[tuple[str, str]]  # (driver, handle)
-Versions = tuple[int, ...]
 
 
 @attrs.frozen
 class _Wanted:
-    """What the pod would have attached, and the state of the cluster it was worked out from."""
+    """What the pod would have attached."""
 
     volumes: list[Attachable | Fault]
     everywhere: Attached | None  # the same on every node with a CSINode; None if that depends on the node
-    versions: Versions
+    objects_at: int  # when the last object changed that says what is attached
 
     def on(self, csi_node: Object | None) -> Attached | Status:
         return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node)
@@ -57,11 +56,10 @@ class _Wanted:
 
 @attrs.frozen
 class _Present:
-    """What is attached to a node, and what that was worked out from."""
+    """What is attached to a node, as of `stamp`."""
 
     csi_node: Object
-    pods_version: int
-    versions: Versions
+    stamp: int
     by_pods: Attached
     per_driver: Mapping[str, int]  # those attached for no pod that is there counted too
 
@@ -72,7 +70,7 @@ class NodeVolumeLimits:
     _cluster: Cluster
     _present: dict[int, _Present] = attrs.field(factory=dict)  # by row, of the cluster's own table
     _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
-    _attachments: tuple[Versions, Mapping[str, set[tuple[str, str]]]] = ((), {})
+    _attachments: tuple[int, Mapping[str, set[tuple[str, str]]]] = (-1, {})  # stamp, by node
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
@@ -100,7 +98,7 @@ class NodeVolumeLimits:
         at_most = self._limits_of(csi_node)
         if not at_most:
             return None
-        present = self._present_on(node, csi_node, wanted.versions)
+        present = self._present_on(node, csi_node, wanted.objects_at)
         if isinstance(present, Status):
             return present
         for driver in {driver for driver, _ in new}:
@@ -113,11 +111,10 @@ class NodeVolumeLimits:
 
     def _wanted(self, pod: Pod) -> _Wanted:
         volumes = self._storage().attachables(pod, new=True)
-        versions = tuple(self._cluster.objects_version.get(kind, 0) for kind in _COUNTED_KINDS)
         plain = all(isinstance(volume, Attachable) and volume.plugin is None for volume in volumes)
         everywhere = _attached(volumes, None) if plain else None
         assert not isinstance(everywhere, Status), "volumes without fault have no error"
-        return _Wanted(volumes, everywhere, versions)
+        return _Wanted(volumes, everywhere, self._cluster.versions.latest(*_COUNTED_KINDS))
 
     def _storage(self) -> Storage:
         of_kind = self._cluster.of_kind
@@ -126,27 +123,29 @@ class NodeVolumeLimits:
     def _limits_of(self, csi_node: Object) -> Mapping[str, int]:
         known = self._limits.get(csi_node.name)
         if known is None or known[0] is not csi_node:
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes come and go
+                self._limits.clear()
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
 
-    def _present_on(self, node: NodeInfo, csi_node: Object, versions: Versions) -> _Present | Status:
+    def _present_on(self, node: NodeInfo, csi_node: Object, objects_at: int) -> _Present | Status:
         """What is attached to the node; remembered as long as neither its pods nor any claim or volume changed."""
         own = node.table is self._cluster.table
-        pods_version = int(node.table.pods_version[node.row])
+        versions = self._cluster.versions
         known = self._present.get(node.row) if own else None
         if (
             known is not None
             and known.csi_node is csi_node
-            and known.pods_version == pods_version
-            and known.versions == versions
+            and known.stamp >= objects_at
+            and known.stamp >= versions.row_pods_at[node.row]
         ):
             return known
         by_pods = self._used(node, csi_node)
         if isinstance(by_pods, Status):
             return by_pods
         per_driver = Counter(driver for driver, _ in by_pods)
-        per_driver.update(driver for driver, _ in self._attachments_on(node.name, versions) - by_pods)
-        found = _Present(csi_node, pods_version, versions, by_pods, per_driver)
+        per_driver.update(driver for driver, _ in self._attachments_on(node.name, objects_at) - by_pods)
+        found = _Present(csi_node, versions.now, by_pods, per_driver)
         if own:
             self._present[node.row] = found
         return found
@@ -162,11 +161,11 @@ class NodeVolumeLimits:
                 used |= theirs
         return frozenset(used)
 
-    def _attachments_on(self, node_name: str, versions: Versions) -> set[tuple[str, str]]:
-        if self._attachments[0] != versions:
+    def _attachments_on(self, node_name: str, objects_at: int) -> set[tuple[str, str]]:
+        if self._attachments[0] < objects_at:
             of_kind = self._cluster.of_kind
             found = attachments_by_node(of_kind("VolumeAttachment"), of_kind("PersistentVolume"))
-            self._attachments = (versions, found)
+            self._attachments = (self._cluster.versions.now, found)
         return self._attachments[1].get(node_name, set())
 
     # --- what may help a rejected pod ------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from kschedd.cache.counts import Kind, spread_kind
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import Bools, Ints
 from kschedd.cache.tally import Domains, RowSet
+from kschedd.cache.versions import LABELS
 from kschedd.config.args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 
@@ -54,8 +55,8 @@ class SpreadConstraints:
     _cluster: Cluster
     _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as a pod would state them
     _selectors: DefaultSelectors = attrs.field(init=False)
-    # All that follows holds for one version of the labels.
-    _labels_version: int = attrs.field(init=False, default=-1)
+    # All that follows holds until labels change.
+    _stamp: int = attrs.field(init=False, default=-1)
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -77,8 +78,9 @@ class SpreadConstraints:
             selector = self._selectors.of(pod)
             if selector.empty:
                 return ()
-        if self._labels_version != self._cluster.table.labels_version:
-            self._labels_version = self._cluster.table.labels_version
+        versions = self._cluster.versions
+        if versions.at[LABELS] > self._stamp:
+            self._stamp = versions.now
             self._ready.clear()
             self._allowed.clear()
             self._values.clear()

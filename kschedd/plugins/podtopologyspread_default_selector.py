@@ -22,7 +22,6 @@ _CONTROLLERS = {
 }
 _REMEMBERED = 4096
 
-_Versions = tuple[int, int, int, int]
 _Owner = tuple[str, str] | None  # kind and name
 
 
@@ -31,7 +30,7 @@ class DefaultSelectors:
     """The default selectors of one cluster's pods."""
 
     _cluster: Cluster
-    _versions: _Versions = (0, 0, 0, 0)
+    _stamp: int = 0
     _services: dict[str, list[tuple[LabelSelector, Mapping[str, str]]]] = attrs.field(factory=dict)
     _known: dict[tuple[int, _Owner], LabelSelector] = attrs.field(factory=dict)
 
@@ -50,23 +49,17 @@ class DefaultSelectors:
         return selector
 
     def _refresh(self) -> None:
-        versions = self._cluster.objects_version
-        now = (
-            versions.get("Service", 0),
-            versions.get("ReplicationController", 0),
-            versions.get("ReplicaSet", 0),
-            versions.get("StatefulSet", 0),
-        )
-        if now == self._versions:
+        versions, stamp = self._cluster.versions, self._stamp
+        if stamp >= versions.latest("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
             return
+        self._stamp = versions.now
         self._known.clear()
-        if now[0] != self._versions[0]:
+        if versions.changed(stamp, "Service"):
             self._services.clear()
             for service in self._cluster.of_kind("Service").values():
                 labels = service.spec.get("selector")
                 if labels:  # without one it selects nothing
                     self._services.setdefault(service.namespace, []).append((from_map(labels), labels))
-        self._versions = now
 
     def _worked_out(self, pod: Pod, owner: _Owner) -> LabelSelector:
         merged: dict[str, str] = {}

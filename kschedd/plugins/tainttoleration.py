@@ -15,7 +15,9 @@ import numpy as np
 
 from kschedd.api.pods import Pod, PodShape
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
+from kschedd.cache.cluster import Cluster
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.versions import TAINT_SETS
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -33,6 +35,7 @@ from kschedd.framework.remedies import Change, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _MOST_SHAPES = 4096
+_MOST_TAINTS = 4096
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
@@ -55,6 +58,7 @@ class _Judged:
     scores: Ints
     passes_all: bool
     minds_none: bool
+    stamp: int
 
 
 @attrs.define(eq=False)
@@ -63,35 +67,46 @@ class TaintToleration:
     idle_points: ClassVar = frozenset({"pre_score"})
     without_pre_score: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node"})
+    _cluster: Cluster
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
+    _renumbered: int = 0  # how often taints were numbered anew
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls()
+        return cls(handle.cluster)
+
+    def cache_key(self, cluster: Cluster) -> int:
+        """Codes number the taints that were ever in the way; with too many of them, all are numbered anew."""
+        if len(self._taints) > _MOST_TAINTS:
+            self._taints.clear()
+            self._numbers.clear()
+            self._judged.clear()
+            self._renumbered += 1
+        return self._renumbered
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        judged = self._judge(pod.shape, table)
+        judged = self._judge(pod.shape)
         return None if judged.passes_all else judged.verdicts[table.taints[rows]]
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         return unresolvable(f"node(s) had untolerated taint {self._taints[code - 1]}")
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        return self._judge(pod.shape, table).scores[table.taints[rows]]
+        return self._judge(pod.shape).scores[table.taints[rows]]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
-        return MAX_NODE_SCORE if self._judge(pod.shape, table).minds_none else None
+        return MAX_NODE_SCORE if self._judge(pod.shape).minds_none else None
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=True)
 
-    def _judge(self, shape: PodShape, table: NodeTable) -> _Judged:
+    def _judge(self, shape: PodShape) -> _Judged:
         tolerations = shape.spec.tolerations
         judged = self._judged.get(tolerations)
-        sets = table.taint_sets
-        if judged is None or len(judged.verdicts) < len(sets):
+        versions, sets = self._cluster.versions, self._cluster.table.taint_sets
+        if judged is None or judged.stamp < versions.at[TAINT_SETS]:
             verdicts = np.zeros(len(sets), dtype=np.int64)
             scores = np.zeros(len(sets), dtype=np.int64)
             for number, taints in enumerate(sets):
@@ -101,7 +116,9 @@ class TaintToleration:
                 scores[number] = intolerable(taints, tolerations)
             if len(self._judged) >= _MOST_SHAPES:
                 self._judged.clear()
-            judged = self._judged[tolerations] = _Judged(verdicts, scores, not verdicts.any(), not scores.any())
+            judged = self._judged[tolerations] = _Judged(
+                verdicts, scores, not verdicts.any(), not scores.any(), versions.now
+            )
         return judged
 
     def _number(self, taint: Taint) -> int:

@@ -64,19 +64,19 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 @attrs.define(eq=False)
 class Budgets:
-    """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds another version."""
+    """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
 
     cluster: Cluster
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
-    _version: int = attrs.field(default=0, init=False)
+    _stamp: int = attrs.field(default=0, init=False)
 
     def refresh(self) -> None:
         """Take in what changed in the cluster; to be called before each use."""
-        version = self.cluster.objects_version.get(KIND, 0)
-        if version == self._version:
+        versions = self.cluster.versions
+        if self._stamp >= versions.latest(KIND):
             return
-        self._version = version
+        self._stamp = versions.now
         known = self.all
         found: dict[str, Budget] = {}
         for key, source in self.cluster.of_kind(KIND).items():

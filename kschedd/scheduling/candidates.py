@@ -1,11 +1,11 @@
-"""Candidate nodes of preemption: trying enough of them, remembering what came out, and choosing the best.
+"""Candidate nodes of preemption: trying enough of them, keeping what came out, and choosing the best.
 
 What a dry run came to holds for every pod of the shape as long as the row's node, the pods on it, the nominated
 pods that count there and the budgets that cover any of its victims stay as they are, and no plugin looks beyond the
 row. So each shape has columns with the outcome by row and the criteria by which candidates are ranked; only rows
 that changed are tried again, all of them together.
 
-Invariant: what is remembered equals what `preemption.try_rows` would say now.
+Invariant: what is kept equals what `preemption.try_rows` would say now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
 Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting
@@ -25,16 +25,16 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate, DryRun
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
-from kschedd.scheduling.feasible import Filters
-from kschedd.scheduling.nominated import Counted
+from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.preemption import Tried, earliest_start, try_rows
-from kschedd.scheduling.remembered import Remembered
 from kschedd.scheduling.verdicts import fit_error
 
 CANDIDATE: Final = -1
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
-_UNKNOWN = -1
+_NEVER = -1
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
 _MEMORY = 128 << 20  # bytes of columns all shapes together may take
 _BYTES_A_ROW = 56
@@ -44,13 +44,13 @@ _FEWEST = 4  # shapes, however large the cluster
 class _Columns:
     """What dry runs for one shape came to."""
 
-    def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], remembered: Remembered | None) -> None:
+    def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: CachedEvaluation | None) -> None:
         size = table.capacity
-        self.remembered = remembered  # holds as long as the shape's verdicts are remembered in this very place
-        self.position = table.node_changes.position
+        self.cached = cached  # holds as long as the signature's verdicts are cached in this very entry
+        self.stamp = table.versions.now
         self.budgets = budgets
-        self.counted: Counted = {}
-        self.version: Ints = np.full(size, _UNKNOWN, dtype=np.int64)  # of the row's pods when it was tried
+        self.counted: NominatedByRow = {}
+        self.tried_at: Ints = np.full(size, _NEVER, dtype=np.int64)
         self.outcome: Ints = np.zeros(size, dtype=np.int64)
         self.violations: Ints = np.zeros(size, dtype=np.int64)
         self.highest: Ints = np.zeros(size, dtype=np.int64)
@@ -62,44 +62,45 @@ class _Columns:
         self._numbers: dict[Status, int] = {}
         self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim it covers
 
-    def strike_out(self, table: NodeTable, budgets: Mapping[str, Budget], counted: Counted) -> None:
-        """What changed since the last time is no longer known; the pods on a row are compared when it is used."""
-        rows = table.node_changes.since(self.position)
-        self.position = table.node_changes.position
+    def invalidate(self, table: NodeTable, budgets: Mapping[str, Budget], counted: NominatedByRow) -> None:
+        """What changed since the last time is no longer known; the pods on a row are looked at when it is used."""
+        versions = table.versions
+        rows = versions.nodes.since(self.stamp)
+        self.stamp = versions.now
         if rows is None:
-            self.version[:] = _UNKNOWN
+            self.tried_at[:] = _NEVER
         elif rows:
-            self.version[rows] = _UNKNOWN
+            self.tried_at[rows] = _NEVER
         if self.counted or counted:
             changed = [row for row, pods in counted.items() if self.counted.get(row) != pods]
             changed += [row for row in self.counted if row not in counted]
             if changed:
-                self.version[changed] = _UNKNOWN
+                self.tried_at[changed] = _NEVER
             self.counted = counted
         if budgets is not self.budgets:
-            self._strike_budgets(budgets)
+            self._invalidate_budgets(budgets)
 
-    def _strike_budgets(self, budgets: Mapping[str, Budget]) -> None:
+    def _invalidate_budgets(self, budgets: Mapping[str, Budget]) -> None:
         before, self.budgets = self.budgets, budgets
         for key in {*before, *budgets}:
             old, new = before.get(key), budgets.get(key)
             if old is new:
                 continue
             if old is None or new is None or old.selector is not new.selector:
-                self.version[:] = _UNKNOWN  # it may cover other pods than before
+                self.tried_at[:] = _NEVER  # it may cover other pods than before
                 return
             covered = self._covered.get(key)
             if covered:
-                self.version[list(covered)] = _UNKNOWN
+                self.tried_at[list(covered)] = _NEVER
 
     def stale(self, table: NodeTable, rows: Rows) -> Rows:
         """Those of the rows that have to be tried (again)."""
-        changed: Rows = rows[self.version[rows] != table.pods_version[rows]]
+        changed: Rows = rows[self.tried_at[rows] < table.versions.row_pods_at[rows]]
         return changed
 
     def learn(self, table: NodeTable, rows: list[int], tried: list[Tried]) -> None:
         """Take in what trying these rows came to."""
-        self.version[rows] = table.pods_version[rows]
+        self.tried_at[rows] = table.versions.now
         outcomes = [self._outcome(result.outcome) for result in tried]
         self.outcome[rows] = outcomes
         for row, result in zip(rows, tried, strict=True):
@@ -161,15 +162,15 @@ class Candidates:
         rows: Rows,
         offset: int,
         wanted: int,
-        counted: Counted,
-        remembered: Remembered | None,
+        counted: NominatedByRow,
+        cached: CachedEvaluation | None,
     ) -> DryRun:
-        """See `PostFilterView.dry_run`. `remembered` None: nothing is kept."""
+        """See `PostFilterView.dry_run`. `cached` None: nothing is kept."""
         table = self.filters.cluster.table
         self._budgets.refresh()
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
-        columns = self._columns(state, pod, counted, remembered)
+        columns = self._columns(state, pod, counted, cached)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
         calm: list[Rows] = []  # candidates that violate no budget, and those that do
         violating: list[Rows] = []
@@ -196,22 +197,24 @@ class Candidates:
             return _chosen(table, columns, chosen)
         return _fruitless(table, columns, order)
 
-    def _columns(self, state: CycleState, pod: Pod, counted: Counted, remembered: Remembered | None) -> _Columns:
+    def _columns(
+        self, state: CycleState, pod: Pod, counted: NominatedByRow, cached: CachedEvaluation | None
+    ) -> _Columns:
         table, budgets = self.filters.cluster.table, self._budgets.all
-        if remembered is None or not self.filters.row_by_row(state, pod):
+        if cached is None or not self.filters.row_by_row(state, pod):
             return _Columns(table, budgets, None)
         number = pod.shape.number
         columns = self._shapes.get(number)
-        if columns is None or columns.remembered is not remembered:
-            columns = self._shapes[number] = _Columns(table, budgets, remembered)
+        if columns is None or columns.cached is not cached:
+            columns = self._shapes[number] = _Columns(table, budgets, cached)
             most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
             while len(self._shapes) > most:
                 self._shapes.popitem(last=False)
-        columns.strike_out(table, budgets, counted)
+        columns.invalidate(table, budgets, counted)
         self._shapes.move_to_end(number)
         return columns
 
-    def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: Counted) -> None:
+    def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: NominatedByRow) -> None:
         table = self.filters.cluster.table
         rows = columns.stale(table, window).tolist()
         if rows:

@@ -27,7 +27,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.store.log import WatchEvent

@@ -55,7 +55,7 @@ from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, Binding, ExecutePlan, ReleaseInFlight
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
-from kschedd.scheduling.nominated import Nominated
+from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods

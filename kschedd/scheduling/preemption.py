@@ -29,9 +29,9 @@ from kschedd.framework.interface import PreFilterExtensions
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
 from kschedd.scheduling.budgets import Budgets
-from kschedd.scheduling.feasible import Filters
-from kschedd.scheduling.nominated import Counted
-from kschedd.scheduling.remembered import Layer
+from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
+from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 
 NOT_STARTED: Final = (1 << 63) - 1
@@ -71,7 +71,7 @@ _NOBODY_TO_EVICT: Final = Tried(NO_VICTIMS)
 
 
 def try_rows(
-    filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: Counted
+    filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: NominatedByRow
 ) -> list[Tried]:
     """Try each of these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
     table, priority = filters.cluster.table, pod.priority
@@ -130,13 +130,13 @@ class _Stage:
     pod: Pod
     table: TableCopy
     nominated: Mapping[int, Sequence[Pod]]
-    _followers: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
+    _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own
     _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         if not self.filters.row_by_row(self.state, self.pod):
-            self._followers = self.filters.followers(self.state)
+            self._notified = self.filters.pre_filter_extensions(self.state)
 
     def empty(self, lesser: list[list[Pod]]) -> None:
         """Take all these pods away, a list for each row."""
@@ -158,16 +158,16 @@ class _Stage:
             self._tell("remove_pod", crowded, unwanted)
         return fits
 
-    def judge(self, rows: list[int], layer: Layer) -> Verdicts:
+    def judge(self, rows: list[int], plugins: NodeLocalPlugins) -> Verdicts:
         """The verdicts on these rows; where nominated pods count with them first, and without them if they pass."""
         counting = [row for row in rows if row in self.nominated] if self.nominated else []
-        crowded = self._with_nominated(counting, layer) if counting else {}
+        crowded = self._with_nominated(counting, plugins) if counting else {}
         if not crowded:
-            failed, codes, spoken = self._judge(rows, layer)
+            failed, codes, spoken = self._judge(rows, plugins)
         else:
             places = [place for place, row in enumerate(rows) if row not in crowded]
             failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
-            failed[places], codes[places], spoken = self._judge([rows[place] for place in places], layer)
+            failed[places], codes[places], spoken = self._judge([rows[place] for place in places], plugins)
             for place, row in enumerate(rows):
                 if row in crowded:
                     failed[place], codes[place], status = crowded[row]
@@ -176,14 +176,16 @@ class _Stage:
         asked = np.array(rows, dtype=np.int64)
         return Verdicts(self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, spoken)
 
-    def _with_nominated(self, counting: list[int], layer: Layer) -> dict[int, tuple[int, int, Status | None]]:
+    def _with_nominated(
+        self, counting: list[int], plugins: NodeLocalPlugins
+    ) -> dict[int, tuple[int, int, Status | None]]:
         """(place of the filter, code, status) of those of the rows that their nominated pods make unfit."""
         others = [(row, other) for row in counting for other in self.nominated[row]]
         for row, other in others:
             self._state_of(row)
             self.table.add_pod(row, other)
             self._tell("add_pod", [row], [other])
-        failed, codes, spoken = self._judge(counting, layer)
+        failed, codes, spoken = self._judge(counting, plugins)
         for row, other in reversed(others):
             self.table.remove_pod(row, other)
             self._tell("remove_pod", [row], [other])
@@ -192,14 +194,14 @@ class _Stage:
             counting[place]: (int(failed[place]), int(codes[place]), spoken.get(counting[place])) for place in rejected
         }
 
-    def _judge(self, rows: list[int], layer: Layer) -> tuple[Places, Ints, dict[int, Status]]:
+    def _judge(self, rows: list[int], plugins: NodeLocalPlugins) -> tuple[Places, Ints, dict[int, Status]]:
         asked: Rows = np.array(rows, dtype=np.int64)
-        state_of = self._state_of if self._followers else None
-        return self.filters.judge_rows(layer, self.state, self.pod, self.table, asked, state_of)
+        state_of = self._state_of if self._notified else None
+        return self.filters.judge_rows(plugins, self.state, self.pod, self.table, asked, state_of)
 
     def _state_of(self, row: int) -> CycleState:
         """The row's own state, in step with what has been taken away."""
-        if not self._followers:
+        if not self._notified:
             return self.state
         state = self._states.get(row)
         if state is None:
@@ -209,9 +211,9 @@ class _Stage:
         return state
 
     def _tell(self, method: Literal["add_pod", "remove_pod"], rows: Iterable[int], pods: Iterable[Pod]) -> None:
-        if not self._followers:
+        if not self._notified:
             return
         for row, other in zip(rows, pods, strict=True):
             state = self._states.get(row)
             if state is not None:
-                self.filters.tell(method, self._followers, state, self.pod, other, self.table, row)
+                self.filters.notify(method, self._notified, state, self.pod, other, self.table, row)

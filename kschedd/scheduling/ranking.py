@@ -20,18 +20,17 @@ from kschedd.framework.fast_path import PreScoreBySignature
 from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.scheduling.feasible import Shards, Work, as_one_call
-from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, RunningProfile
-from kschedd.scheduling.remembered import (
-    Layer,
-    Memory,
+from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.filters import Shards, Work, as_one_call
+from kschedd.scheduling.node_local_plugins import (
+    NodeLocalPlugins,
     PluginFault,
-    Remembered,
     check_range,
     invalid_score,
     out_of_range,
     score_columns,
 )
+from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, RunningProfile
 
 _SHARD = 64
 _MOST_SHAPES = 4096
@@ -53,14 +52,14 @@ class Ranking:
 
     profile: RunningProfile
     cluster: Cluster
-    memory: Memory | None
-    local: Layer = attrs.field(init=False)
+    cache: EvaluationCache | None
+    local: NodeLocalPlugins = attrs.field(init=False)
     _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore is asked once for a shape
     _anew: list[PreScorePlugin] = attrs.field(init=False)
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # shape -> who of the former said Skip
 
     def __attrs_post_init__(self) -> None:
-        self.local = Layer(self.profile, None)
+        self.local = NodeLocalPlugins(self.profile, None)
         plugins = self.profile.at(PRE_SCORE)
         self._by_signature = [plugin for plugin in plugins if _by_signature(plugin)]
         self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
@@ -97,17 +96,17 @@ class Ranking:
                 return Status(Code.ERROR, (text,), plugin.name), skipped
         return None, skipped
 
-    def totals(self, state: CycleState, pod: Pod, rows: Rows, remembered: Remembered | None) -> Work[Ints]:
+    def totals(self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None) -> Work[Ints]:
         """The total of each row. Raises PluginFault."""
         table = self.cluster.table
         if table.wraps or pod.pod_spec.asks.wraps:
             return (yield from self._checked(state, pod, rows))
         raw: dict[str, Ints] = {}
-        if remembered is None:
+        if cached is None:
             total, raw = self.local.score(state, pod, table, rows)
         else:
-            assert self.memory is not None
-            total = self.memory.score(remembered, state, pod, rows)
+            assert self.cache is not None
+            total = self.cache.score(cached, state, pod, rows)
         for score in self.profile.scores:
             local = score.style is EvaluationStyle.CACHED
             if score.name in state.skip_score or (local and not score.normalizes):
@@ -117,10 +116,10 @@ class Ranking:
                 continue
             if not local:
                 values = yield from self._raw(score, state, pod, rows)
-            elif remembered is None:
+            elif cached is None:
                 values = raw[score.name]
             else:
-                values = remembered.raw[score.name][rows]
+                values = cached.raw[score.name][rows]
             total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 

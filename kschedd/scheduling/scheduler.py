@@ -36,11 +36,13 @@ from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.framework.writes import Write
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.feasible import Filters, Found, Work, nodes_to_find
-from kschedd.scheduling.nominated import Counting, Nominated
+from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.filters import Filters, Work
+from kschedd.scheduling.node_local_plugins import PluginFault
+from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
+from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.profile import RunningProfile
 from kschedd.scheduling.ranking import Ranking
-from kschedd.scheduling.remembered import Memory, PluginFault, Remembered
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
 from kschedd.values import value
 
@@ -114,8 +116,9 @@ class Scheduler:
     choose: Choose
     start: "StartNode"
     remember: bool = True
-    memory: Memory | None = attrs.field(init=False)
+    cache: EvaluationCache | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
+    search: NodeSearch = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
@@ -125,9 +128,10 @@ class Scheduler:
     _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.memory = Memory(self.profile, self.cluster) if self.remember else None
-        self.filters = Filters(self.profile, self.cluster, self.memory)
-        self.ranking = Ranking(self.profile, self.cluster, self.memory)
+        self.cache = EvaluationCache(self.profile, self.cluster) if self.remember else None
+        self.filters = Filters(self.profile, self.cluster)
+        self.search = NodeSearch(self.filters, self.cache)
+        self.ranking = Ranking(self.profile, self.cluster, self.cache)
         self.candidates = Candidates(self.filters)
         self._pre_filters = self.profile.at(PRE_FILTER)
         self._idle = [
@@ -154,7 +158,7 @@ class Scheduler:
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
-        counting = Counting(table, pod, nominated)
+        counting = NominatedPods(table, pod, nominated)
         narrowing, status, narrowed_by = self.pre_filter(state, pod)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
@@ -164,9 +168,9 @@ class Scheduler:
             diagnosis.add_plugin(status)
             view = PostFilterView(self, self._nobody(state, pod, status), counting, None)
             return self._post_filter(state, pod, diagnosis, view)
-        remembered = None if self.memory is None else self.memory.of(pod, state)
+        cached = None if self.cache is None else self.cache.of(pod, state)
         try:
-            found = yield from self._find(state, pod, narrowing, diagnosis, counting, every_node, remembered)
+            found = yield from self._find(state, pod, narrowing, diagnosis, counting, every_node, cached)
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
@@ -175,9 +179,9 @@ class Scheduler:
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = PostFilterView(self, found.verdicts, counting, remembered)
+            view = PostFilterView(self, found.verdicts, counting, cached)
             return self._post_filter(state, pod, diagnosis, view)
-        return (yield from self._select(state, pod, found, diagnosis, remembered))
+        return (yield from self._select(state, pod, found, diagnosis, cached))
 
     # -- prefilter --------------------------------------------------------------------------------------------
 
@@ -240,18 +244,18 @@ class Scheduler:
         pod: Pod,
         narrowing: PreFilterResult | None,
         diagnosis: Diagnosis,
-        counting: Counting,
+        counting: NominatedPods,
         every_node: bool,
-        remembered: Remembered | None,
+        cached: CachedEvaluation | None,
     ) -> Work[Found]:
         table = self.cluster.table
         nominee: Found | None = None
         wished = pod.nominated_node_name
         if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            # What is remembered of kin holds only where they are narrowed to.
-            known = remembered if narrowing is None or wished in narrowing.node_names else None
-            nominee = yield from self.filters.search(state, pod, row, 0, 1, counting.at(wished), known)
+            # What pods pinned to different nodes share holds only where they are narrowed to.
+            known = cached if narrowing is None or wished in narrowing.node_names else None
+            nominee = yield from self.search.run(state, pod, row, 0, 1, counting.at(wished), known)
             if len(nominee.rows) and not every_node:
                 return nominee
             if not len(nominee.rows) and nominee.error is None:
@@ -263,7 +267,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self.filters.search(state, pod, order, start, wanted, counting.everywhere, remembered)
+        found = yield from self.search.run(state, pod, order, start, wanted, counting.everywhere, cached)
         if narrowing is not None:
             # One set of plugins serves both searches, so who rejected the nominated node is named here, too.
             found.verdicts.absent = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
@@ -285,7 +289,7 @@ class Scheduler:
     # -- score ------------------------------------------------------------------------------------------------
 
     def _select(
-        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, remembered: Remembered | None
+        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, cached: CachedEvaluation | None
     ) -> Work[ScheduleResult | FitError]:
         rows = found.rows
         names = self.cluster.table.names
@@ -298,7 +302,7 @@ class Scheduler:
             diagnosis.add_verdicts()
             return FitError(pod, failure, diagnosis, state)
         try:
-            totals = yield from self.ranking.totals(state, pod, rows, remembered)
+            totals = yield from self.ranking.totals(state, pod, rows, cached)
         except PluginFault as fault:
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
@@ -325,7 +329,7 @@ class Scheduler:
         diagnosis = failed.diagnosis
         if failed.post_filter is None or diagnosis.verdicts is None:
             return failed
-        counting = Counting(self.cluster.table, failed.pod, nominated)
+        counting = NominatedPods(self.cluster.table, failed.pod, nominated)
         view = PostFilterView(self, diagnosis.verdicts, counting, None)
         return self._post_filter(failed.state, failed.pod, diagnosis, view)
 
@@ -340,7 +344,7 @@ class Scheduler:
         writes: list[Write] = []
         for plugin in self._post_filters:
             said: PostFilterResult
-            own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, remembered=None, apart=True)
+            own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
             try:
                 said = plugin.post_filter(state, pod, self.cluster, own)
             except PluginError:  # its own, or of one that it had tried
@@ -372,8 +376,8 @@ class PostFilterView:
 
     scheduler: Scheduler
     verdicts: Verdicts
-    counting: Counting
-    remembered: Remembered | None
+    counting: NominatedPods
+    cached: CachedEvaluation | None
     apart: bool = False  # keeps nothing of what it tries: for plugins whose call may be given up
 
     def code_on(self, node_name: str) -> Code:
@@ -390,8 +394,8 @@ class PostFilterView:
         scheduler = self.scheduler
         candidates = scheduler.candidates
         if self.apart:
-            candidates = Candidates(Filters(scheduler.profile, scheduler.cluster, None))
-        return candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.remembered)
+            candidates = Candidates(Filters(scheduler.profile, scheduler.cluster))
+        return candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
 
 
 @attrs.define(eq=False)

@@ -46,7 +46,7 @@ class Utilisation:
         self._table = table
         self._since = 0.0
         self._span = 0.0
-        self._seen = (-1, -1)
+        self._stamp = -1
         self._now = np.zeros(1)  # the share of each resource at the last look; pods come first
         self._sum = np.zeros(1)
         self._most = np.zeros(1)
@@ -58,10 +58,9 @@ class Utilisation:
             self._sum += self._now * (elapsed_s - self._since)
             self._span += elapsed_s - self._since
             self._since = elapsed_s
-        seen = table.node_changes.position, table.pod_changes.position
-        if seen == self._seen:
+        if not table.versions.rows_changed(self._stamp):
             return
-        self._seen = seen
+        self._stamp = table.versions.now
         used = np.concatenate(([table.pod_count.sum()], table.requested.sum(axis=1)))
         there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))
         missing = len(used) - len(self._now)

@@ -126,6 +126,6 @@ class AssumedVolumes:
     """The claims and volumes of a cluster, those assumed as they are assumed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        versions = cluster.objects_version
+        versions = cluster.versions
         self.claims = AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM))
-        self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.get(VOLUME, 0))
+        self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.latest(VOLUME))

@@ -10,7 +10,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.table import NodeTable
+from kschedd.cache.cluster import Cluster
 from kschedd.framework.cycle_state import CycleState
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.tainttoleration import TaintToleration
@@ -24,13 +24,14 @@ _nodes = st.lists(
 _tolerations = st.lists(st.sampled_from([{"key": "a", "operator": "Exists"}, {"operator": "Exists"}]), max_size=1)
 
 
-def _table(nodes: list[tuple[list[Any], list[str]]]) -> NodeTable:
-    table = NodeTable()
+def _cluster(nodes: list[tuple[list[Any], list[str]]]) -> Cluster:
+    cluster = Cluster()
     for number, (taints, images) in enumerate(nodes):
         status = {"images": [{"names": [name], "sizeBytes": 900 << 20} for name in images]}
         meta = {"name": f"n{number}", "labels": {}}
-        table.put_node(Node.from_raw({"kind": "Node", "metadata": meta, "spec": {"taints": taints}, "status": status}))
-    return table
+        raw = {"kind": "Node", "metadata": meta, "spec": {"taints": taints}, "status": status}
+        cluster.put_node(Node.from_raw(raw))
+    return cluster
 
 
 def _pod(tolerations: list[Any], image: str) -> Pod:
@@ -40,7 +41,8 @@ def _pod(tolerations: list[Any], image: str) -> Pod:
 
 @given(_nodes, _tolerations)
 def test_no_soft_taint_that_a_pod_minds_is_a_constant_score(nodes: list[Any], tolerations: list[Any]) -> None:
-    plugin, table, pod = TaintToleration(), _table(nodes), _pod(tolerations, "one:1")
+    cluster, pod = _cluster(nodes), _pod(tolerations, "one:1")
+    plugin, table = TaintToleration(cluster), cluster.table
     constant = plugin.constant_score(pod, table)
     scores = plugin.normalize(CycleState(), pod, plugin.score_rows(CycleState(), pod, table, table.order)).tolist()
     if constant is not None:
@@ -51,7 +53,7 @@ def test_no_soft_taint_that_a_pod_minds_is_a_constant_score(nodes: list[Any], to
 
 @given(_nodes, st.sampled_from(_IMAGES))
 def test_an_image_that_no_node_has_is_a_constant_score(nodes: list[Any], image: str) -> None:
-    plugin, table, pod = ImageLocality(), _table(nodes), _pod([], image)
+    plugin, table, pod = ImageLocality(), _cluster(nodes).table, _pod([], image)
     constant = plugin.constant_score(pod, table)
     if constant is not None:
         assert plugin.score_rows(CycleState(), pod, table, table.order).tolist() == [constant] * len(nodes)
@@ -61,4 +63,5 @@ def test_an_image_that_no_node_has_is_a_constant_score(nodes: list[Any], image: 
 
 @pytest.mark.parametrize("taints", [[], [_TAINTS[1]]], ids=["no-taints", "hard-taints-only"])
 def test_hard_taints_do_not_count_against_a_node(taints: list[Any]) -> None:
-    assert TaintToleration().constant_score(_pod([], "one:1"), _table([(taints, [])])) == 100
+    cluster = _cluster([(taints, [])])
+    assert TaintToleration(cluster).constant_score(_pod([], "one:1"), cluster.table) == 100

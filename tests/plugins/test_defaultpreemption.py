@@ -21,7 +21,7 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import start_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 

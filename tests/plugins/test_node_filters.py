@@ -145,7 +145,7 @@ def test_taints_looked_up_by_set_are_the_taints_of_each_node(
     incoming = pod(
         tolerations=[{"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in tolerated]
     )
-    plugin = TaintToleration()
+    plugin = TaintToleration(cluster)
     said = rejected(plugin, incoming, cluster)
     scores = plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
     for place, of in enumerate(tainted):

@@ -12,7 +12,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 

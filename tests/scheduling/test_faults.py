@@ -13,7 +13,7 @@ from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 

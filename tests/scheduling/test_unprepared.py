@@ -8,7 +8,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.load import config_from_raw
 from kschedd.framework.status import Code
-from kschedd.scheduling.feasible import drive
+from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 

@@ -5,14 +5,14 @@ meanwhile, so a node counts its nominated pods of the same or higher priority as
 newcomer fits then is the node judged as it is, because a pod may need what the nominated ones would bring along, or
 the contrary.
 
-Where no plugin looks beyond the row, what came out is remembered by shape of pod until node, pods or nominations
+Where no plugin looks beyond the row, what came out is cached by shape of pod until node, pods or nominations
 change.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -23,40 +23,38 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
-from kschedd.scheduling.remembered import Remembered
+from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.verdicts import PASSED, SPOKEN
 
-if TYPE_CHECKING:
-    from kschedd.scheduling.feasible import Filters
-
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
-Counted = Mapping[int, tuple[Pod, ...]]  # row -> those of them that count
+NominatedByRow = Mapping[int, tuple[Pod, ...]]  # row -> those of them that count
 
 _FEW = 64  # rows up to which looking them up one by one is cheaper
-NOBODY: Final[Counted] = {}
+NO_NOMINATED: Final[NominatedByRow] = {}
 
 
 @attrs.define(eq=False)
-class Counting:
+class NominatedPods:
     """The nominated pods that count for one pod: those at least as important. Worked out when asked for."""
 
     table: NodeTable
     pod: Pod
     nominated: Nominated
-    _everywhere: Counted | None = attrs.field(default=None, init=False)
+    _everywhere: NominatedByRow | None = attrs.field(default=None, init=False)
 
     @property
-    def everywhere(self) -> Counted:
+    def everywhere(self) -> NominatedByRow:
         if self._everywhere is None:
-            self._everywhere = self._among(self.nominated) if self.nominated else NOBODY
+            self._everywhere = self._among(self.nominated) if self.nominated else NO_NOMINATED
         return self._everywhere
 
-    def at(self, node_name: str) -> Counted:
+    def at(self, node_name: str) -> NominatedByRow:
         """Those nominated to this node only."""
         pods = self.nominated.get(node_name)
-        return self._among({node_name: pods}) if pods else NOBODY
+        return self._among({node_name: pods}) if pods else NO_NOMINATED
 
-    def _among(self, nominated: Nominated) -> Counted:
+    def _among(self, nominated: Nominated) -> NominatedByRow:
         row_of, uid, priority = self.table.row_of, self.pod.uid, self.pod.priority
         counted: dict[int, tuple[Pod, ...]] = {}
         for node_name, pods in nominated.items():
@@ -70,27 +68,29 @@ class Counting:
 
 
 @attrs.frozen
-class Crowded:
+class NominatedVerdict:
     """The verdict on one row with these nominated pods there."""
 
     pods: tuple[Pod, ...]
     node: Node | None
-    version: int  # of the row's pods
+    stamp: int
     failed: int
     code: int
     spoken: Status | None = None
 
 
 @attrs.define(eq=False)
-class Crowds:
+class NominatedPodFilter:
     """Judges rows with their nominated pods, for one profile over one cluster."""
 
-    filters: "Filters"
-    _known: WeakKeyDictionary[Remembered, dict[int, Crowded]] = attrs.field(factory=WeakKeyDictionary, init=False)
+    filters: Filters
+    _known: WeakKeyDictionary[CachedEvaluation, dict[int, NominatedVerdict]] = attrs.field(
+        factory=WeakKeyDictionary, init=False
+    )
 
     def rejected(
-        self, state: CycleState, pod: Pod, rows: Rows, counted: Counted, remembered: Remembered | None
-    ) -> dict[int, Crowded]:
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: CachedEvaluation | None
+    ) -> dict[int, NominatedVerdict]:
         """The verdicts on those of the rows that are rejected with their nominated pods there, by place among `rows`.
 
         The others are to be judged as they are.
@@ -98,54 +98,55 @@ class Crowds:
         places = _places(rows, counted)
         if not places:
             return {}
-        known: dict[int, Crowded] = {}
-        if remembered is not None and self.filters.row_by_row(state, pod):
-            known = self._known.setdefault(remembered, {})
+        known: dict[int, NominatedVerdict] = {}
+        if cached is not None and self.filters.row_by_row(state, pod):
+            known = self._known.setdefault(cached, {})
         table = self.filters.cluster.table
         stale = [row for row in places if not _holds(known.get(row), table, row, counted[row])]
         if stale:
-            self._look_again(known, state, pod, stale, counted)
+            self._judge_with_nominated(known, state, pod, stale, counted)
         return {place: known[row] for row, place in places.items() if known[row].failed != PASSED}
 
-    def _look_again(
-        self, known: dict[int, Crowded], state: CycleState, pod: Pod, stale: list[int], counted: Counted
+    def _judge_with_nominated(
+        self, known: dict[int, NominatedVerdict], state: CycleState, pod: Pod, stale: list[int], counted: NominatedByRow
     ) -> None:
         filters = self.filters
         table = filters.cluster.table
         copy = table.copy_rows(stale)
-        followers = [] if filters.row_by_row(state, pod) else filters.followers(state)
-        states = {number: state.clone() for number in range(len(stale))} if followers else {}
+        notified = [] if filters.row_by_row(state, pod) else filters.pre_filter_extensions(state)
+        states = {number: state.clone() for number in range(len(stale))} if notified else {}
         broken: dict[int, Status] = {}
         for number, row in enumerate(stale):
             try:
                 for other in counted[row]:
                     copy.add_pod(number, other)
-                    if followers:
-                        filters.tell("add_pod", followers, states[number], pod, other, copy, number)
+                    if notified:
+                        filters.notify("add_pod", notified, states[number], pod, other, copy, number)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 broken[number] = Status(Code.ERROR, (fault_text(fault),))
         rows = np.arange(len(stale), dtype=np.int64)
         failed, codes, spoken = filters.judge_rows(
-            filters.local, state, pod, copy, rows, states.__getitem__ if followers else None
+            filters.local, state, pod, copy, rows, states.__getitem__ if notified else None
         )
         for number, status in broken.items():
             failed[number], codes[number], spoken[number] = 0, SPOKEN, status
         for number, row in enumerate(stale):
-            version = int(table.pods_version[row])
-            verdict = int(failed[number]), int(codes[number])
-            known[row] = Crowded(counted[row], table.nodes[row], version, *verdict, spoken.get(number))
+            judged = int(failed[number]), int(codes[number])
+            known[row] = NominatedVerdict(
+                counted[row], table.nodes[row], table.versions.now, *judged, spoken.get(number)
+            )
 
 
-def _holds(crowded: Crowded | None, table: NodeTable, row: int, pods: tuple[Pod, ...]) -> bool:
+def _holds(verdict: NominatedVerdict | None, table: NodeTable, row: int, pods: tuple[Pod, ...]) -> bool:
     return (
-        crowded is not None
-        and crowded.pods == pods
-        and crowded.node is table.nodes[row]
-        and crowded.version == table.pods_version[row]
+        verdict is not None
+        and verdict.pods == pods
+        and verdict.node is table.nodes[row]
+        and verdict.stamp >= table.versions.row_pods_at[row]
     )
 
 
-def _places(rows: Rows, counted: Counted) -> dict[int, int]:
+def _places(rows: Rows, counted: NominatedByRow) -> dict[int, int]:
     """Row -> its place among `rows`, of the rows that count nominated pods."""
     if len(rows) <= _FEW:
         return {row: place for place, row in enumerate(rows.tolist()) if row in counted}

@@ -17,20 +17,20 @@ from kschedd.scheduling.verdicts import PASSED, Places
 
 
 @attrs.define(eq=False)
-class Sifted:
+class FilterPass:
     """`places` are those that have passed so far; None: all of them."""
 
     rows: Rows
     places: Ints | None = None
     _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (who, about which places, codes)
-    _told: tuple[Places, Ints] | None = None
+    _columns_given: tuple[Places, Ints] | None = None
 
     @classmethod
-    def told(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
+    def of_columns(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
         """Where the verdicts are there already."""
         passed = failed == PASSED
         places = None if count_nonzero(passed) == len(rows) else passed.nonzero()[0]
-        return cls(rows, places, told=(failed, codes))
+        return cls(rows, places, columns_given=(failed, codes))
 
     @property
     def passing(self) -> Rows:
@@ -58,7 +58,7 @@ class Sifted:
     def columns(self) -> tuple[Places, Ints]:
         """For each row the place of the filter that rejected it (PASSED: none did), and that one's code."""
         size = len(self.rows)
-        if self._told is None:
+        if self._columns_given is None:
             longest = max((int(p[-1]) + 1 if p is not None else len(s) for _, p, s in self._said), default=size)
             failed = np.full(max(longest, size), PASSED, dtype=np.int16)
             codes = np.zeros(len(failed), dtype=np.int64)
@@ -67,6 +67,6 @@ class Sifted:
                 where = rejected if places is None else places[rejected]
                 failed[where] = who
                 codes[where] = said[rejected]
-            self._told = failed, codes
-        failed, codes = self._told
+            self._columns_given = failed, codes
+        failed, codes = self._columns_given
         return failed[:size], codes[:size]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.scheduling.sifting import Sifted
+from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.verdicts import PASSED
 
 _ROWS = 12
@@ -28,7 +28,7 @@ def _plain(filters: list[list[int]], most: int) -> tuple[list[int], list[tuple[i
 @given(st.lists(_codes, max_size=4), st.integers(1, _ROWS + 1))
 def test_the_first_that_rejects_a_row_is_named(filters: list[list[int]], most: int) -> None:
     names = np.arange(100, 100 + _ROWS, dtype=np.int64)
-    sifted = Sifted(names)
+    sifted = FilterPass(names)
     for place, codes in enumerate(filters):
         sifted.reject(place, np.array(codes, dtype=np.int64)[sifted.passing - 100])
     sifted.cut(most)
@@ -43,7 +43,7 @@ def test_the_first_that_rejects_a_row_is_named(filters: list[list[int]], most: i
 def test_verdicts_that_are_there_are_cut_alike(told: list[int], most: int) -> None:
     failed = np.array(told, dtype=np.int16)
     codes = np.where(failed == PASSED, 0, failed.astype(np.int64) + 1)
-    sifted = Sifted.told(np.arange(_ROWS, dtype=np.int64), failed, codes)
+    sifted = FilterPass.of_columns(np.arange(_ROWS, dtype=np.int64), failed, codes)
     sifted.cut(most)
     passing, _ = _plain([[0 if place == PASSED else 1 for place in told]], most)
     assert sifted.passing.tolist() == passing

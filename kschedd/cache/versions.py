@@ -1,0 +1,137 @@
+"""What changed in the cluster, and when: the one place where changes are counted and logged.
+
+Time here is the number of changes so far (`now`). Every mutation of the cache calls one `touch` method, which dates the
+parts that it changed. Whoever keeps something worked out from the cluster keeps one stamp beside it: `now` as it was
+then. It holds as long as no part that it was made from was changed after its stamp.
+
+The parts, and who reads them (by `changed`, or by the date itself):
+
+    NODES       a Node object, row by row (`nodes`)         evaluation cache, dry runs of preemption
+    PODS        which pods a row runs, row by row (`pods`)  evaluation cache
+    LABELS      a node came or went, or its labels, taints or unschedulable changed     counts by domain, constraints
+    IMAGES      which node has which image, or how many nodes there are                 ImageLocality
+    TAINT_SETS  a number stands for another set of taints                               TaintToleration
+    TERMS       a term was carried for the first or the last time; labels of a namespace    who minds a newcomer
+    a kind      some object of that kind ("Service", "ResourceClaim", ...)              plugins that read such objects
+
+    POD_UPDATES a pod on a row has a new version that takes the same: other annotations, another status, or it is being
+                deleted; row by row (`pod_updates`)                                     plugins that read the pods
+
+`row_pods_at` dates the last change of a row's pods, of either sort.
+
+Owned by the cluster's table; written by the cache, read by everybody.
+Shapes: `row_pods_at` has one int64 for each row of the table.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+LABELS: Final = "labels"
+IMAGES: Final = "images"
+TAINT_SETS: Final = "taint sets"
+TERMS: Final = "terms"
+
+_LOG_LIMIT = 1 << 16
+
+
+@attrs.define(eq=False)
+class ChangeLog:
+    """Rows in the order they changed, each with its date. One who asks about too long ago is told to look at all."""
+
+    limit: int = _LOG_LIMIT
+    at: int = 0  # of the last change
+    _rows: list[int] = attrs.field(factory=list)
+    _dates: list[int] = attrs.field(factory=list)
+    _forgotten: int = 0  # the date up to which changes are no longer in the log
+
+    def add(self, row: int, date: int) -> None:
+        self.at = date
+        self._rows.append(row)
+        self._dates.append(date)
+        if len(self._rows) > self.limit:
+            half = self.limit // 2
+            self._forgotten = self._dates[half - 1]
+            del self._rows[:half], self._dates[:half]
+
+    def since(self, stamp: int) -> list[int] | None:
+        """The rows that changed after the stamp, with repetitions; None if that is too long ago to know."""
+        if stamp < self._forgotten:
+            return None
+        return self._rows[bisect_right(self._dates, stamp) :]
+
+
+@attrs.define(eq=False)
+class Versions:
+    row_pods_at: npt.NDArray[np.int64]
+    now: int = 0
+    nodes: ChangeLog = attrs.field(factory=ChangeLog)
+    pods: ChangeLog = attrs.field(factory=ChangeLog)
+    pod_updates: ChangeLog = attrs.field(factory=ChangeLog)
+    at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
+    objects_at: int = 0  # of the last change of an object of any kind but pods and nodes
+
+    # -- what changed -------------------------------------------------------------------------------------------
+
+    def touch_node(self, row: int, *parts: str) -> None:
+        """The row's Node object is another one, or there is none any more; `parts`: what of it differs."""
+        self.now += 1
+        self.nodes.add(row, self.now)
+        for part in parts:
+            self.at[part] = self.now
+
+    def touch_pods(self, row: int) -> None:
+        """A pod came to the row or left it."""
+        self.now = now = self.now + 1
+        self.row_pods_at[row] = now
+        self.pods.add(row, now)
+
+    def touch_pod(self, row: int) -> None:
+        """A pod on the row has a new version, which asks for the same as before."""
+        self.now = now = self.now + 1
+        self.row_pods_at[row] = now
+        self.pod_updates.add(row, now)
+
+    def touch_each(self, rows: Sequence[int]) -> None:
+        """Pods came to these rows of a what-if copy, or left them; nobody reads its logs."""
+        self.now += 1
+        self.row_pods_at[rows] = self.now
+
+    def touch(self, part: str) -> None:
+        """Something that belongs to no single row."""
+        self.now += 1
+        self.at[part] = self.now
+
+    def touch_object(self, kind: str) -> None:
+        """An object of this kind came, changed or went."""
+        self.touch(kind)
+        self.objects_at = self.now
+
+    def grow(self, capacity: int) -> None:
+        """The table has so many rows from now on."""
+        dates = np.zeros(capacity, dtype=np.int64)
+        dates[: len(self.row_pods_at)] = self.row_pods_at
+        self.row_pods_at = dates
+
+    # -- what holds ---------------------------------------------------------------------------------------------
+
+    def latest(self, *parts: str) -> int:
+        """The date of the last change of any of these parts; 0 if none ever changed."""
+        return max([self.at.get(part, 0) for part in parts])
+
+    def changed(self, stamp: int, *parts: str) -> bool:
+        """Whether one of these parts changed after the stamp."""
+        return self.latest(*parts) > stamp
+
+    def rows_changed(self, stamp: int) -> bool:
+        """Whether the Node object or the pods of any row changed after the stamp."""
+        return self.nodes.at > stamp or self.pods.at > stamp
+
+    @property
+    def last(self) -> int:
+        """The date of the last change that the verdict of a filter of ours may depend on."""
+        return max(self.nodes.at, self.pods.at, *self.at.values())

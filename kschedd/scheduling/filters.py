@@ -1,0 +1,221 @@
+"""Running a profile's filters over rows: of the cluster's table, or of a copy on which something is tried.
+
+A filter is asked about the rows only that no earlier one has rejected. Filters in plain Python, which see one node at
+a time, are handed out as shards of work, so that whoever drives a search may run them side by side (`drive` runs them
+here and now, one after the other).
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters).
+Errors: PluginFault where a filter over columns fails; a filter that sees one node gives an Error status for that node.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import Literal, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import NeverRejects
+from kschedd.framework.faults import PluginError
+from kschedd.framework.guarded import GuardedPlugin
+from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.scheduling.filter_pass import FilterPass
+from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
+from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, RunningProfile
+from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places
+
+# Independent pieces of work; whoever drives the search runs them, side by side if it likes.
+Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
+Shards = list[Callable[[], Answers]]
+T = TypeVar("T")
+Work = Generator[Shards, list[Answers], T]
+
+_SHARD = 64  # rows that one piece of plain Python work looks at
+
+
+@attrs.define(eq=False)
+class Filters:
+    """Runs a profile's filters over a cluster."""
+
+    profile: RunningProfile
+    cluster: Cluster
+    local: NodeLocalPlugins = attrs.field(init=False)
+    of_pods: NodeLocalPlugins = attrs.field(init=False)
+    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # those that are not node-local
+    _never_rejects: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
+    _notified: list[PreFilterExtensions] = attrs.field(init=False)  # plugins with PreFilter extensions
+
+    def __attrs_post_init__(self) -> None:
+        self.local = NodeLocalPlugins(self.profile, None)
+        self.of_pods = NodeLocalPlugins(self.profile, True)
+        self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.style is not EvaluationStyle.CACHED)
+        self._never_rejects = [
+            (f.name, cast(NeverRejects, f.plugin).never_rejects if hasattr(f.plugin, "never_rejects") else _never)
+            for f in self.others
+        ]
+        self._notified = [
+            cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
+        ]
+
+    def run(self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]) -> Work[FilterPass]:
+        """The rows as one filter after the other lets them pass; the words of plain filters go to `spoken`."""
+        done = FilterPass(rows)
+        table = self.cluster.table
+        for filter_ in self.profile.filters:
+            if filter_.name in state.skip_filter:
+                continue
+            passing = done.passing
+            if not len(passing):
+                break
+            if filter_.style is not EvaluationStyle.PER_NODE:
+                codes = filter_columns(filter_, state, pod, table, passing)
+            else:
+                codes = yield from self._ask_plain(filter_, state, pod, table, passing, spoken)
+            if codes is not None:
+                done.reject(filter_.place, codes)
+        return done
+
+    def _ask_plain(
+        self,
+        filter_: EnabledFilter,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        spoken: dict[int, Status],
+    ) -> Work[Ints]:
+        """A plain filter's codes on the rows, SPOKEN where it rejects one; its words go to `spoken`."""
+        asked = rows.tolist()
+        shards: Shards = [
+            _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
+            for first in range(0, len(asked), _SHARD)
+        ]
+        statuses = [status for answers in (yield shards) for status in answers]
+        rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
+        spoken.update(rejected)
+        return np.array([SPOKEN if status is not None else 0 for status in statuses], dtype=np.int64)
+
+    def run_others(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
+    ) -> Work[dict[int, Status]]:
+        """Let the filters that are not node-local judge the rows that no earlier filter rejected."""
+        spoken: dict[int, Status] = {}
+        for filter_ in self.others:
+            if filter_.name in state.skip_filter:
+                continue
+            places = (failed > filter_.place).nonzero()[0]
+            open_ = rows if len(places) == len(rows) else rows[places]
+            if filter_.style is not EvaluationStyle.PER_NODE:
+                said = filter_columns(filter_, state, pod, table, open_)
+            else:
+                said = yield from self._ask_plain(filter_, state, pod, table, open_, spoken)
+            if said is not None:
+                rejected = said.nonzero()[0]
+                failed[places[rejected]] = filter_.place
+                codes[places[rejected]] = said[rejected]
+        return spoken
+
+    # -- what if ----------------------------------------------------------------------------------------------
+
+    def row_by_row(self, state: CycleState, pod: Pod) -> bool:
+        """Whether no filter that has a say looks beyond the row it judges."""
+        skipped = state.skip_filter
+        for name, never_rejects in self._never_rejects:
+            if name not in skipped and not never_rejects(pod):
+                return False
+        return True
+
+    def judge_rows(
+        self,
+        plugins: NodeLocalPlugins,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        state_of: Callable[[int], CycleState] | None = None,
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        """The verdicts of these node-local filters and of all others on rows of a what-if copy, here and now.
+
+        With `state_of` every row has a state of its own, asked for only if a filter wants to see it.
+        """
+        failed, codes = plugins.judge(state, pod, table, rows)
+        if state_of is None:
+            return failed, codes, drive(self.run_others(state, pod, table, rows, failed, codes))
+        spoken: dict[int, Status] = {}
+        first = min((filter_.place for filter_ in self.others if filter_.name not in state.skip_filter), default=PASSED)
+        for place in np.flatnonzero(failed > first).tolist():
+            one = slice(place, place + 1)
+            own = state_of(int(rows[place]))
+            spoken.update(drive(self.run_others(own, pod, table, rows[one], failed[one], codes[one])))
+        return failed, codes, spoken
+
+    def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
+        """The plugins whose state follows pods that a what-if adds or takes away."""
+        return [plugin for plugin in self._notified if plugin.name not in state.skip_filter]
+
+    def notify(
+        self,
+        method: Literal["add_pod", "remove_pod"],
+        plugins: list[PreFilterExtensions],
+        state: CycleState,
+        pod: Pod,
+        other: Pod,
+        table: NodeTable,
+        row: int,
+    ) -> None:
+        """Keep the plugins' state in step with a pod put on (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
+        for plugin in plugins:
+            getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+
+
+def _never(pod: Pod) -> bool:
+    return False
+
+
+def _plain_shard(
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
+) -> Callable[[], list[Status | None]]:
+    def run() -> list[Status | None]:
+        return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
+
+    return as_one_call(filter_.plugin, "filter", run)
+
+
+def as_one_call(plugin: Plugin, method: str, work: Callable[[], T]) -> Callable[[], T]:
+    """Work that calls a plugin once for each node, as one call under one limit if the plugin is guarded."""
+    return partial(plugin.batch, method, work) if isinstance(plugin, GuardedPlugin) else work
+
+
+def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+    """One plain filter's verdict on one node; a plugin's fault is an Error status that names it."""
+    try:
+        said = filter_.per_node.filter(state, pod, node)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        said = error(fault_text(fault))
+    if said is None or said.code == Code.SUCCESS:
+        return None
+    if not said.rejected:
+        said = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {said.message}',))
+    return said.by(filter_.name)
+
+
+def drive(work: Work[T]) -> T:
+    """Run a search to its end here and now, one shard after the other."""
+    answers: list[Answers] | None = None
+    try:
+        while True:
+            shards = work.send(answers)  # type: ignore[arg-type]
+            try:
+                answers = [shard() for shard in shards]
+            except PluginError as fault:
+                work.throw(fault)
+                raise AssertionError("a search ends with the fault of a plugin") from fault
+    except StopIteration as end:
+        value: T = end.value
+        return value

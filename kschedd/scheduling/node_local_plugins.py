@@ -1,0 +1,141 @@
+"""Plugins whose verdict on a node depends on that node alone, run over columns; and what a plugin's fault comes to.
+
+The plugins that say what they depend on (`depends_on`) are run together here, in the profile's order: all of them, or
+only those that read more than the Node object, or only those that do not. What they say may be cached row by row
+(`evaluation_cache`).
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores).
+Shapes: one value for each of the rows asked about.
+Errors: PluginFault, in upstream's words.
+"""
+
+import attrs
+import numpy as np
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.errors import KscheddError
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import fault_text
+from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, RunningProfile
+from kschedd.scheduling.verdicts import PASSED, Places
+
+NODE_ONLY = frozenset(("node",))  # of what a plugin depends on
+
+
+@attrs.define(eq=False)
+class PluginFault(Exception):
+    """An out-of-tree plugin failed; the attempt ends with this error."""
+
+    plugin: str
+    message: str
+
+
+def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+    """What a column filter says of the rows; None: all pass. Raises PluginFault."""
+    if filter_.in_tree:
+        return filter_.vector.filter_rows(state, pod, table, rows)
+    try:
+        return filter_.vector.filter_rows(state, pod, table, rows)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
+        raise PluginFault(filter_.name, text) from fault
+
+
+def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+    """A column plugin's raw scores of the rows. Raises PluginFault."""
+    try:
+        return score.vector.score_rows(state, pod, table, rows)
+    except KscheddError as wrong:  # the pod's own fault, such as terms that cannot be read
+        why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
+        text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
+        raise PluginFault(score.name, text) from wrong
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        if score.in_tree:
+            raise
+        text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
+        raise PluginFault(score.name, text) from fault
+
+
+def out_of_range(values: Ints) -> Ints:
+    """The places of final scores that are not within 0 and 100."""
+    return ((values < 0) | (values > MAX_NODE_SCORE)).nonzero()[0]
+
+
+def invalid_score(name: str, value: int) -> PluginFault:
+    return PluginFault(
+        name,
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {value}, '
+        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing",
+    )
+
+
+def check_range(score: EnabledScore, values: Ints) -> None:
+    """Raises PluginFault where a final score is not within 0 and 100."""
+    wrong = out_of_range(values)
+    if len(wrong):
+        raise invalid_score(score.name, int(values[wrong[0]]))
+
+
+class NodeLocalPlugins:
+    """The node-local filters and scores of a profile, or some of them, in the profile's order."""
+
+    def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
+        """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
+
+        def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
+            return plugin.style is EvaluationStyle.CACHED and (
+                of_pods is None or (plugin.depends_on != NODE_ONLY) is of_pods
+            )
+
+        self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
+        self.scores = tuple(score for score in profile.scores if belongs(score))
+
+    def judge(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
+    ) -> tuple[Places, Ints]:
+        """The place of the first filter that rejects each row (PASSED: none does), and its code.
+
+        `already_filtered_by` is a plugin that is taken to let every row pass.
+        """
+        failed = np.full(len(rows), PASSED, dtype=np.int16)
+        codes = np.zeros(len(rows), dtype=np.int64)
+        skipped = state.skip_filter
+        for filter_ in self.filters:
+            if filter_.name in skipped or filter_.name == already_filtered_by:
+                continue
+            said = filter_columns(filter_, state, pod, table, rows)
+            if said is None:
+                continue
+            rejected = said != 0
+            if count_nonzero(rejected):
+                rejected &= failed == PASSED
+                failed[rejected] = filter_.place
+                codes[rejected] = said[rejected]
+        return failed, codes
+
+    def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
+        """Weighted sum of the scores that are final as they come, and the raw scores of those still to normalise."""
+        base = np.zeros(len(rows), dtype=np.int64)
+        raw = {}
+        for score in self.scores:
+            if score.name in state.skip_score:
+                continue
+            if (
+                score.constant is not None
+                and not score.normalizes
+                and (constant := score.constant(pod, table)) is not None
+            ):
+                base += constant * score.weight
+                continue
+            values = score_columns(score, state, pod, table, rows)
+            if score.normalizes:
+                raw[score.name] = values
+            else:
+                if not score.in_tree:
+                    check_range(score, values)
+                base += values if score.weight == 1 else values * score.weight
+        return base, raw

@@ -1,0 +1,193 @@
+"""Finding the nodes that fit: which nodes are asked, in which order, and when to stop.
+
+Nodes are visited in the order of the table (zone by zone in turn), from where the last pod's search ended, until as
+many feasible ones are found as the percentage of nodes to score asks for. The search takes windows of rows at a
+time, so its cost follows the number of nodes looked at, not the size of the cluster; the outcome is that of
+visiting one node after the other.
+
+A full search that found no feasible node is kept as a whole while nothing changes: pods that fit nowhere cost little.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
+"""
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, Rows
+from kschedd.cache.versions import Versions
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Status
+from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.filter_pass import FilterPass
+from kschedd.scheduling.filters import Filters, Work
+from kschedd.scheduling.nominated_pods import NominatedByRow, NominatedPodFilter
+from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+from kschedd.values import value
+
+Search = Work["Found"]
+
+_FEWEST = 100  # nodes to find, at least
+_PASSED_ONE = np.array([PASSED], dtype=np.int16), np.zeros(1, dtype=np.int64)
+
+
+@value(eq=False)
+class Found:
+    """Feasible rows in visiting order, and the verdicts on all that were visited."""
+
+    rows: Rows
+    visited: int
+    verdicts: Verdicts
+    error: Status | None = None  # a filter failed on some node
+
+
+@attrs.frozen(eq=False)
+class FailedSearch:
+    """A full search that found no feasible node; it comes to the same until something changes."""
+
+    found: Found
+    order: Rows
+    start: int | None  # None: nominated pods counted, so that it tells only how much there is to look at
+    stamp: int
+
+    def holds(self, order: Rows, start: int, versions: Versions, reads_pods: bool) -> bool:
+        """`reads_pods`: a new version of a pod matters even if it takes the same as before."""
+        if self.order is not order or self.start != start or versions.rows_changed(self.stamp):
+            return False
+        return not reads_pods or versions.pod_updates.at <= self.stamp
+
+
+def nodes_to_find(nodes: int, percentage: int) -> int:
+    """How many feasible nodes end the search among `nodes`; `percentage` 0 is adaptive."""
+    if nodes < _FEWEST:
+        return nodes
+    if percentage == 0:
+        percentage = max(50 - nodes // 125, 5)
+    return max(nodes * min(percentage, 100) // 100, _FEWEST)
+
+
+@attrs.define(eq=False)
+class NodeSearch:
+    """Searches the nodes of a cluster with a profile's filters; `cache` None: nothing is cached."""
+
+    filters: Filters
+    cache: EvaluationCache | None
+    nominated_pods: NominatedPodFilter = attrs.field(init=False)
+    _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
+
+    def __attrs_post_init__(self) -> None:
+        self.nominated_pods = NominatedPodFilter(self.filters)
+
+    def run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        order: Rows,
+        start: int,
+        wanted: int,
+        nominated: NominatedByRow,
+        cached: CachedEvaluation | None,
+    ) -> Search:
+        """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
+        total, versions, reads_pods = len(order), self.filters.cluster.versions, self.filters.profile.reads_pods
+        by_itself = self.filters.row_by_row(state, pod)
+        # What may hold for later searches.
+        kept = cached if by_itself and order is self.filters.cluster.table.order else None
+        failed = None if kept is None else kept.failed_search
+        if isinstance(failed, FailedSearch) and not nominated and failed.holds(order, start, versions, reads_pods):
+            return failed.found
+        if total == 1 and by_itself and not nominated and cached is not None:
+            # Most of the pods that can go to one node only: there is nothing to do but to look that one up.
+            if cached.failed[order[0]] == PASSED:
+                table = self.filters.cluster.table
+                return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
+        batches: list[FilterPass] = []
+        spoken: dict[int, Status] = {}
+        lacking, visited = wanted, 0
+        size = total if failed is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+        while lacking > 0 and visited < total:
+            first = (start + visited) % total
+            rows = order[first : first + min(size, total - visited)]
+            passed: FilterPass
+            if cached is None and not nominated:
+                passed = yield from self.filters.run(state, pod, rows, spoken)
+            else:
+                passed = yield from self._look_up(state, pod, rows, nominated, cached, by_itself, spoken)
+            passed.cut(lacking)
+            batches.append(passed)
+            lacking -= len(passed.passing)
+            visited += len(passed.rows)
+            size = max(size, 2 * len(passed.rows))
+        if wanted > 1 and lacking <= 0:
+            self._per_feasible += 0.25 * (visited / wanted - self._per_feasible)
+        rows, found = order[:0], order[:0]
+        if batches:
+            rows, found = batches[0].rows, batches[0].passing
+        if len(batches) > 1:
+            rows = np.concatenate([batch.rows for batch in batches])
+            found = np.concatenate([batch.passing for batch in batches])
+        if spoken:
+            there = set(rows.tolist())
+            spoken = {row: status for row, status in spoken.items() if row in there}
+        verdicts = Verdicts(
+            self.filters.cluster.table,
+            self.filters.profile.filters,
+            state,
+            pod,
+            rows,
+            None,
+            None,
+            spoken,
+            work_out=lambda: _together(batches),
+        )
+        broken = next((s for s in spoken.values() if not s.rejected), None)
+        result = Found(found, visited, verdicts, broken)
+        if kept is not None:
+            kept.failed_search = None
+            if not len(found):
+                kept.failed_search = FailedSearch(result, order, None if nominated else start, versions.now)
+        return result
+
+    def _look_up(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        nominated: NominatedByRow,
+        cached: CachedEvaluation | None,
+        by_itself: bool,
+        spoken: dict[int, Status],
+    ) -> Work[FilterPass]:
+        """The rows by what is cached of them and what the other filters say, with their nominated pods."""
+        if cached is None:
+            failed, codes = self.filters.local.judge(state, pod, self.filters.cluster.table, rows)
+        else:
+            assert self.cache is not None
+            failed, codes = self.cache.judge(cached, state, pod, rows)
+        rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached) if nominated else {}
+        if not by_itself:
+            if rejected:
+                # What a node's nominated pods rejected is not looked at without them, so no filter hears of it then.
+                places = np.delete(np.arange(len(rows)), list(rejected))
+                some_failed, some_codes = failed[places], codes[places]
+                table = self.filters.cluster.table
+                said = yield from self.filters.run_others(state, pod, table, rows[places], some_failed, some_codes)
+                failed[places], codes[places] = some_failed, some_codes
+            else:
+                said = yield from self.filters.run_others(state, pod, self.filters.cluster.table, rows, failed, codes)
+            spoken.update(said)
+        for place, verdict in rejected.items():
+            failed[place], codes[place] = verdict.failed, verdict.code
+            if verdict.spoken is not None:
+                spoken[int(rows[place])] = verdict.spoken
+        return FilterPass.of_columns(rows, failed, codes)
+
+
+def _together(batches: list[FilterPass]) -> tuple[Places, Ints]:
+    """The columns of all batches, one after the other."""
+    if len(batches) == 1:
+        return batches[0].columns()
+    columns = [batch.columns() for batch in batches]
+    if not columns:
+        return np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.int64)
+    return np.concatenate([failed for failed, _ in columns]), np.concatenate([codes for _, codes in columns])

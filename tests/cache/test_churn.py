@@ -1,0 +1,131 @@
+"""Nodes that come and go for ever leave nothing behind: what the cache keeps depends on those that are there."""
+
+import gc
+from collections.abc import Iterable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import parse_label_selector
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.counts import spread_kind
+from kschedd.config.load import default_config
+from kschedd.scheduling.filters import drive
+from kschedd.scheduling.machine import SchedulingMachine
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def node(number: int) -> Node:
+    """Each has a name, a label value, a taint and an image of its own."""
+    name = f"node-{number}"
+    return Node.from_raw(
+        {
+            "kind": "Node",
+            "metadata": {"name": name, "uid": name, "labels": {HOSTNAME: name, "serial": str(number)}},
+            "spec": {"taints": [{"key": "serial", "value": str(number), "effect": "PreferNoSchedule"}]},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                "images": [{"names": [f"image:{number}"], "sizeBytes": 1000}],
+            },
+        }
+    )
+
+
+def pod(name: str, **spec: Any) -> Pod:
+    raw = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}], **spec}
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": raw})
+
+
+def kept(roots: Iterable[Any]) -> int:
+    """How many entries all containers and arrays have that can be reached from here."""
+    seen: set[int] = set()
+    todo, entries = list(roots), 0
+    while todo:
+        found = todo.pop()
+        if id(found) in seen or isinstance(found, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(found))
+        if isinstance(found, np.ndarray):
+            entries += found.size
+        elif isinstance(found, list | dict | set | frozenset | tuple):
+            entries += len(found)
+        todo += gc.get_referents(found)
+    return entries
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+NEWER = {"matchExpressions": [{"key": "serial", "operator": "Gt", "values": ["5"]}]}
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NEWER]}}}
+
+
+WANTED = (pod("a", topologySpreadConstraints=[SPREAD]), pod("b", affinity=AFFINITY))
+
+
+def churned(machine: SchedulingMachine, numbers: range, *, attempts_every: int) -> None:
+    """Nodes come one after the other, each with a pod, and go again when 32 others have come."""
+    for number in numbers:
+        machine.cluster.put(node(number))
+        there = pod("there")
+        there = Pod.from_raw({**there.raw, "metadata": {**there.metadata, "uid": f"there-{number}"}})
+        machine.cluster.assume(there, f"node-{number}")
+        if number % attempts_every == 0:
+            for wanted in WANTED:
+                drive(machine.begin(wanted, {}))
+        if number >= 32:
+            gone = machine.cluster.pod(f"there-{number - 32}")
+            assert gone is not None
+            machine.cluster.remove_pod(gone)
+            machine.cluster.remove_node(f"node-{number - 32}")
+
+
+def test_a_hundred_thousand_nodes_that_come_and_go_leave_nothing_behind() -> None:
+    machine = SchedulingMachine(default_config(), seed=1)
+    machine.cluster.versions.nodes.limit = machine.cluster.versions.pods.limit = 256
+    churned(machine, range(2_000), attempts_every=10)
+    before = kept([machine])
+    churned(machine, range(2_000, 100_000), attempts_every=200)
+    churned(machine, range(100_000, 100_064), attempts_every=8)
+    table = machine.cluster.table
+    assert table.capacity == 64
+    assert len(table.label(HOSTNAME).values) <= 33
+    assert len(table.taint_sets) <= 34
+    assert kept([machine]) < before + 1_000
+
+
+def test_a_number_of_a_label_value_is_given_out_again_only_when_no_row_has_it() -> None:
+    cluster = Cluster()
+    for number in range(4):
+        cluster.put(node(number))
+    column = cluster.table.label(HOSTNAME)
+    cluster.remove_node("node-1")
+    assert "node-1" not in column.numbers
+    cluster.put(node(7))
+    cluster.put(node(8))
+    there = {name: column.values[column.ids[row]] for name, row in cluster.table.row_of.items()}
+    assert there == {name: name for name in ("node-0", "node-2", "node-3", "node-7", "node-8")}
+    assert len(column.values) == 5
+
+
+def test_counts_by_domain_follow_numbers_that_changed_hands() -> None:
+    cluster = Cluster()
+    for number in range(2):
+        cluster.put(node(number))
+        raw = pod(f"p{number}").raw
+        cluster.put(Pod.from_raw({**raw, "spec": {**raw["spec"], "nodeName": f"node-{number}"}}))
+    counter = cluster.counts.matching(spread_kind("default", parse_label_selector({"matchLabels": {"app": "web"}})))
+    assert counter.by_domain(HOSTNAME).total == 2
+    cluster.remove_node("node-0")
+    cluster.put(node(5))
+    domains = counter.by_domain(HOSTNAME)
+    counts = {value: int(domains.counts[number]) for value, number in domains.column.numbers.items()}
+    assert counts == {"node-1": 1, "node-5": 0}

@@ -1,0 +1,62 @@
+"""What changed, and since when: logs that forget and say so, dates that only grow."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedd.cache.versions import IMAGES, LABELS, ChangeLog, Versions
+
+
+def versions(rows: int = 8) -> Versions:
+    return Versions(np.zeros(rows, dtype=np.int64))
+
+
+def test_a_log_names_the_rows_that_changed_after_a_stamp() -> None:
+    kept = versions()
+    kept.touch_pods(3)
+    stamp = kept.now
+    kept.touch_node(5)
+    kept.touch_pods(1)
+    kept.touch_pods(3)
+    assert (kept.pods.since(stamp), kept.nodes.since(stamp)) == ([1, 3], [5])
+    assert kept.pods.since(kept.now) == []
+
+
+@given(st.lists(st.integers(0, 7), max_size=40), st.integers(2, 6), st.integers(0, 40))
+def test_a_log_that_overflows_forgets_the_oldest_and_says_so(rows: list[int], limit: int, stamp: int) -> None:
+    log = ChangeLog(limit)
+    for date, row in enumerate(rows, 1):
+        log.add(row, date)
+    found = log.since(stamp)
+    assert found is None or found == rows[stamp:]
+    assert found is not None or stamp < len(rows) - limit // 2
+    assert log.at == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        pytest.param(LABELS, lambda kept: kept.touch_node(0, LABELS), id="labels"),
+        pytest.param(IMAGES, lambda kept: kept.touch_node(0, LABELS, IMAGES), id="one-of-two"),
+        pytest.param("Service", lambda kept: kept.touch_object("Service"), id="a-kind"),
+    ],
+)
+def test_a_stamp_holds_until_a_part_it_was_made_from_changes(part: str, changes) -> None:
+    kept = versions()
+    stamp = kept.now
+    kept.touch_object("Secret")
+    kept.touch_pods(1)
+    assert not kept.changed(stamp, part, "Pod")
+    changes(kept)
+    assert kept.changed(stamp, part)
+    assert not kept.changed(kept.now, part)
+
+
+def test_dates_of_rows_outlive_growth() -> None:
+    kept = versions(2)
+    kept.touch_pods(1)
+    kept.grow(4)
+    kept.touch_pod(3)
+    assert kept.row_pods_at.tolist() == [0, 1, 0, 2]
+    assert not kept.rows_changed(1), "a new version that asks for the same is no change of a row"
