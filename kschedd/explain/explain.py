@@ -150,6 +150,8 @@ class _Explaining:
         scores, failure = self._scores(state, feasible)
         chosen, ties = self._choice(feasible, scores)
         message = outcome.message if isinstance(outcome, FitError) else ""
+        if isinstance(outcome, FitError) and outcome.status.code == Code.ERROR:
+            chosen, ties = None, []  # scores out of range, which are shown as they are
         if failure is not None:
             message = failure.message
         enough = self._enough(verdicts)

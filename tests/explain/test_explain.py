@@ -406,3 +406,14 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_left_out() -> None
     assert said["n1"] == ["node(s) had untolerated taint {k: }"]
     assert said["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]
     assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]" in found["message"]
+
+
+def test_scores_out_of_range_choose_no_node() -> None:
+    engine = cluster(node("n1"), node("n2"))
+    requests = [{"memory": "9223372036854775807"}, {"memory": "1Gi"}]
+    containers = [{"name": f"c{n}", "image": "i", "resources": {"requests": r}} for n, r in enumerate(requests)]
+    engine.store.create(pod("wraps", containers=containers))
+    engine.settle()
+    found = explained(engine, "wraps")
+    assert "returns an invalid score" in found["message"]
+    assert (found["chosen"], found["ties"]) == (None, [])
