@@ -8,7 +8,7 @@ Units: allocatable CPU in millicores, every other resource in whole units.
 from collections.abc import Mapping
 from typing import Any, Self
 
-from kschedd.api.objects import Object, _version
+from kschedd.api.base import Object, version_of
 from kschedd.api.resources import Resources, amounts
 from kschedd.api.terms import Taint, parse_taint
 from kschedd.values import value
@@ -39,7 +39,7 @@ class Node(Object):
             meta.get("name", ""),
             "",
             meta.get("uid") or "",
-            _version(meta.get("resourceVersion")),
+            version_of(meta.get("resourceVersion")),
             meta.get("labels") or {},
             raw,
             amounts(status.get("allocatable")),

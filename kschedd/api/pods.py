@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 import attrs
 import msgpack
 
+from kschedd.api.base import Object, version_of
 from kschedd.api.lazily import lazily
-from kschedd.api.objects import Object, _version
 from kschedd.api.resources import (
     PLAIN_AMOUNT,
     Resources,
@@ -350,7 +350,7 @@ class Pod(Object):
             meta.get("name", ""),
             namespace,
             meta.get("uid") or "",
-            _version(meta.get("resourceVersion")),
+            version_of(meta.get("resourceVersion")),
             shape.labels,
             raw,
             shape,

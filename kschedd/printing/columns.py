@@ -1,19 +1,19 @@
 """Which columns `get` shows of which kind, as kubectl does: the narrow ones, and what `-o wide` adds.
 
-Pods, nodes and namespaces are here; workloads and storage have files of their own. A kind without an entry has a name
-and an age.
+Pods, nodes and namespaces are here, with what all columns are made of; workloads and storage have files of their own,
+and `kind_tables` has them all.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from kschedd.api.quantity import format_milli, format_value
 from kschedd.printing.ages import age
-from kschedd.printing.tables import NONE, Table
+from kschedd.printing.tables import NONE
 
 Raw = Mapping[str, Any]
 _NOTHING: Raw = {}
@@ -290,44 +290,5 @@ EVENTS = (
 )
 
 
-def columns_of(kind: str) -> tuple[Column, ...]:
-    """The columns of a kind (`Pod`), wide ones included."""
-    from kschedd.printing.columns_storage import STORAGE
-    from kschedd.printing.columns_workloads import WORKLOADS
-
-    own = {"Pod": PODS, "Node": NODES, "Namespace": NAMESPACES, "Event": EVENTS}
-    return own.get(kind) or WORKLOADS.get(kind) or STORAGE.get(kind) or (NAME, AGE)
-
-
 def labels_text(labels: Mapping[str, Any] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
-
-
-def table_of(
-    kind: str,
-    objects: Sequence[Raw],
-    around: Surroundings,
-    *,
-    wide: bool = False,
-    namespaces: bool = False,
-    labels: bool = False,
-    prefix: str = "",
-) -> Table:
-    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`)."""
-    columns = [column for column in columns_of(kind) if wide or not column.wide]
-    headers = [column.header for column in columns]
-    rows = []
-    for raw in objects:
-        cells = [column.cell(raw, around) for column in columns]
-        if prefix and headers[0] == "NAME":
-            cells[0] = prefix + cells[0]
-        if namespaces:
-            cells.insert(0, str(meta(raw).get("namespace", "")))
-        if labels:
-            cells.append(labels_text(meta(raw).get("labels")))
-        rows.append(tuple(cells))
-    if namespaces:
-        headers.insert(0, "NAMESPACE")
-    if labels:
-        headers.append("LABELS")
-    return Table(tuple(headers), tuple(rows))

@@ -1,4 +1,4 @@
-"""`describe` in words: any object as an indented tree, its events, and what pods and nodes have of their own beside.
+"""`describe` in words: any object as an indented tree, and its events; the parts that descriptions are made of.
 
 Talks to nobody: what belongs to the object (events, claims, the queue's view, pods of a node) comes in as `Related`.
 """
@@ -100,15 +100,6 @@ def events_text(events: Sequence[Raw] | None, related: Related) -> str:
         rows.append(tuple(str(cell or "") for cell in row))
     table = Table(("TYPE", "REASON", "AGE", "FROM", "MESSAGE"), tuple(rows))
     return "Events:\n" + render(table, related.look, indent=_INDENT)
-
-
-def describe(raw: Raw, related: Related) -> str:
-    """Everything worth saying of an object."""
-    from kschedd.printing.describe_node import describe_node
-    from kschedd.printing.describe_pod import describe_pod
-
-    special = {"Pod": describe_pod, "Node": describe_node}.get(str(raw.get("kind")))
-    return special(raw, related) if special else describe_any(raw, related)
 
 
 def describe_any(raw: Raw, related: Related) -> str:

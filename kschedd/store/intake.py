@@ -21,7 +21,7 @@ import msgpack
 
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.kinds import BY_NAME
-from kschedd.api.objects import Raw, _version
+from kschedd.api.objects import Raw, version_of
 from kschedd.api.pods import Pod, PodShape, PodSpec, intern_branch, intern_shape, intern_spec
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.shapes import check_pod_spec_shape, check_shape, check_status_shape, slimmed, without_nulls
@@ -254,7 +254,7 @@ def typed_pod(raw: Raw, shape: PodShape, node_name: str) -> Pod:
         meta["name"],
         shape.namespace,
         meta["uid"],
-        _version(meta["resourceVersion"]),
+        version_of(meta["resourceVersion"]),
         shape.labels,
         raw,
         shape,

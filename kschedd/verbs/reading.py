@@ -8,7 +8,8 @@ import attrs
 
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.printing import documents
-from kschedd.printing.columns import Surroundings, event_moment, table_of
+from kschedd.printing.columns import Surroundings, event_moment
+from kschedd.printing.kind_tables import table_of
 from kschedd.printing.tables import render, widths_of
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import Output, UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
@@ -255,7 +256,7 @@ def describe(session: Session, options: argparse.Namespace) -> int:
         raise UsageError("a name and a selector exclude each other: give one of them")
     options.field_selector, options.ignore_not_found = None, False
     groups, failed = _fetch(session, targets, options, namespace)
-    from kschedd.printing.describe import describe as described
+    from kschedd.printing.describe_object import describe as described
 
     count = 0
     for group in groups:

@@ -5,7 +5,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.verbs import changing, counting, explain, general, happenings, manifests, nodes, reading, scheduling, top
+from kschedd.verbs import (
+    changing,
+    counting,
+    explain,
+    general,
+    happenings,
+    manifests,
+    nodes,
+    reading,
+    scheduling,
+    top,
+    watching,
+)
 from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
 from kschedd.verbs.session import Session
 
@@ -20,6 +32,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *explain.VERBS,
     *scheduling.VERBS,
     *general.VERBS,
+    watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )
 BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
 

@@ -1,6 +1,7 @@
 """describe: what is said of pods beyond their manifest."""
 
-from kschedd.printing.describe import Related, describe, tree
+from kschedd.printing.describe import Related, tree
+from kschedd.printing.describe_object import describe
 from kschedd.printing.explaining import explanation
 from kschedd.printing.look import Look
 

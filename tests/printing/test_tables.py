@@ -5,8 +5,9 @@ import io
 import pytest
 
 from kschedd.printing.ages import age, span
-from kschedd.printing.columns import Surroundings, pod_status, table_of
+from kschedd.printing.columns import Surroundings, pod_status
 from kschedd.printing.documents import as_yaml
+from kschedd.printing.kind_tables import table_of
 from kschedd.printing.look import Look, look_of
 from kschedd.printing.tables import Table, clean, render
 

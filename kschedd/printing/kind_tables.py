@@ -1,0 +1,56 @@
+"""The table that `get` prints of objects of a kind. A kind without columns of its own has a name and an age."""
+
+from collections.abc import Sequence
+
+from kschedd.printing.columns import (
+    AGE,
+    EVENTS,
+    NAME,
+    NAMESPACES,
+    NODES,
+    PODS,
+    Column,
+    Raw,
+    Surroundings,
+    labels_text,
+    meta,
+)
+from kschedd.printing.columns_storage import STORAGE
+from kschedd.printing.columns_workloads import WORKLOADS
+from kschedd.printing.tables import Table
+
+
+def columns_of(kind: str) -> tuple[Column, ...]:
+    """The columns of a kind (`Pod`), wide ones included."""
+    own = {"Pod": PODS, "Node": NODES, "Namespace": NAMESPACES, "Event": EVENTS}
+    return own.get(kind) or WORKLOADS.get(kind) or STORAGE.get(kind) or (NAME, AGE)
+
+
+def table_of(
+    kind: str,
+    objects: Sequence[Raw],
+    around: Surroundings,
+    *,
+    wide: bool = False,
+    namespaces: bool = False,
+    labels: bool = False,
+    prefix: str = "",
+) -> Table:
+    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`)."""
+    columns = [column for column in columns_of(kind) if wide or not column.wide]
+    headers = [column.header for column in columns]
+    rows = []
+    for raw in objects:
+        cells = [column.cell(raw, around) for column in columns]
+        if prefix and headers[0] == "NAME":
+            cells[0] = prefix + cells[0]
+        if namespaces:
+            cells.insert(0, str(meta(raw).get("namespace", "")))
+        if labels:
+            cells.append(labels_text(meta(raw).get("labels")))
+        rows.append(tuple(cells))
+    if namespaces:
+        headers.insert(0, "NAMESPACE")
+    if labels:
+        headers.append("LABELS")
+    return Table(tuple(headers), tuple(rows))

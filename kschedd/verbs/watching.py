@@ -1,0 +1,68 @@
+"""watch: another verb, again and again. It knows no verb by itself: how one is found and run is given to it."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import attrs
+
+from kschedd.printing.screen import first_screen, rows_of
+from kschedd.verbs.grammar import UsageError, Verb, Words
+from kschedd.verbs.session import Session
+
+Find = Callable[[str], Verb]
+Run = Callable[[Session, Sequence[str]], int]
+
+
+def _watch_words(words: Words) -> None:
+    words.add_argument("command", nargs=argparse.REMAINDER, metavar="VERB ...", help="what to show again and again")
+    words.add_argument("-i", "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks (1)")
+    words.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks; default: go on")
+
+
+def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -> int:
+    """The output of another verb, shown afresh every second until the user ends it."""
+    if not options.command:
+        raise UsageError("watch what? watch get pods")
+    if find(options.command[0]).name == "watch":
+        raise UsageError("watch cannot watch itself")
+    if options.interval <= 0:
+        raise UsageError(f"--interval {options.interval:g}: more than 0 is expected")
+    looks = 0
+    screen = session.look.width > 0
+    if screen:
+        session.command("\x1b[?1049h")  # the terminal's other screen: what was there comes back at the end
+    try:
+        while True:
+            shown: list[str] = []
+            inner = attrs.evolve(session, write=shown.append, complain=shown.append)
+            inner._daemon = session.daemon
+            code = run(inner, options.command)
+            text = "".join(shown)
+            every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
+            if screen:
+                look = session.measure() if session.measure is not None else session.look  # it may have been resized
+                heading = look.paint(every, "dim") + "\n\n"
+                taken = rows_of(every, look.width) + 1
+                session.command("\x1b[H\x1b[2J")
+                session.write(heading + first_screen(text, look, taken))
+            else:
+                session.write(text)
+            looks += 1
+            if code == 2 or looks == options.times:
+                return code
+            session.sleep(options.interval)
+    finally:
+        if screen:
+            session.command("\x1b[?1049l")
+
+
+def verb(find: Find, run: Run) -> Verb:
+    return Verb(
+        "watch",
+        "Show another verb's output again and again.",
+        partial(watch, find, run),
+        _watch_words,
+        examples=("watch get pods -o wide", "watch -i 0.5 queue"),
+        completes="verb",
+    )
