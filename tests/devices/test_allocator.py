@@ -397,3 +397,145 @@ def test_finds_what_the_plain_search_finds_first(devices: Any, wanted: Any, used
     ]
     made = allocator(claims, slices, used=tuple(f"g{n}" for n in used))
     assert names(made) == plain_search(made)
+
+
+# -- the rule with "all devices" in alternatives, as 1.34.1 goes about it: one device after the other, by recursion ---
+
+
+class TooManyError(Exception):
+    """A claim would hold too many devices, whichever they are."""
+
+
+class PlainAllocation:
+    """Upstream's search in its own steps; devices are taken and given back in `given` and `taken`."""
+
+    def __init__(self, made: Allocator) -> None:
+        self.made = made
+        self.devices = [d for pool in made.inventory.pools(NODE) for s in pool.slices for d in s.devices]
+        self.given: list[list[tuple[str, Device]]] = [[] for _ in made.claims]
+        self.every = [[self._every(request.wishes) for request in claim.requests] for claim in made.claims]
+
+    def _every(self, wishes: Any) -> list[list[Device]]:
+        found: list[list[Device]] = []
+        for place, alternative in enumerate(wishes):
+            if place == 1 and wishes[0].mode == "All":
+                found.append(found[0])  # looked up under the first alternative
+            else:
+                found.append([d for d in self.devices if self._selects(alternative, d)])
+        return found
+
+    @staticmethod
+    def _selects(alternative: Any, one: Device) -> bool:
+        if not alternative.selectors:
+            return True
+        model = alternative.selectors[0]["cel"]["expression"].rpartition(" ")[2]
+        value = one.attribute(f"{DRIVER}/model")
+        return value is not None and f'"{value[1]}"' == model
+
+    def _take(self, c: int, name: str, one: Device, *, must: bool) -> bool:
+        if one.id in self.made.in_use or any(d.id == one.id for given in self.given for _, d in given):
+            return False
+        for constraint in self.made.claims[c].constraints:
+            values = {d.attribute(constraint["matchAttribute"]) for _, d in [*self.given[c], (name, one)]}
+            if len(values) > 1 or None in values:
+                if must:
+                    raise AllocationError("a constraint would not be satisfied")
+                return False
+        self.given[c].append((name, one))
+        return True
+
+    def run(self, c: int = 0, r: int = 0, s: int | None = None, number: int = 0) -> bool:
+        """Whether the rest can be done from the `number`-th device of the s-th alternative (None: any) on."""
+        if c == len(self.made.claims):
+            return True
+        requests = self.made.claims[c].requests
+        if r == len(requests):
+            try:
+                return self.run(c + 1)
+            except TooManyError:
+                return False
+        request = requests[r]
+        if s is None:
+            too_many = 0
+            for which in range(len(request.wishes)):
+                try:
+                    if self.run(c, r, which):
+                        return True
+                except TooManyError:
+                    too_many += 1
+            if too_many == len(request.wishes):
+                raise TooManyError
+            return False
+        alternative, every = request.wishes[s], self.every[c][r][s]
+        wants_all = alternative.mode == "All"
+        count = len(every) if wants_all else alternative.count
+        if wants_all and not every:
+            return False
+        if number >= count:
+            return self.run(c, r + 1)
+        if len(self.given[c]) + count - number > 32:
+            raise TooManyError
+        name = request.full_name(alternative)
+        for one in [every[number]] if wants_all else self.devices:
+            if not wants_all and not self._selects(alternative, one):
+                continue
+            if self._take(c, name, one, must=wants_all):
+                done = False
+                try:
+                    done = self.run(c, r, 0 if wants_all else s, number + 1)
+                finally:
+                    if not done:
+                        self.given[c].pop()
+                if done:
+                    return True
+        return False
+
+    def outcome(self) -> Any:
+        try:
+            done = self.run()
+        except AllocationError:
+            return "error"
+        except TooManyError:
+            return "error"
+        return [[f"{name}={one.id.name}" for name, one in given] for given in self.given] if done else None
+
+
+_ANY_WISHES = st.tuples(st.none() | _MODELS, st.sampled_from([1, 1, 2, 3, 33, None]))  # None: all devices
+_ALTERNATIVES = st.lists(st.lists(_ANY_WISHES, min_size=1, max_size=3), min_size=1, max_size=2)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_DEVICES, st.lists(st.tuples(_ALTERNATIVES, st.booleans()), min_size=1, max_size=2), st.sets(st.integers(0, 5)))
+def test_alternatives_with_all_devices_come_out_as_upstreams_own_steps(
+    devices: Any, wanted: Any, used: set[int]
+) -> None:
+    def a_wish(name: str, model: str | None, count: int | None) -> dict[str, Any]:
+        number: dict[str, Any] = {"allocationMode": "All"} if count is None else {"count": count}
+        return wish(name, *([f'{MODEL} == "{model}"'] if model else []), **number)
+
+    slices = [slice_of("n1", *(device(f"g{n}", model=m, numa=numa) for n, (m, numa) in enumerate(devices)))]
+    claims = [
+        claim_raw(
+            f"c{c}",
+            *(
+                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(wishes)))
+                for r, wishes in enumerate(requests)
+            ),
+            **(NUMA if together else {}),
+        )
+        for c, (requests, together) in enumerate(wanted)
+    ]
+    made = allocator(claims, slices, used=tuple(f"g{n}" for n in used))
+    plain = PlainAllocation(made)
+    least = [
+        sum(
+            min(len(e) if w.mode == "All" else w.count for w, e in zip(r.wishes, every, strict=True))
+            for r, every in zip(claim.requests, plain.every[c], strict=True)
+        )
+        for c, claim in enumerate(made.claims)
+    ]
+    try:
+        found: Any = names(made)
+    except AllocationError:
+        found = "error"
+    assert found == ("error" if max(least) > 32 else plain.outcome())
