@@ -24,10 +24,14 @@ DEEPEST: Final = 100
 MOST_ALIASED: Final = 100_000
 """Values that the aliases of one document may stand for together."""
 
+MOST_FAULTS: Final = 1_000
+"""Faults told of one text; it is not read further than that."""
+
 Path = tuple[str | int, ...]
 
 _SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_CONTENT: Final = re.compile(r"^(?!\s*(#|%|$)).", re.MULTILINE)
+# Not \s, which would look at all blank lines that follow, from each of them.
+_CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
 _FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
@@ -41,6 +45,9 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMERIC: Final = frozenset("+-.0123456789")
 _TAG: Final = "tag:yaml.org,2002:"
+_SPACE: Final = re.compile(r"\s*")
+_LINE_OF_VALUE: Final = re.compile(r"^[{\[]", re.MULTILINE)
+_STRUCTURE: Final = re.compile(r'"(?:[^"\\\n]|\\.)*+"|[\[\]{}]')
 _PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", "null", "timestamp"))
 
 
@@ -72,13 +79,28 @@ class Document:
         for step in path:
             found = None
             if isinstance(node, yaml.MappingNode):
-                found = next(((k, v) for k, v in node.value if k.value == step), None)
+                found = self._entries_of(node).get(step)
             elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
                 found = (node.value[step], node.value[step])
             if found is None:
                 break
             line, node = found[0].start_mark.line, found[1]
         return self.first_line + int(line)
+
+    def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
+        """A mapping's entries by key, the first of equal ones: many faults may stand in one mapping."""
+        found = self._entries.get(id(mapping))
+        if found is None:
+            found = {}
+            for key, value in mapping.value:
+                if isinstance(key, yaml.ScalarNode):
+                    found.setdefault(key.value, (key, value))
+            self._entries[id(mapping)] = found
+        return found
+
+    @cached_property
+    def _entries(self) -> dict[int, dict[str | int, tuple[yaml.Node, yaml.Node]]]:
+        return {}
 
     @cached_property
     def _root(self) -> yaml.Node | None:
@@ -95,7 +117,19 @@ class _Faulty(Exception):
 
 
 def read_documents(text: str) -> Iterator[Document]:
-    """The documents of `text`, empty ones left out."""
+    """The documents of `text`, empty ones left out. After `MOST_FAULTS` faults comes one that says so, and no more."""
+    faults = 0
+    for document in _read_all(text):
+        yield document
+        faults += len(document.faults)
+        if faults >= MOST_FAULTS:
+            line = document.first_line + document.text.count("\n")
+            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            yield Document("", line, faults=(Fault(line, (), None, why),))
+            return
+
+
+def _read_all(text: str) -> Iterator[Document]:
     start = 0
     line = 1
     cuts = [*(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
@@ -204,7 +238,7 @@ class _Builder:
         else:
             raise _Faulty(event.start_mark.line, _path(frames), None, "a key must be text")
         frame = frames[-1]
-        if key in frame[4]:
+        if key in frame[4] and len(self.faults) < MOST_FAULTS:
             why = f'the key "{key[:63]}" stands twice in this mapping'
             self.faults.append((event.start_mark.line, (*_path(frames[:-1], whole=True), key), None, why))
         frame[4].add(key)
@@ -301,55 +335,87 @@ def _as_json(number: int | float) -> int | float:
 
 
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
-    """A stream of JSON values.  What is no JSON may still be YAML in flow style."""
-    position = 0
-    while (position := _past_space(text, position)) < len(text):
-        line = first_line + text.count("\n", 0, position)
-        twice: list[str] = []
+    """A stream of JSON values.  What is no JSON may still be YAML in flow style.
+
+    After a value that cannot be read, reading goes on with the next line that begins one; never before the place that
+    the faulty one was read up to, so that all of it takes time in proportion to the text.
+    """
+    position = counted = _past_space(text, 0)
+    line = first_line + text.count("\n", 0, position)
+    first = True
+    while position < len(text):
+        line += text.count("\n", counted, position)
+        counted = position
+        twice: dict[str, None] = {}
         try:
             value, end = _decoder(twice).raw_decode(text, position)
             if _too_deep(value):
                 raise RecursionError
         except (ValueError, RecursionError) as error:
-            if position == 0 or not text[:position].strip():
+            if first:
                 documents = list(_read_yaml(text, first_line))
                 if documents and not any(document.faults for document in documents):
                     yield from documents
                     return
-            at, why = line, f"nested more than {DEEPEST} levels deep"
             if isinstance(error, json.JSONDecodeError):
-                at, why = first_line + error.lineno - 1, f"not JSON: {error.msg} at column {error.colno}"
-            elif isinstance(error, ValueError):
-                why = f"not JSON: {error}"
-            resume = re.compile(r"^[{\[]", re.MULTILINE).search(text, max(position + 1, getattr(error, "pos", 0)))
+                at, why = line + text.count("\n", position, error.pos), f"not JSON: {error.msg} at column {error.colno}"
+                read_to = max(position + 1, error.pos)
+            else:
+                deepest, read_to = _extent(text, position)
+                at, why = line, f"not JSON: {error}"
+                if isinstance(error, RecursionError):
+                    at += text.count("\n", position, deepest)
+                    why = f"nested more than {DEEPEST} levels deep"
+            resume = _LINE_OF_VALUE.search(text, read_to)
             end = resume.start() if resume else len(text)
             yield Document(text[position:end], line, faults=(Fault(at, (), None, why),))
-            position = end
+            position, first = end, False
             continue
+        first = False
         document = Document(text[position:end], line, value)
         if twice:
-            faults = []
-            for key in dict.fromkeys(twice):
-                why = f'the key "{key[:63]}" stands twice in one object'
-                faults.append(Fault(_second_line(document, key), (), None, why))
-            document.value, document.faults = None, tuple(faults)
+            lines = _second_lines(document)
+            document.value, document.faults = (
+                None,
+                tuple(
+                    Fault(lines.get(key, line), (), None, f'the key "{key[:63]}" stands twice in one object')
+                    for key in list(twice)[:MOST_FAULTS]
+                ),
+            )
         yield document
-        position = end
+        position = _past_space(text, end)
 
 
 def _past_space(text: str, position: int) -> int:
-    match = re.compile(r"\s*").match(text, position)
+    match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
-def _decoder(twice: list[str]) -> json.JSONDecoder:
+def _extent(text: str, position: int) -> tuple[int, int]:
+    """Where the JSON value at `position` first nests too deep (or begins, if it does not), and where it ends."""
+    depth = 0
+    deepest = -1
+    for match in _STRUCTURE.finditer(text, position):
+        token = text[match.start()]
+        if token in "[{":
+            depth += 1
+            if depth > DEEPEST and deepest < 0:
+                deepest = match.start()
+        elif token in "]}":
+            depth -= 1
+            if depth <= 0:
+                return max(deepest, position), match.end()
+    return max(deepest, position), len(text)
+
+
+def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         mapping = dict(items)
         if len(mapping) != len(items):
             seen: set[str] = set()
             for key, _ in items:
                 if key in seen:
-                    twice.append(key)
+                    twice[key] = None
                 seen.add(key)
         return mapping
 
@@ -381,16 +447,19 @@ def _too_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _second_line(document: Document, key: str) -> int:
-    """The line on which `key` stands for the second time in one mapping."""
+def _second_lines(document: Document) -> dict[str, int]:
+    """The lines on which keys stand for the second time in one mapping."""
+    lines: dict[str, int] = {}
     waiting = [document._root]
     while waiting:
         node = waiting.pop()
         if isinstance(node, yaml.MappingNode):
-            seen = [name for name, _ in node.value if name.value == key]
-            if len(seen) > 1:
-                return document.first_line + int(seen[1].start_mark.line)
-            waiting += [value for _, value in node.value]
+            seen = set()
+            for name, value in node.value:
+                if name.value in seen:
+                    lines.setdefault(name.value, document.first_line + int(name.start_mark.line))
+                seen.add(name.value)
+                waiting.append(value)
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
-    return document.first_line
+    return lines

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.documents import Document, read_documents
+from kschedd.api.documents import MOST_FAULTS, Document, read_documents
 from kschedd.api.documents import Path as Steps
 from kschedd.api.fields import FieldError, path_text, steps
 from kschedd.api.quantity import shown
@@ -79,6 +79,10 @@ def read_text(text: str, source: str) -> Reading:
             errors.append(ManifestError(source, fault.line, path_text(fault.path), fault.value, fault.why))
         if not document.faults:
             _unfold(document.value, (), document, source, manifests, errors)
+        if len(errors) > MOST_FAULTS:
+            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            errors[MOST_FAULTS:] = [ManifestError(source, document.first_line, "", None, why)]
+            break
     return Reading(tuple(manifests), tuple(errors))
 
 

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.documents import DEEPEST, plain_scalar, read_documents
+from kschedd.api.documents import DEEPEST, MOST_FAULTS, plain_scalar, read_documents
 
 
 def values(text: str) -> list[Any]:
@@ -177,3 +177,41 @@ def test_nothing_breaks_the_reader(text: str) -> None:
     for document in read_documents(text):
         assert document.faults == () or document.value is None
         assert document.line_of(("a", 0)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "line"),
+    [
+        pytest.param("[\n" * 300_000, f"nested more than {DEEPEST} levels deep", DEEPEST + 1, id="open-brackets"),
+        pytest.param("[\n" * 90 + "1,\n" * 50_000 + "NaN", "not JSON: NaN: numbers must be finite", 1, id="no-number"),
+        pytest.param('{"a":\n' * 100_000, f"nested more than {DEEPEST} levels deep", DEEPEST + 1, id="open-braces"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_one_fault_and_read_once(text: str, why: str, line: int) -> None:
+    [document] = read_documents(text)
+    [fault] = document.faults
+    assert (fault.why, fault.line) == (why, line)
+
+
+@pytest.mark.parametrize("text", ["{}\n" * 100_000, "\n" * 1_000_000, "---\n" * 200_000])
+def test_many_small_documents_and_blank_lines_are_read_in_one_pass(text: str) -> None:
+    assert len(list(read_documents(text))) == text.count("{}")
+
+
+def test_equal_keys_are_told_each_with_its_line_up_to_a_limit() -> None:
+    text = "{" + ",\n".join(f'"k{number // 2}": 1' for number in range(40_000)) + "}"
+    document, rest = read_documents(text)
+    assert [fault.line for fault in document.faults] == list(range(2, 2 * MOST_FAULTS + 1, 2))
+    assert rest.faults[0].why == f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+
+
+def test_faults_are_told_up_to_a_limit() -> None:
+    *told, last = read_documents("a: [\n---\n" * 5_000)
+    assert len(told) == MOST_FAULTS
+    assert last.faults[0].why.endswith("what follows was not read")
+
+
+def test_lines_of_many_parts_are_found_with_one_look_at_the_document() -> None:
+    text = "labels:\n" + "".join(f"  k{number}: a\n" for number in range(20_000))
+    [document] = read_documents(text)
+    assert [document.line_of(("labels", f"k{number}")) for number in range(20_000)] == list(range(2, 20_002))
