@@ -14,7 +14,7 @@ Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a reso
 Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -36,6 +36,7 @@ CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # of these sums are plain amounts, however many pods a node runs
 _MOST_COLUMNS = 256  # of labels; beyond that many they are made anew when asked for, once labels change
+_NOTHING: Mapping[int, int] = {}
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
 
 
@@ -103,6 +104,16 @@ def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.
     return bigger
 
 
+def _with_column(columns: Ints) -> Ints:
+    """The columns and one of zeros after them. There is room for as many again each time it runs out."""
+    count, capacity = columns.shape
+    room = columns.base
+    if not isinstance(room, np.ndarray) or room.shape[1:] != (capacity,) or len(room) <= count:
+        room = np.zeros((2 * count, capacity), dtype=columns.dtype)
+        room[:count] = columns
+    return room[: count + 1]
+
+
 class NodeTable:
     """The columns. Rows are int64 index arrays wherever a method takes several."""
 
@@ -114,6 +125,8 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
+        # What nodes have of resources that have no column, as no pod has asked for them: name -> row -> amount.
+        self._unasked: dict[str, dict[int, int]] = {}
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -163,14 +176,20 @@ class NodeTable:
         return column
 
     def resource(self, name: str) -> int:
-        """The number of a resource's column; one that nobody named yet gets a column of zeros."""
+        """The number of a resource's column, made when first asked for and kept up to date from then on."""
         number = self.resources.get(name)
         if number is None:
+            self.allocatable = _with_column(self.allocatable)
+            self.requested = _with_column(self.requested)
             number = self.resources[name] = len(self.resources)
-            empty = np.zeros((1, self.capacity), dtype=np.int64)
-            self.allocatable = np.concatenate((self.allocatable, empty))
-            self.requested = np.concatenate((self.requested, empty))
+            for row, amount in self._unasked.pop(name, _NOTHING).items():
+                self.allocatable[number, row] = amount
         return number
+
+    def make_every_resource(self) -> None:
+        """Columns also for what nodes have and no pod has asked for yet."""
+        for name in list(self._unasked):
+            self.resource(name)
 
     def put_node(self, node: Node) -> int:
         """Add a node, or take in its new version. Returns its row."""
@@ -184,7 +203,7 @@ class NodeTable:
         if old is None or old.zone != node.zone:
             self._move_zone(row, old, node)
         if old is None or old.allocatable != node.allocatable:
-            self._set_allocatable(row, node)
+            self._set_allocatable(row, old, node)
         parts = []
         if (
             old is None
@@ -212,6 +231,7 @@ class NodeTable:
             del self._zones[node.zone]
         self._order = None
         self._forget_images(row, node)
+        self._forget_unasked(row, node)
         for pod in list(self.pods[row]):
             self.remove_pod(row, pod)
         self.names[row] = ""
@@ -267,16 +287,28 @@ class NodeTable:
         self._zones.setdefault(node.zone, {})[row] = None
         self._order = None
 
-    def _set_allocatable(self, row: int, node: Node) -> None:
+    def _set_allocatable(self, row: int, old: Node | None, node: Node) -> None:
+        if old is not None:
+            self._forget_unasked(row, old)
         self.allocatable[:, row] = 0
         for name, amount in node.allocatable.items():
             if name == "pods":
                 continue
-            number = self.resource(name)
-            self.allocatable[number, row] = amount
+            if number is None:
+                self._unasked.setdefault(name, {})[row] = amount
+            else:
+                self.allocatable[number, row] = amount
             if not 0 <= amount <= PLAIN_AMOUNT:
                 self.wraps = True
         self.allowed_pods[row] = node.allocatable.get("pods", 0)
+
+    def _forget_unasked(self, row: int, node: Node) -> None:
+        for name in node.allocatable:
+            rows = self._unasked.get(name)
+            if rows is not None:
+                rows.pop(row, None)
+                if not rows:
+                    del self._unasked[name]
 
     def _set_labels(self, row: int, node: Node) -> None:
         if len(self._labels) > _MOST_COLUMNS:
@@ -423,6 +455,7 @@ class TableCopy(NodeTable):
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._free = []
         self.resources = dict(whole.resources)
+        self._unasked = {}
         self.alive = whole.alive[rows]
         self.allocatable = whole.allocatable[:, rows]
         self.requested = whole.requested[:, rows]
@@ -448,6 +481,15 @@ class TableCopy(NodeTable):
             column = LabelColumn(key, whole.ids[self.rows_of_whole], whole.numbers, whole.values)
             self._labels[key] = column
         return column
+
+    def resource(self, name: str) -> int:
+        if name not in self.resources:
+            last = self.whole.resource(name)
+            for made in list(self.whole.resources)[len(self.resources) : last + 1]:
+                number = super().resource(made)
+                for row, node in enumerate(self.nodes):
+                    self.allocatable[number, row] = 0 if node is None else node.allocatable.get(made, 0)
+        return self.resources[name]
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
         """One pod to each of these rows, all different: as `add_pod`, but pods that ask alike are counted together."""
@@ -479,7 +521,8 @@ class TableCopy(NodeTable):
             places = np.array(found, dtype=np.int64)
             for name, amount in spec.requests.items():
                 if name != "pods" and amount:
-                    self.requested[self.resource(name), places] += self._plain(sign * amount)
+                    number = self.resource(name)  # first: it may make the columns anew
+                    self.requested[number, places] += self._plain(sign * amount)
             cpu, memory = spec.nonzero_requests
             self.nonzero[0, places] += self._plain(sign * cpu)
             self.nonzero[1, places] += self._plain(sign * memory)

@@ -40,7 +40,8 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        return {name: int(self.table.allocatable[number, self.row]) for name, number in self.table.resources.items()}
+        own = {name: amount for name, amount in self.node.allocatable.items() if name != "pods"}
+        return {**dict.fromkeys(self.table.resources, 0), **own}
 
     @property
     def requested(self) -> dict[str, int]:

@@ -60,6 +60,7 @@ class Utilisation:
             self._since = elapsed_s
         if not table.versions.rows_changed(self._stamp):
             return
+        table.make_every_resource()
         self._stamp = table.versions.now
         used = np.concatenate(([table.pod_count.sum()], table.requested.sum(axis=1)))
         there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))

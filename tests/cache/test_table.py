@@ -1,0 +1,72 @@
+"""Columns of resources: made when a pod asks for them, few at a time however many a node has."""
+
+from typing import Any
+
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.cache.table import NodeTable
+from tests.actors.clusters import node
+
+
+def made(name: str, **resources: str) -> Node:
+    raw: dict[str, Any] = node(name)
+    raw["status"] = {"allocatable": {"cpu": "4", "pods": "10", **resources}}
+    raw["metadata"] = {**raw["metadata"], "name": name}
+    return Node.from_raw(raw)
+
+
+def test_a_node_with_many_resources_makes_no_column_until_a_pod_asks() -> None:
+    table = NodeTable()
+    row = table.put_node(made("n1", **{f"example.com/r{number}": "7" for number in range(5000)}))
+    assert len(table.allocatable) == len(table.resources) == 3
+    number = table.resource("example.com/r4711")
+    assert table.allocatable[number, row] == 7
+    assert len(table.allocatable) == 4
+
+
+def test_columns_are_copied_a_logarithmic_number_of_times() -> None:
+    table = NodeTable()
+    rooms = set()
+    kept: list[Any] = []  # so that no two have the same id
+    for number in range(2000):
+        table.resource(f"example.com/r{number}")
+        kept.append(table.allocatable.base)
+        rooms.add(id(table.allocatable.base))
+    assert len(table.allocatable) == len(table.requested) == 2003
+    assert len(rooms) <= 10
+
+
+def test_what_nobody_asked_for_is_kept_up_with_nodes_that_change_and_go() -> None:
+    table = NodeTable()
+    table.put_node(made("n1", gpu="1"))
+    table.put_node(made("n2", gpu="2"))
+    table.put_node(made("n3", gpu="3"))
+    table.put_node(made("n1", gpu="8"))
+    table.put_node(made("n2"))
+    table.remove_node("n3")
+    number = table.resource("gpu")
+    amounts = table.allocatable[number]
+    assert [int(amounts[table.row_of[name]]) for name in ("n1", "n2")] == [8, 0]
+    assert amounts.sum() == 8
+
+
+def test_columns_survive_more_rows_and_rows_more_columns() -> None:
+    table = NodeTable(capacity=2)
+    numbers = []
+    for count in range(20):
+        table.put_node(made(f"n{count}", **{f"example.com/r{count}": str(count + 1)}))
+        numbers.append(table.resource(f"example.com/r{count}"))
+    found = [int(table.allocatable[number, table.row_of[f"n{count}"]]) for count, number in enumerate(numbers)]
+    assert found == list(range(1, 21))
+
+
+def test_a_copy_gives_a_new_resource_the_number_it_has_in_the_whole() -> None:
+    table = NodeTable()
+    table.put_node(made("n0"))
+    row = table.put_node(made("n1", gpu="2", tpu="3"))
+    copy = table.copy_rows([row])
+    table.resource("tpu")
+    number = copy.resource("gpu")
+    assert number == table.resource("gpu")
+    assert np.array_equal(copy.allocatable[:, 0], table.allocatable[:, row])
