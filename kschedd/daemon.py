@@ -60,15 +60,18 @@ from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import Daemon
 from kschedd.rpc.paths import default_socket_path
+from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
 from kschedd.rpc.server import Server
+from kschedd.rpc.session import Terms
 from kschedd.rpc.table import method_table
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Choose
+from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.store.admission import Admission
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
-from kschedd.store.store import Store
+from kschedd.store.store import MAX_OBJECT_BYTES, Store
 
 log = structlog.get_logger("kschedd")
 
@@ -91,6 +94,7 @@ async def cluster_actors(
     store: Store | None = None,
     driver: SchedulingDriver | None = None,
     leave_out: Collection[ObjectRef] = (),
+    max_object_bytes: int = MAX_OBJECT_BYTES,
 ) -> AsyncIterator[LiveCluster]:
     """A cluster at work while the context is open. With a journal (a file) it starts from what that holds.
 
@@ -111,6 +115,7 @@ async def cluster_actors(
     kept = None
     if store is None:
         kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out)
+        store.max_object_bytes = max_object_bytes
 
     # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
@@ -247,6 +252,8 @@ class Options:
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # to import a plugin, and to make it
     leave_out: tuple[ObjectRef, ...] = ()  # start without these
+    max_request_body_bytes: int = MAX_REQUEST_BYTES
+    max_object_bytes: int = MAX_OBJECT_BYTES
     drop_damaged: bool = False  # set a damaged journal aside and go on with what is whole of it
 
 
@@ -273,6 +280,7 @@ class UnreadableFile(KscheddError):
         return f"{self.file}: cannot be read: {self.why}"
 
 
+SWITCH_S = 0.001  # how long a thread may keep the loop from running; Python's own 5 ms add up to 20 in one request
 BUG = 70  # exit status: a fault of ours, as sysexits.h has it
 
 
@@ -283,6 +291,7 @@ async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = t
     """
     configure_log(options.log_level)
     collect_seldom()
+    sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
     with claimed(options.state_dir) as state:
         try:
@@ -293,6 +302,8 @@ async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = t
                 raise error from None
             log.critical("bug", what="the daemon has stopped because of a fault of its own", exc_info=raised)
             return BUG
+        finally:
+            lift_deadline()
     log.info("stopped")
     return 0
 
@@ -306,7 +317,20 @@ async def _serve(
 ) -> None:
     path = (options.socket or default_socket_path()).absolute()
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
+    signals: list[signal.Signals] = []
+    daemon: Daemon | None = None
+    serving: trio.Nursery | None = None
+
+    def told(number: signal.Signals, count: int) -> None:
+        log.info("signal", name=number.name)
+        signals.append(number)
+        if daemon is not None:
+            daemon.stop.set()
+        if count > 1 and serving is not None:
+            serving.cancel_scope.cancel()  # whoever is served is cut off
+
     async with AsyncExitStack() as opened:
+        opened.enter_context(heeded(told))  # first, so that it lasts until the journal is closed
         listener = await opened.enter_async_context(unix_listener(path))
         cluster = await opened.enter_async_context(
             cluster_actors(
@@ -318,37 +342,34 @@ async def _serve(
                 plugin_limit_s=options.plugin_limit_s,
                 drop_damaged=options.drop_damaged,
                 leave_out=options.leave_out,
+                max_object_bytes=options.max_object_bytes,
             )
         )
-        daemon = Daemon(version(), str(path), cluster.clock.now())
-        identity = {"server": "kschedd", "version": daemon.version, "pid": os.getpid()}
-        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity)
+        daemon = Daemon(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
+        identity = {
+            "server": "kschedd",
+            "version": daemon.version,
+            "pid": os.getpid(),
+            "epoch": cluster.epoch,
+            "max_request_body_bytes": options.max_request_body_bytes,
+        }
+        terms = Terms(wire=Limits.of_requests(options.max_request_body_bytes))
+        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
         async with trio.open_nursery() as nursery:
-            await nursery.start(_heed_signals, daemon)
+            serving = nursery
+            if signals:
+                daemon.stop.set()  # they came while the cluster started
             await nursery.start(server.serve, [listener])
             log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
             settle_memory()
             task_status.started(path)
             await daemon.stop.wait()
             log.info("stopping", grace_s=daemon.grace_s)
+            end_within(daemon.grace_s + ORDERLY_S)
             server.shut_down(daemon.grace_s)
             while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
-
-
-async def _heed_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    """SIGTERM, SIGINT and a terminal that goes (unless under nohup) end the daemon in order; a second one at once."""
-    heeded = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        heeded.append(signal.SIGHUP)
-    with trio.open_signal_receiver(*heeded) as signals:
-        task_status.started()
-        async for number in signals:
-            log.info("signal", name=signal.Signals(number).name)
-            if daemon.stop.is_set():
-                daemon.grace_s = 0.0
-            daemon.stop.set()
 
 
 def read_options(options: Options) -> tuple[Config, Registry]:
@@ -398,9 +419,11 @@ def claimed(state_dir: Path | None) -> Iterator[Path | None]:
 def collect_seldom() -> None:
     """Look for garbage in cycles less often: objects here form none but in rare cases, so there is little to find.
 
-    Looking through all of them costs 100 ms and more in a large cluster, and half as much again as loading one.
+    Looking through all of them costs 100 ms and more in a large cluster, and half as much again as loading one; and
+    nobody is served meanwhile. So young objects are looked through in small portions (0.3 us each), old ones hardly
+    ever.
     """
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(5_000, 4, 1_000)
 
 
 def settle_memory() -> None:

@@ -18,11 +18,17 @@ import trio
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.store import StoreClient, Watch
+from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.turns import take_turn, wake_at
 from kschedd.object_faults import ObjectFault
 from kschedd.store.journal_format import JournalError
+from kschedd.store.log import WatchEvent
+from kschedd.store.store import Store
+from kschedd.store.trial import Changes
 
+_LARGE = 1_000  # labels, taints or resources of a node
+_TRIES = 5
 _MOST = 500  # events in a turn; a turn holds the store
 
 
@@ -57,6 +63,8 @@ class ControllerActor:
             try:
                 while await self._woken(watch):
                     events = watch.take(_MOST)
+                    if any(map(_of_large_node, events)) and await self._turn_aside(events):
+                        continue
                     if events or self._due():
                         await self._store.do(partial(take_turn, self._controller, events), once=True)
             finally:
@@ -64,6 +72,28 @@ class ControllerActor:
         except JournalError:
             return False
         return True
+
+    async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
+        """A turn on a fork of the store, in a thread, as what it writes takes long to check. False if nothing came of
+        it: somebody else was quicker each time, or there were faults, whose retries are bound to the store itself."""
+        for _ in range(_TRIES):
+            if self.faults:
+                return False
+            fork = await self._store.do(Store.fork)
+            since = fork.version
+
+            def try_it(fork: Store = fork, since: int = since) -> tuple[Controller, Changes]:
+                controller = copy.deepcopy(self._controller)
+                take_turn(controller, events, fork)
+                return controller, fork.changes_since(since)
+
+            controller, changes = await trio.to_thread.run_sync(try_it, abandon_on_cancel=True)
+            if controller.faults.faults():
+                return False
+            if await self._store.do_in_steps(partial(Store.adopt, changes=changes)) is not None:
+                self._controller = controller
+                return True
+        return False
 
     async def _woken(self, watch: Watch) -> bool:
         """Wait for something to do; False when the store is ending."""
@@ -77,3 +107,11 @@ class ControllerActor:
     def _due(self) -> bool:
         at = wake_at(self._controller)
         return at is not None and at <= self._clock.now()
+
+
+def _of_large_node(event: WatchEvent) -> bool:
+    """Whether it is about a node of which each write takes tens of milliseconds to check."""
+    node = event.new
+    if not isinstance(node, Node):
+        return False
+    return max(len(node.labels), len(node.taints), len(node.allocatable)) > _LARGE

@@ -11,6 +11,7 @@ are wanted. It hears of an event only after the scheduler's caches have, so a po
 Several pods are handed out at once while many are active, for a hop costs more than a pop.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,13 +26,15 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import fault_text
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
-from kschedd.queue.operations import QueueOperation, QueueOperations, Reconfigured
+from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 
 log = structlog.get_logger("kschedd.queue")
 
 MOVES_KEPT = 100_000
 ANSWERS = 4  # that may wait for the scheduling actor: the size of that channel
+_SLICE_S = 0.004
+_EVENTS = 50  # applied before others may have their turn
 _MOST = 64  # messages in a batch
 
 
@@ -98,7 +101,8 @@ class QueueActor:
                     if self._out_of_tree:
                         answers = await trio.to_thread.run_sync(self._turn, messages, room, now)
                     else:
-                        answers = self._turn(messages, room, now)
+                        await self._take_in_slices(messages, now)
+                        answers = list(self._hand_out(room, now))
                     for message in messages:
                         if isinstance(message, Question):
                             message.reply.announce()
@@ -108,11 +112,19 @@ class QueueActor:
 
     def _turn(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", room: int, now: int) -> list[Popped]:
         """Everything that may call plugins, comparing sort keys included. There is room for so many answers."""
-        self._take(messages, now)
+        for _ in self._take(messages, now):
+            pass
         return list(self._hand_out(room, now))
 
-    def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> None:
-        """Everything that has come, and what is due."""
+    async def _take_in_slices(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> None:
+        pause = time.perf_counter() + _SLICE_S
+        for _ in self._take(messages, now):
+            if time.perf_counter() > pause:
+                await trio.lowlevel.checkpoint()
+                pause = time.perf_counter() + _SLICE_S
+
+    def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> Iterator[None]:
+        """Everything that has come, and what is due; yields wherever others may have their turn."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             self.queue.flush_backoff(now)
@@ -123,12 +135,15 @@ class QueueActor:
             if isinstance(message, Question):
                 message.work_out(self)
                 continue
+            yield
             for uid in message.released:
                 self.queue.done(uid, now)
             for operation in message.operations:
                 if isinstance(operation, Reconfigured):
                     self._out_of_tree = operation.out_of_tree
-                self.operations.apply(operation, now)
+                for part in _parts(operation):
+                    self.operations.apply(part, now)
+                    yield
             if message.max_pods is not None:
                 assert self._wanted is None, "one request for pods at a time"
                 self._wanted = message.max_pods
@@ -178,6 +193,15 @@ class QueueActor:
 
 _FLUSH_S = 1.0
 _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
+
+
+def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
+    """The same in operations of a few milliseconds."""
+    if not isinstance(operation, EventsObserved) or len(operation.events) <= _EVENTS:
+        yield operation
+        return
+    for start in range(0, len(operation.events), _EVENTS):
+        yield attrs.evolve(operation, events=operation.events[start : start + _EVENTS])
 
 
 def _log_fault(plugin: str, pod: str, fault: Exception) -> None:

@@ -18,7 +18,7 @@ an event costs nothing per watcher until the watcher takes it, and a slow watche
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -66,6 +66,11 @@ class Watch:
     def behind(self) -> bool:
         return bool(self.first) or self.cursor.behind
 
+    @property
+    def lag(self) -> int:
+        """How many events it has not looked at."""
+        return self.cursor.lag
+
     async def wait(self) -> bool:
         """Wait for a ring; False when the store is ending."""
         return await self.bell.wait()
@@ -106,7 +111,15 @@ class EndWatches:
     """The daemon is ending: close every watcher's bell."""
 
 
-Message = Question[Store, Any] | Open | UntilWritable | Condition | EndWatches
+@attrs.frozen(eq=False)
+class Steps:
+    """A write that takes long, in steps: others wait for the store until it is done, the event loop does not."""
+
+    work: Callable[[Store], Generator[None, None, Any]]
+    reply: Reply[Any]
+
+
+Message = Question[Store, Any] | Steps | Open | UntilWritable | Condition | EndWatches
 
 
 @value(eq=False)
@@ -163,6 +176,8 @@ class StoreActor:
         for number, message in enumerate(batch, 1):
             if isinstance(message, Question):
                 self._do(message)
+            elif isinstance(message, Steps):
+                await self._do_in_steps(message)
             elif isinstance(message, Open):
                 self._open(message)
                 # Without what is there now, the watch begins at what is kept.
@@ -191,6 +206,30 @@ class StoreActor:
             request.reply.note_failure(self._failure)
         once = wrote or request.once
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.work_out, store)))
+
+    async def _do_in_steps(self, request: Steps) -> None:
+        await self._tell()  # of what was done before: nobody else's answer waits for this one
+        term = self._term
+        try:
+            if self._failure is not None:
+                raise self._failure
+            work = request.work(self._store)
+            pause = time.perf_counter() + _SLICE_S
+            while True:
+                try:
+                    next(work)
+                except StopIteration as done:
+                    request.reply.note(done.value)
+                    break
+                if time.perf_counter() > pause:
+                    await trio.lowlevel.checkpoint()
+                    if self._failure is not None or self._term != term:
+                        # The journal failed meanwhile, and what was done so far was taken back with all the rest.
+                        raise self._failure or JournalError("journal", "could not be written; try again")
+                    pause = time.perf_counter() + _SLICE_S
+        except Exception as failure:  # the asker's: raised where it awaits the reply
+            request.reply.note_failure(failure)
+        self._answers.append(_Answer(self._store.version, request.reply, None))
 
     async def _tell(self) -> None:
         """Ring for what was written, or have the journal keep it first; answer what need not wait for that."""
@@ -329,6 +368,13 @@ class StoreClient:
         """What keeps the store from taking writes now, if anything does."""
         reply: Reply[JournalError | None] = Reply()
         await post(self._send, Condition(reply), "store")
+        return await reply.value()
+
+    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T:
+        """Run a generator over the store, a few milliseconds at a time, and return what it does. It is all one write:
+        nobody else's request comes in between, and the journal has all of it or nothing."""
+        reply: Reply[T] = Reply()
+        await post(self._send, Steps(work, reply), "store")
         return await reply.value()
 
     async def perform(self, write: Write) -> Object:

@@ -18,6 +18,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from kschedd.api.portions import SEPARATOR
+
 DEEPEST: Final = 100
 """Levels of nesting; a pod's affinity takes 12."""
 
@@ -29,7 +31,6 @@ MOST_FAULTS: Final = 1_000
 
 Path = tuple[str | int, ...]
 
-_SEPARATOR: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 # Not \s, which would look at all blank lines that follow, from each of them.
 _CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
@@ -132,7 +133,7 @@ def read_documents(text: str) -> Iterator[Document]:
 def _read_all(text: str) -> Iterator[Document]:
     start = 0
     line = 1
-    cuts = [*(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
+    cuts = [*(match.span() for match in SEPARATOR.finditer(text)), (len(text), len(text))]
     for cut, after in cuts:
         chunk = text[start:cut]
         if _CONTENT.search(chunk):

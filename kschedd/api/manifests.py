@@ -6,7 +6,7 @@ found, with file, line and field path.  What an object should hold is for `valid
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,11 +70,13 @@ class Reading:
         return Reading(self.manifests + other.manifests, self.errors + other.errors)
 
 
-def read_text(text: str, source: str) -> Reading:
-    """The objects in `text`; `source` is what errors call it."""
+def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> Reading:
+    """The objects in `text`; `source` is what errors call it. `check` is called at each document, and may raise."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
     for document in read_documents(text.removeprefix("\ufeff")):
+        if check is not None:
+            check()
         for fault in document.faults:
             errors.append(ManifestError(source, fault.line, path_text(fault.path), fault.value, fault.why))
         if not document.faults:

@@ -294,6 +294,7 @@ class NodeTable:
         for name, amount in node.allocatable.items():
             if name == "pods":
                 continue
+            number = self.resources.get(name)
             if number is None:
                 self._unasked.setdefault(name, {})[row] = amount
             else:

@@ -4,6 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+MAX_REQUEST_BYTES = 3 << 20
+MAX_OBJECT_BYTES = 1536 << 10
+SMALLEST, LARGEST = 16 << 10, 1 << 30
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -33,9 +36,30 @@ def add_parser(subparsers: Any) -> None:
         help="start without this object (KIND/NAME where the kind has no namespaces); it stays in the journal, and a "
         "copy is put beside it",
     )
+    parser.add_argument(
+        "--max-request-body-bytes",
+        type=_size,
+        default=MAX_REQUEST_BYTES,
+        metavar="N",
+        help="what one request may take (3145728, as kube-apiserver)",
+    )
+    parser.add_argument(
+        "--max-object-bytes",
+        type=_size,
+        default=MAX_OBJECT_BYTES,
+        metavar="N",
+        help="what one object may take as it is stored (1572864, as etcd)",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
     parser.set_defaults(run=run)
+
+
+def _size(text: str) -> int:
+    """A number of bytes. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not SMALLEST <= int(text) <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of bytes from {SMALLEST} to {LARGEST} is allowed")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,5 +77,7 @@ def run(options: argparse.Namespace) -> int:
         log_level=options.log_level,
         drop_damaged=options.drop_damaged,
         leave_out=tuple(map(read_ref, options.leave_out)),
+        max_request_body_bytes=options.max_request_body_bytes,
+        max_object_bytes=options.max_object_bytes,
     )
     return trio.run(daemon.run_daemon, given)

@@ -186,12 +186,15 @@ class BlockingClient:
         msgid = next(self._msgids)
         # Answers to calls that timed out: nobody will fetch them.
         self._responses.clear()
-        self._transmit(encode_request(msgid, method, params), deadline)
-        while msgid not in self._responses:
-            try:
+        try:
+            self._transmit(encode_request(msgid, method, params), deadline)
+            while msgid not in self._responses:
                 self._read_more(deadline)
-            except TimeoutError:
-                raise self._too_late(method) from None
+        except TimeoutError:
+            raise self._too_late(method) from None
+        except ConnectionLostError:
+            if msgid not in self._responses:  # it may have answered before it closed
+                raise
         response = self._responses.pop(msgid)
         if response.error is not None:
             raise read_wire_error(response.error)

@@ -4,7 +4,7 @@ The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes t
 a cluster in virtual time another (`scenarios.cluster.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -48,6 +48,9 @@ class Watch(Protocol):
     @property
     def behind(self) -> bool: ...
 
+    @property
+    def lag(self) -> int: ...
+
     async def wait(self) -> bool: ...
 
     def take(self, most: int) -> Iterable[WatchEvent]: ...
@@ -59,6 +62,8 @@ class Objects(Protocol):
     """The store."""
 
     async def do(self, request: Callable[[Store], T]) -> T: ...
+
+    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
         """Why nothing can be written now; None where it can."""

@@ -28,6 +28,7 @@ CODES: dict[str, str] = {
     "done": "a stream came to its natural end",
     "forbidden": "this client may not do that",
     "gone": "the events after that resource version are no longer kept: list again, then watch from there",
+    "idle": "all places were taken and nothing came from this client for some time: connect again",
     "internal": "a bug in the daemon: it is logged there with a traceback, and the daemon goes on",
     "invalid": "the input was understood and is wrong",
     "journal": "the journal cannot be read or written",
@@ -38,8 +39,9 @@ CODES: dict[str, str] = {
     "connection is closed",
     "shutting_down": "the daemon is ending",
     "timeout": "it took longer than was allowed",
+    "too_large": "the request, or an object in it, is larger than is taken",
     "too_many": "a limit on streams or clients is reached",
-    "too_slow": "items came faster than they were read; resume from the last one read",
+    "too_slow": "items came faster than they were read, or answers: resume from the last one read",
     "unknown_method": "there is no such method; `data.did_you_mean` has near names",
 }
 

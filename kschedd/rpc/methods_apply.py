@@ -1,19 +1,22 @@
 """What `objects.apply` does: manifests as text or maps go in, objects are created or changed, every fault is told.
 
 One bad document never spoils the others, unless `atomic`. A fault has the line it is on where the manifest came as
-text. Atomic and dry runs are tried on a copy of the store first, so that objects in them may depend on each other.
+text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.documents import MOST_FAULTS
 from kschedd.api.fields import FieldError
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.rpc.aside import weight
+from kschedd.rpc.workers import GivenUp
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
@@ -45,10 +48,10 @@ class Parsed:
     errors: tuple[dict[str, Any], ...]
 
 
-def parse(manifests: Any, source: str) -> Parsed:
-    """The objects in text, in a map, or in an array of maps."""
+def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
+    """The objects in text, in a map, or in an array of maps. After `MOST_FAULTS` faults the rest is not read."""
     if isinstance(manifests, str):
-        reading = read_text(manifests, source)
+        reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
         return Parsed(
             tuple(Wanted(manifest.raw, source, manifest) for manifest in reading.manifests),
             tuple(_told(error) for error in reading.errors),
@@ -58,6 +61,10 @@ def parse(manifests: Any, source: str) -> Parsed:
     several = isinstance(manifests, list)
     for number, value in enumerate(manifests if several else [manifests]):
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
+        if len(errors) > MOST_FAULTS:
+            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            errors[MOST_FAULTS:] = [_told(ManifestError(f"{source}[{number}]", 0, "", None, why))]
+            break
     return Parsed(tuple(wanted), tuple(errors))
 
 
@@ -79,6 +86,8 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
         errors.append(_told(ManifestError(source, 0, "items", None, "Invalid value: must be a list of objects")))
         return
     for number, item in enumerate(items or ()):
+        if len(errors) > MOST_FAULTS:
+            return
         where = f"{source}.items[{number}]"
         if not isinstance(item, dict):
             errors.append(_told(ManifestError(where, 0, "", item, f"{shown(item)}: an object is a map")))
@@ -116,31 +125,46 @@ class Terms:
 
 @attrs.define(eq=False)
 class Outcome:
+    """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
+
     results: list[dict[str, Any]] = attrs.field(factory=list)
     errors: list[dict[str, Any]] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
     unsupported: list[dict[str, Any]] = attrs.field(factory=list)
+    refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
+
+    def tell(self) -> "Outcome":
+        """The same with its refusals among the errors."""
+        for one, refusal in self.refused:
+            if isinstance(refusal, Invalid | StrictDecodingError):
+                self.errors += [_told(one.fault(fault), one) for fault in refusal.faults]
+            else:
+                error = ManifestError(one.source, one.line, "", None, str(refusal))
+                self.errors.append(_told(error, one, refusal.rpc_code))
+        self.refused.clear()
+        return self
 
     def add(self, other: "Outcome") -> None:
         self.results.extend(other.results)
         self.errors.extend(other.errors)
+        self.refused.extend(other.refused)
         self.warnings.extend(text for text in other.warnings if text not in self.warnings)
         self.unsupported.extend(other.unsupported)
 
 
-def apply_all(wanted: Iterable[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
-    """Apply one after the other; those that are refused are told, the others applied."""
+def apply_all(
+    wanted: Iterable[Wanted], store: Store, terms: Terms = Terms(), given_up: GivenUp | None = None
+) -> Outcome:
+    """Apply one after the other; those that are refused are noted, the others applied."""
     outcome = Outcome()
     for one in wanted:
+        if given_up is not None:
+            given_up.check()
         try:
             raw, warnings = known_fields(in_namespace(store, one.raw, terms.namespace), terms.validation)
             obj, action = store.apply(raw, as_client=True)
-        except (Invalid, StrictDecodingError) as refusal:
-            outcome.errors += [_told(one.fault(fault), one) for fault in refusal.faults]
-            continue
         except ApiError as refusal:
-            error = ManifestError(one.source, one.line, "", None, str(refusal))
-            outcome.errors.append(_told(error, one, refusal.rpc_code))
+            outcome.refused.append((one, refusal))
             continue
         made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
         outcome.results.append({**made, "resource": store.kind_of(obj.raw).resource})
@@ -163,20 +187,16 @@ def in_namespace(store: Store, raw: Raw, namespace: str) -> Raw:
     return {**raw, "metadata": {**meta, "namespace": namespace}}
 
 
-def apply_atomically(wanted: Sequence[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
-    """Apply all, or nothing if any of them is refused."""
-    tried = apply_all(wanted, copy_of(store), terms)
-    if tried.errors:
-        return Outcome([], tried.errors, tried.warnings, tried.unsupported)
-    return apply_all(wanted, store, terms)
-
-
-def try_all(wanted: Sequence[Wanted], store: Store, terms: Terms = Terms()) -> Outcome:
-    """What applying would do; nothing is changed."""
-    return apply_all(wanted, copy_of(store), terms)
-
-
-def copy_of(store: Store) -> Store:
-    """A store of its own with the same objects, which are shared: nobody changes them."""
-    objects = (obj for kind in store.kinds() for obj in store.list(kind))
-    return Store(now=lambda: store.now, objects=objects, version=store.version, admission=store.admission)
+def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
+    """The objects in portions that weigh so much at most; one that is heavier is a portion by itself."""
+    portion: list[Wanted] = []
+    weighs = 0
+    for one in wanted:
+        more = weight(one.raw, heaviest)
+        if portion and weighs + more > heaviest:
+            yield portion
+            portion, weighs = [], 0
+        portion.append(one)
+        weighs += more
+    if portion:
+        yield portion

@@ -9,8 +9,11 @@ import trio
 from kschedd.object_faults import as_maps
 from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.params import Param
+from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
 from kschedd.store.store import Store
+
+MOST_GRACE_S = 3600
 
 
 @attrs.define(eq=False)
@@ -20,6 +23,7 @@ class Daemon:
     version: str
     socket: str
     started_s: float
+    max_request_body_bytes: int = MAX_REQUEST_BYTES
     pid: int = attrs.field(factory=os.getpid)
     stop: trio.Event = attrs.field(factory=trio.Event)
     grace_s: float = 2.0
@@ -37,17 +41,28 @@ class DaemonMethods:
                 self.info,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, faults}`; epoch names the history that versions count "
-                "in; journal is its file, null if objects are kept in memory only; read_only says why the journal "
-                "cannot be written now, so that writes are refused, null if it can; faults are the objects that cannot "
-                "be handled now, each `{kind, namespace, name, component, why, count, first_s, last_s, retry_s}`: what "
-                "part of the daemon raised what, how often, and when it tries again (seconds since the epoch; null: "
-                "at the next start).",
+                "resource_version, epoch, journal, read_only, faults, limits: {max_request_body_bytes, "
+                "max_object_bytes}}`; epoch names the history that versions count in; journal is its file, null if "
+                "objects are kept in memory only; read_only says why the journal cannot be written now, so that writes "
+                "are refused, null if it can; faults are the objects that cannot be handled now, each `{kind, "
+                "namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the daemon raised "
+                "what, how often, and when it tries again (seconds since the epoch; null: at the next start).",
             ),
             Method(
                 "daemon.stop",
                 self.stop,
-                (Param("grace_s", "number", False, 2.0, "how long requests that run may still take"),),
+                (
+                    Param(
+                        "grace_s",
+                        "number",
+                        False,
+                        2.0,
+                        "how long requests that run may still take",
+                        (),
+                        0,
+                        MOST_GRACE_S,
+                    ),
+                ),
                 doc="Ends the daemon in order.",
                 returns="`{stopping: true}`.",
             ),
@@ -58,6 +73,7 @@ class DaemonMethods:
         config = await cluster.scheduler.ask(lambda owner: owner.machine.config)
         counted = await cluster.store.do(_counted)
         unwritable = await cluster.store.condition()
+        limits = {"max_object_bytes": await cluster.store.do(lambda store: store.max_object_bytes)}
         return {
             "version": self._daemon.version,
             "pid": self._daemon.pid,
@@ -71,10 +87,11 @@ class DaemonMethods:
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
             "faults": as_maps(await cluster.faults()),
+            "limits": {"max_request_body_bytes": self._daemon.max_request_body_bytes, **limits},
         }
 
     async def stop(self, call: Call) -> Any:
-        self._daemon.grace_s = max(0.0, float(call["grace_s"]))
+        self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
         return {"stopping": True}
 

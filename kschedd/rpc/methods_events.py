@@ -38,9 +38,10 @@ class EventMethods:
                 (
                     SPACES,
                     Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
-                    Param("limit", "integer", False, doc="only the latest so many"),
+                    Param("limit", "integer", False, doc="only the latest so many", minimum=0),
                 ),
                 doc="The latest events, the newest last; equal ones are counted together.",
+                large=True,
                 returns=f"`{{events: [...]}}`, each {_ITEM}.",
             ),
             Method(

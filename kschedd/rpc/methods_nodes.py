@@ -1,14 +1,17 @@
 """Methods over nodes: cordon, uncordon, taint."""
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.aside import change
 from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
+from kschedd.store.store import Store
 
 _NODE = Param("name", "string", doc="the node's name")
 
@@ -43,12 +46,15 @@ class NodeMethods:
         ]
 
     async def cordon(self, call: Call) -> Any:
-        return await self._cluster.store.do(lambda store: edit.cordon(store, call["name"], True))
+        return await self._changed(call, lambda store: edit.cordon(store, call["name"], True))
 
     async def uncordon(self, call: Call) -> Any:
-        return await self._cluster.store.do(lambda store: edit.cordon(store, call["name"], False))
+        return await self._changed(call, lambda store: edit.cordon(store, call["name"], False))
 
     async def taint(self, call: Call) -> Any:
-        return await self._cluster.store.do(
-            lambda store: edit.taint(store, call["name"], call["taints"], call["overwrite"])
+        return await self._changed(
+            call, lambda store: edit.taint(store, call["name"], call["taints"], call["overwrite"])
         )
+
+    async def _changed(self, call: Call, request: Callable[[Store], Any]) -> Any:
+        return await change(self._cluster, call, request, lambda store: store.find("Node", "", call["name"]))

@@ -1,6 +1,7 @@
 """Methods over objects: reading, writing, watching. Requests are put and answers shaped here; the store works."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -14,20 +15,28 @@ from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
 from kschedd.rpc import methods_edit as edit
+from kschedd.rpc.aside import LARGE, aside, beside, change, weight
 from kschedd.rpc.cluster import Cluster
-from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, apply_all, apply_atomically, in_namespace, parse, try_all
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, Wanted, apply_all, chunks, in_namespace, parse
 from kschedd.rpc.methods_events import SPACES, as_object, follow
 from kschedd.rpc.methods_kinds import described, find_kind, space_of
 from kschedd.rpc.params import Param
-from kschedd.rpc.table import Call, Method, Stream
+from kschedd.rpc.table import Call, Large, Method, Stream
+from kschedd.rpc.workers import GivenUp
 from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
+from kschedd.store.listing import in_order
 from kschedd.store.patching import PATCH_TYPES
 from kschedd.store.store import Store
 
 Raw = Mapping[str, Any]
 
-_CHUNK = 100  # objects applied in one request to the store
+_INT32, _INT64 = 2**31 - 1, 2**63 - 1
+_READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
+_RESULT_BYTES = 400  # of memory
+_PORTION = 1_000  # values in the objects that are applied in one request to the store
+_MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them
 _ITEMS = 500  # watch events sent in one go
 
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
@@ -113,6 +122,7 @@ class ObjectMethods:
                 ),
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
+                large=True,
                 returns="`{kind, items, resource_version, epoch}`; watch from that version on to hear of every change "
                 "since.",
             ),
@@ -125,7 +135,7 @@ class ObjectMethods:
                     Param("label_selector", "string", False, doc="or: all that it matches"),
                     Param("all", "boolean", False, False, "or: all of them"),
                     Param("namespace", "string", False, doc="null: `default`"),
-                    Param("grace_period_s", "integer", False, doc="null: what the pod says"),
+                    Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
                     Param("dry_run", "boolean", False, False, "say what would be deleted, delete nothing"),
                     Param(
                         "propagation",
@@ -161,7 +171,7 @@ class ObjectMethods:
             Method(
                 "objects.scale",
                 self.scale,
-                (KIND, NAME, NAMESPACE, Param("replicas", "integer", doc="how many")),
+                (KIND, NAME, NAMESPACE, Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32)),
                 doc="Sets the number of replicas of a workload.",
                 returns="`{object, before, after}`.",
             ),
@@ -179,13 +189,14 @@ class ObjectMethods:
                 (
                     Param("kind", "string", False, doc="null: all kinds"),
                     SPACES,
-                    Param("since", "integer", False, doc="a resource_version; null: from now on"),
+                    Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
                     Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
                     METADATA_ONLY,
                 ),
                 doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
                 "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
-                "of another history than this daemon's: list again.",
+                "of another history than this daemon's: list again. A stream that falls too "
+                "far behind ends with `too_slow`.",
                 returns="`{stream, resource_version, epoch}`, the version from which on it watches.",
                 items="`{type, object, resource_version}`, where type is `ADDED`, `MODIFIED` or `DELETED`.",
             ),
@@ -209,40 +220,51 @@ class ObjectMethods:
         )
 
     async def apply(self, call: Call) -> Any:
-        # Reading a large text takes its time, and needs nothing of ours.
-        parsed: Parsed = await trio.to_thread.run_sync(parse, call["manifests"], call["source"])
-        outcome = Outcome(errors=list(parsed.errors))
-        do = self._cluster.store.do
-        terms = Terms(call["field_validation"], call["namespace"])
-        if call["dry_run"]:
-            outcome.add(await do(lambda store: try_all(parsed.wanted, store, terms)))
-        elif call["atomic"]:
-            if parsed.errors:
-                outcome.errors.extend((await do(lambda store: try_all(parsed.wanted, store, terms))).errors)
-            else:
-                outcome.add(await do(lambda store: apply_atomically(parsed.wanted, store, terms)))
+        manifests, source = call["manifests"], call["source"]
+        workers = call.desk.workers
+        large = bool(call.size) or (isinstance(manifests, str) and len(manifests) > _READ_AT_ONCE)
+        if large:
+            parsed, portions = await workers.run(call.client, partial(_read, manifests, source))
         else:
-            for first in range(0, len(parsed.wanted), _CHUNK):
-                chunk = parsed.wanted[first : first + _CHUNK]
-                outcome.add(await self._apply_chunk(chunk, terms))
-        return attrs.asdict(outcome, recurse=False)
-
-    async def _apply_chunk(self, chunk: Sequence[Any], terms: Terms) -> Outcome:
-        return await self._cluster.store.do(lambda store: apply_all(chunk, store, terms))
+            parsed, portions = _read(manifests, source)
+        outcome = Outcome(errors=list(parsed.errors))
+        terms = Terms(call["field_validation"], call["namespace"])
+        if call["dry_run"] or (call["atomic"] and parsed.errors):
+            tried = await beside(self._cluster, call, partial(_tried, parsed.wanted, terms))
+            if call["atomic"] and (parsed.errors or tried.errors):
+                tried.results = []
+            outcome.add(tried)
+        elif call["atomic"]:
+            try:
+                outcome.add(await aside(self._cluster, call, partial(_all_or_nothing, parsed.wanted, terms)))
+            except _Refused as refused:
+                outcome.add(refused.outcome)
+        else:
+            for portion in portions:
+                if len(portion) == 1 and weight(portion[0].raw) > LARGE:
+                    outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms)))
+                else:
+                    outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
+        if large and outcome.refused:
+            await workers.run(call.client, lambda given_up: outcome.tell())
+        told = outcome.tell()
+        head = {"errors": told.errors, "warnings": told.warnings, "unsupported": told.unsupported}
+        return Large(head, "results", told.results, each=_RESULT_BYTES)
 
     async def create(self, call: Call) -> Any:
-        raw, warnings = known_fields(call["manifest"], call["field_validation"])
-        made = await self._cluster.store.do(
-            lambda store: store.create(
-                in_namespace(store, raw, call["namespace"]), dry_run=call["dry_run"], as_client=True
-            )
-        )
-        return _made(made, warnings)
+        def made(store: Store) -> dict[str, Any]:
+            raw, warnings = known_fields(call["manifest"], call["field_validation"])
+            here = in_namespace(store, raw, call["namespace"])
+            return _made(store.create(here, dry_run=call["dry_run"], as_client=True), warnings)
+
+        return await change(self._cluster, call, made)
 
     async def replace(self, call: Call) -> Any:
-        raw, warnings = known_fields(call["manifest"], call["field_validation"])
-        made = await self._cluster.store.do(lambda store: store.update(raw, dry_run=call["dry_run"], as_client=True))
-        return _made(made, warnings)
+        def made(store: Store) -> dict[str, Any]:
+            raw, warnings = known_fields(call["manifest"], call["field_validation"])
+            return _made(store.update(raw, dry_run=call["dry_run"], as_client=True), warnings)
+
+        return await change(self._cluster, call, made, partial(_named_in, call["manifest"]))
 
     async def get(self, call: Call) -> Any:
         def read(store: Store) -> Any:
@@ -268,27 +290,24 @@ class ObjectMethods:
 
         shown = _metadata if call["metadata_only"] else _whole
 
-        def read(store: Store) -> Any:
+        def read(store: Store) -> tuple[str, Sequence[Sequence[Object]], int]:
             kind = find_kind(store, call["kind"])
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
-            items = [shown(obj.raw) for obj in store.list(kind.name, space, labels, fields)]
-            return {
-                "kind": kind.name,
-                "items": items,
-                "resource_version": store.version,
-                "epoch": self._cluster.epoch,
-            }
+            return kind.name, store.present(kind.name, space), store.version
 
-        found = await self._cluster.store.do(read)
-        if found["kind"] == "Event":
-            found["items"] += [
-                shown(event)
+        name, present, version = await self._cluster.store.do(read)
+        found = await call.desk.turns.drive(call.client, in_order(present, labels, fields))
+        items: Sequence[Raw] = [obj.raw for obj in found]
+        if name == "Event":
+            recorded = [
+                event
                 for event in await self._recorded(call["namespace"])
                 if (labels is None or labels.matches({})) and (fields is None or fields.matches(event))
             ]
-            found["items"].sort(key=lambda event: (event["metadata"]["namespace"], event["metadata"]["name"]))
-        return found
+            items = sorted((*items, *recorded), key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]))
+        head = {"kind": name, "resource_version": version, "epoch": self._cluster.epoch}
+        return Large(head, "items", items, shown=shown)
 
     async def delete(self, call: Call) -> Any:
         return await self._cluster.store.do(
@@ -306,7 +325,8 @@ class ObjectMethods:
         )
 
     async def patch(self, call: Call) -> Any:
-        return await self._cluster.store.do(
+        return await self._changed(
+            call,
             lambda store: edit.patch(
                 store,
                 find_kind(store, call["kind"]),
@@ -317,15 +337,25 @@ class ObjectMethods:
                 call["subresource"],
                 call["field_validation"],
                 call["dry_run"],
-            )
+            ),
         )
 
     async def scale(self, call: Call) -> Any:
-        return await self._cluster.store.do(
+        return await self._changed(
+            call,
             lambda store: edit.scale(
                 store, find_kind(store, call["kind"]), call["name"], call["namespace"], call["replicas"]
-            )
+            ),
         )
+
+    async def _changed(self, call: Call, request: Callable[[Store], Any]) -> Any:
+        """A change of one object that is there, made aside if it is a large one."""
+
+        def about(store: Store) -> Object | None:
+            kind = find_kind(store, call["kind"])
+            return store.find(kind.name, space_of(kind, call["namespace"]), call["name"])
+
+        return await change(self._cluster, call, request, about)
 
     async def label(self, call: Call) -> Any:
         return await self._mark("labels", call)
@@ -334,7 +364,8 @@ class ObjectMethods:
         return await self._mark("annotations", call)
 
     async def _mark(self, field: str, call: Call) -> Any:
-        return await self._cluster.store.do(
+        return await self._changed(
+            call,
             lambda store: edit.mark(
                 store,
                 field,
@@ -344,7 +375,7 @@ class ObjectMethods:
                 call["set"] or {},
                 call["remove"] or (),
                 call["overwrite"],
-            )
+            ),
         )
 
     async def kinds(self, call: Call) -> Any:
@@ -377,6 +408,8 @@ class ObjectMethods:
         async def stored(stream: Stream) -> None:
             try:
                 while watch.behind or await watch.wait():
+                    if watch.lag > _MOST_BEHIND:
+                        raise RpcError("too_slow", f"{watch.lag} events behind; resume from the last one read")
                     await stream.send_many(
                         [
                             {"type": event.type, "object": shown(event.new.raw), "resource_version": event.version}
@@ -401,3 +434,37 @@ def _whole(raw: Raw) -> Raw:
 
 def _metadata(raw: Raw) -> Raw:
     return {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "metadata": raw.get("metadata") or {}}
+
+
+class _Refused(Exception):
+    """Not all of an atomic apply was accepted, so nothing of it is done."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple[Parsed, list[Sequence[Wanted]]]:
+    """The objects, and the same in portions that hold nobody up."""
+    parsed = parse(manifests, source, given_up)
+    return parsed, list(chunks(parsed.wanted, _PORTION))
+
+
+def _tried(wanted: Sequence[Wanted], terms: Terms, fork: Store, given_up: GivenUp) -> Outcome:
+    return apply_all(wanted, fork, terms, given_up).tell()
+
+
+def _all_or_nothing(wanted: Sequence[Wanted], terms: Terms, fork: Store, given_up: GivenUp) -> Outcome:
+    outcome = _tried(wanted, terms, fork, given_up)
+    if outcome.errors:
+        outcome.results = []
+        raise _Refused(outcome)
+    return outcome
+
+
+def _named_in(raw: dict[str, Any], store: Store) -> Object | None:
+    meta = raw.get("metadata")
+    if not isinstance(meta, dict):
+        return None
+    kind, name, namespace = raw.get("kind"), meta.get("name"), meta.get("namespace")
+    found = [store.find(str(kind), str(space), str(name)) for space in (namespace or "default", "")]
+    return found[0] or found[1]

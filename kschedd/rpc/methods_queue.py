@@ -1,6 +1,7 @@
 """Methods over the scheduling queue, and over the pods that Permit plugins keep waiting."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -11,12 +12,14 @@ from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
 from kschedd.rpc.cluster import Cluster, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
-from kschedd.rpc.table import Call, Method
+from kschedd.rpc.table import Call, Large, Method
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.times import stamp
 
 PLACES = tuple(place.value for place in Place if place is not Place.OUTSIDE)
 
+_ENTRY_BYTES = 1_500  # of memory
+_SHOWN = 200  # entries shown before others may have their turn
 _POD = Param("pod", "string", doc="`namespace/name`")
 _FIELDS = (
     "key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
@@ -41,9 +44,10 @@ class QueueMethods:
                 self.list,
                 (
                     Param("place", "string", False, doc="null: everywhere", choices=PLACES),
-                    Param("limit", "integer", False, doc="at most so many pods"),
+                    Param("limit", "integer", False, doc="at most so many pods", minimum=0),
                 ),
                 doc="The pods that have no node yet and where in the queue they are, those next in line first.",
+                large=True,
                 returns=f"`{{counts: {{PLACE: number}}, pods: [{{{_FIELDS}}}]}}`: {_MEANING}.",
             ),
             Method(
@@ -93,18 +97,25 @@ class QueueMethods:
         limit = call["limit"]
         now = self._cluster.clock.now_ns()
 
-        def read(owner: Queue) -> Any:
+        def read(owner: Queue) -> tuple[dict[str, int], Sequence[QueuedPod]]:
             queue = owner.queue
             places = [place] if place is not None else [p for p in Place if p is not Place.OUTSIDE]
             entries: list[QueuedPod] = []
             for one in places:
                 if limit is None or len(entries) < limit:
                     entries += queue.entries(one)
-            counts = {one.value: count for one, count in queue.counts().items()}
-            return {"counts": counts, "pods": [_entry(owner, entry, now, nominated) for entry in entries[:limit]]}
+            return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
+
+        def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[dict[str, Any]]:
+            # One that has left the queue meanwhile is not shown.
+            return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not Place.OUTSIDE]
 
         nominated = await self._nominated()
-        return await self._cluster.queue.ask(read)
+        counts, entries = await self._cluster.queue.ask(read)
+        pods: list[dict[str, Any]] = []
+        for start in range(0, len(entries), _SHOWN):
+            pods += await self._cluster.queue.ask(partial(shown, entries[start : start + _SHOWN]))
+        return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
 
     async def _nominated(self) -> Mapping[str, str]:
         """Uid of each nominated pod -> its node."""

@@ -34,7 +34,7 @@ _DECISION = (
     "it got none, score null if there was one node to choose from; visited is how many nodes were looked at, 0 where "
     "the pod was rejected before any was"
 )
-_SHORTEST_S = 0.05
+_SHORTEST_S, _LONGEST_S = 0.05, 3600
 
 
 @attrs.frozen(eq=False)
@@ -47,7 +47,7 @@ class SchedulerMethods:
             Method(
                 "scheduler.watch",
                 self.watch,
-                (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least"),),
+                (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
                 doc="The status again and again, when it has changed.",
                 returns="`{stream}`.",
                 items=f"{_STATUS}.",
@@ -76,7 +76,7 @@ class SchedulerMethods:
                 self.decisions,
                 (
                     Param("pod", "string", False, doc="only those about `namespace/name`"),
-                    Param("limit", "integer", False, 100, "only the latest so many"),
+                    Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100_000),
                 ),
                 doc="The latest attempts, the newest last.",
                 returns=f"An array of {_DECISION}.",

@@ -49,10 +49,36 @@ name. Where the first parameter may itself be a map, a single map means names if
 parameter. Nil for an optional parameter means that it is not given. Map keys are strings; extension types
 are refused.
 
-One socket may have a number of requests running at once (64) and is not read from while it has; a client
-that takes nothing of what is sent to it for 30 s is dropped. What a client has asked for is cancelled when
-it closes its socket; one that closes only its sending side (`nc -N`, `shutdown(SHUT_WR)`) still gets its
-answers.
+What a client has asked for is cancelled when it closes its socket; one that closes only its sending side
+(`nc -N`, `shutdown(SHUT_WR)`) still gets its answers.
+
+## Limits
+
+Nobody is to be held up by what another one asks. Where a limit is reached, the answer has the code in the last
+column; where there is none, whoever asks for more waits.
+
+| what | limit | code |
+|---|---|---|
+| bytes of one request | 3145728, as kube-apiserver; `kschedd run --max-request-body-bytes` | `too_large`, and the end |
+| bytes of one object as it is stored | 1572864, as etcd; `kschedd run --max-object-bytes` | `too_large` |
+| arrays and maps in one request | 262144, 64 deep | `protocol_error` |
+| requests of one client that run at once | 64; it is not read from meanwhile | |
+| requests for lists | 4 at once, one of each client | |
+| manifests read, and large objects tried out | 2 at once, one of each client, in turns | |
+| bytes that wait for one client | 8 MiB and the answer after that; nothing more is worked out for it meanwhile | |
+| bytes that wait for all clients | 256 MiB; the client for whom most of it waits is dropped | `too_slow` |
+| time in which a client takes nothing of what is sent | 30 s, then it is dropped | |
+| streams of one client | 64 | `too_many` |
+| events that a stream may be behind | 200000 | `too_slow` |
+| clients | 128, and 16 more for short visits without streams | `too_many` |
+| clients of one process | 96 | `too_many` |
+| faults told of one text of manifests | 1000, then the rest is not read | |
+
+When 128 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
+place to a new one: the one that has been idle longest is told `idle`, and its connection ends.
+
+`daemon.info` has the limits in force. `kschedd apply` sends a longer text in several requests; what is `--atomic`
+has to be one.
 
 ## Errors
 
@@ -101,7 +127,7 @@ def _row(param: Param) -> str:
     if param.choices:
         choices = ", ".join(f"`{choice}`" for choice in param.choices)
         meaning = f"{meaning} (one of {choices})" if meaning else f"one of {choices}"
-    return f"| `{param.name}` | {_cell(param.type)} | {default} | {_cell(meaning)} |\n"
+    return f"| `{param.name}` | {_cell(param.type + param.range)} | {default} | {_cell(meaning)} |\n"
 
 
 def _cell(text: str) -> str:

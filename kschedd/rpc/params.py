@@ -13,6 +13,7 @@ Talks to nobody. Checking a call costs a few microseconds.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "integer": lambda value: type(value) is int,
     "map": lambda value: type(value) is dict,
     "null": lambda value: value is None,
-    "number": lambda value: type(value) is int or type(value) is float,
+    "number": lambda value: type(value) is int or (type(value) is float and math.isfinite(value)),
     "string": lambda value: type(value) is str,
 }
 
@@ -57,7 +58,8 @@ class Param:
 
     `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]`
     is an array of them, `string|map` either. `choices`, if any, are the only values allowed (of an array:
-    the only elements). `default` is what the handler gets when the parameter is not given.
+    the only elements). `default` is what the handler gets when the parameter is not given. A number, or integer, is
+    from `minimum` to `maximum`; it is never NaN or infinite.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Param:
     default: Any = None
     doc: str = ""
     choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
     _allows: Callable[[Any], bool] = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -77,12 +81,27 @@ class Param:
     def allowed(self) -> str:
         """What is allowed, for people."""
         if not self.choices:
-            return self.type
+            return self.type + self.range
         return f"{self.type}: " + ", ".join(f'"{choice}"' for choice in self.choices)
+
+    @property
+    def range(self) -> str:
+        """What a number is between, for people; "" if it has no bounds."""
+        match self.minimum, self.maximum:
+            case None, None:
+                return ""
+            case least, None:
+                return f", {_number(least)} or more"
+            case None, most:
+                return f", {_number(most)} at most"
+            case least, most:
+                return f" from {_number(least)} to {_number(most)}"
 
     def allows(self, value: Any) -> bool:
         if not self._allows(value):
             return False
+        if type(value) is int or type(value) is float:
+            return (self.minimum is None or value >= self.minimum) and (self.maximum is None or value <= self.maximum)
         if not self.choices:
             return True
         return all(element in self.choices for element in (value if type(value) is list else [value]))
@@ -161,6 +180,10 @@ def outline(value: Any, param: Param | None = None) -> str:
             return f"array of {len(value)}"
         case _:
             return type(value).__name__
+
+
+def _number(bound: float | None) -> str:
+    return "" if bound is None else str(int(bound)) if bound == int(bound) else str(bound)
 
 
 def _is_named(declared: Sequence[Param], given: list[Any]) -> bool:

@@ -15,17 +15,24 @@ one, and the messages after it are read as usual.
 Whatever bytes come, `receive` returns events and raises nothing. Extension types and map keys that are not
 strings have no place in the messages of this program and are faults too.
 
+What strangers send is unpacked only once a message has come whole: the unpacker makes room for as many elements as an
+array announces, and a few nested announcements would cost a gigabyte. A large message is unpacked in slices by
+whoever cannot be held up (`Connection(in_slices=True)`, `unpack_in_slices`).
+
 Talks to nobody; imports no Trio. Ends at a fatal fault or at the end of the stream.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 import msgpack
+
+T = TypeVar("T")
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 MAX_MSGID = 2**32 - 1
@@ -37,26 +44,44 @@ _MIB = 1 << 20
 _FEED = _MIB
 #: How far into an unfinished message its announced lengths are looked at, see `_announced_too_long`.
 _HEAD = 512
+#: The longest message that is unpacked in one go, and the length of a slice: one or two milliseconds of work.
+SLICE = 1 << 15
+#: How much of a large response is encoded at a time, one item more or less.
+PIECE = 1 << 16
+#: Arrays and maps in one message: to give the memory of more back would hold up everybody.
+MOST_CONTAINERS = 1 << 18
+_LOOKED_AT = 20_000  # values looked at, or given back, in one slice
+
+#: What a request body may take by default, as kube-apiserver has it (MaxRequestBodyBytes).
+MAX_REQUEST_BYTES = 3 * _MIB
+_ENVELOPE = 4096  # of a message beside what the API server would call the body
 
 
 @attrs.frozen
 class Limits:
     """The largest things taken from the other side; lengths in bytes or entries."""
 
-    message: int = 32 * _MIB
-    text: int = 16 * _MIB
-    binary: int = 32 * _MIB
-    # The unpacker makes room for a whole array when it sees its header: this bounds what five bytes can cost.
-    array: int = 1 << 17
-    map: int = 1 << 17
+    message: int = MAX_REQUEST_BYTES + _ENVELOPE
+    text: int = MAX_REQUEST_BYTES + _ENVELOPE
+    binary: int = MAX_REQUEST_BYTES + _ENVELOPE
+    array: int = MAX_REQUEST_BYTES
+    map: int = MAX_REQUEST_BYTES // 2
     # None: only the unpacker's own bound, about 1,000.
     depth: int | None = 64
+    trusted: bool = False  # unpacked as it comes
+    told: int = MAX_REQUEST_BYTES  # what a message that is too large is said to exceed
+
+    @classmethod
+    def of_requests(cls, max_bytes: int) -> Limits:
+        """For requests of so many bytes."""
+        whole = max_bytes + _ENVELOPE
+        return cls(whole, whole, whole, max_bytes, max_bytes // 2, told=max_bytes)
 
 
 #: For whoever serves strangers.
 FROM_CLIENTS = Limits()
 #: For a client, who trusts its daemon and may ask it for a hundred thousand pods.
-FROM_DAEMON = Limits(message=1024 * _MIB, text=256 * _MIB, binary=1024 * _MIB, array=1 << 24, map=1 << 24, depth=None)
+FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, None, trusted=True, told=1024 * _MIB)
 
 
 @attrs.frozen
@@ -64,12 +89,14 @@ class Request:
     msgid: int
     method: str
     params: list[Any]
+    size: int = attrs.field(default=0, eq=False)  # in bytes where it was large, else 0
 
 
 @attrs.frozen
 class Notification:
     method: str
     params: list[Any]
+    size: int = attrs.field(default=0, eq=False)
 
 
 @attrs.frozen
@@ -86,6 +113,14 @@ class ProtocolFault:
     why: str
     msgid: int | None
     fatal: bool
+    code: str = "protocol_error"
+
+
+@attrs.frozen(eq=False)
+class Frame:
+    """A message that is not unpacked yet, see `unpack_in_slices`."""
+
+    data: bytes
 
 
 Event = Request | Notification | Response | ProtocolFault
@@ -99,28 +134,38 @@ class Connection:
         self._limits = limits
         self._received = 0
         self._message_start = 0
-        self._head = b""  # what has come of an unfinished message, while that is little
-        self._unpacker = msgpack.Unpacker(
-            raw=False,
-            use_list=True,
-            strict_map_key=True,
-            ext_hook=_refuse_extension,
-            max_buffer_size=limits.message + _FEED,
-            max_str_len=limits.text,
-            max_bin_len=limits.binary,
-            max_array_len=limits.array,
-            max_map_len=limits.map,
-            max_ext_len=0,
-        )
+        self._unfinished: list[bytes] = []  # what has come of a message that is not whole yet
+        self._head = b""  # the beginning of that
+        self._stream = _unpacker(limits)
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
         """The messages and faults that these bytes complete, in order. Raises nothing."""
         events: list[Event] = []
+        for found in self.receive_frames(data):
+            if isinstance(found, Frame):
+                event = finished(unpack_in_slices(found, self._limits))
+                self.note(event)
+                events.append(event)
+            else:
+                events.append(found)
+        return events
+
+    def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
+        """The same, but large messages are left for the caller to unpack, and their fatal faults to `note`."""
+        found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:
                 break
-            self._take(data[start : start + _FEED] if len(data) > _FEED else data, events)
-        return events
+            piece = bytes(data[start : start + _FEED])
+            if self._limits.trusted:
+                self._take(piece, found)
+            else:
+                self._take_frames(piece, found)
+        return found
+
+    def note(self, event: Event) -> None:
+        """A message was unpacked elsewhere: after a fatal fault nothing more is read."""
+        self.closed = self.closed or (type(event) is ProtocolFault and event.fatal)
 
     def receive_eof(self) -> list[Event]:
         """The stream has ended: a fault if it did so within a message."""
@@ -131,10 +176,9 @@ class Connection:
         self.closed = True
         return events
 
-    def _take(self, data: bytes | bytearray | memoryview, events: list[Event]) -> None:
-        unpacker, limit = self._unpacker, self._limits.message
+    def _take(self, data: bytes, events: list[Event | Frame]) -> None:
+        unpacker, limit = self._stream, self._limits.message
         self._received += len(data)
-        why = ""
         try:
             unpacker.feed(data)
             while True:
@@ -142,67 +186,201 @@ class Connection:
                 end = unpacker.tell()
                 size, self._message_start = end - self._message_start, end
                 if size > limit:
-                    why = f"a message of {size} bytes; at most {limit} are taken"
+                    events.append(_too_large(self._limits, None))
                     break
-                event = self._event(message)
+                event = _event(message, self._limits)
                 events.append(event)
                 if type(event) is ProtocolFault and event.fatal:
-                    self.closed = True
-                    return
+                    break
+        except msgpack.OutOfData:
+            if self._received - self._message_start <= limit:
+                return
+            events.append(_too_large(self._limits, None))
+        except (msgpack.UnpackException, ValueError) as error:
+            events.append(ProtocolFault(_no_messagepack(error), None, True))
+        self.closed = True
+
+    def _take_frames(self, data: bytes, found: list[Event | Frame]) -> None:
+        framing, limits = self._stream, self._limits
+        before = self._received
+        self._received += len(data)
+        try:
+            framing.feed(data)
+            while True:
+                framing.skip()
+                end = framing.tell()
+                size, start = end - self._message_start, max(self._message_start - before, 0)
+                frame = b"".join([*self._unfinished, data[start : end - before]])
+                self._message_start = end
+                self._unfinished.clear()
+                self._head = b""
+                if size > limits.message:
+                    found.append(_too_large(limits, _msgid_of(frame[:_HEAD])))
+                    break
+                if size > SLICE:
+                    found.append(Frame(frame))
+                    continue
+                event = _unpacked(frame, limits)
+                found.append(event)
+                if type(event) is ProtocolFault and event.fatal:
+                    break
         except msgpack.OutOfData:
             size = self._received - self._message_start
             if size == 0:
-                self._head = b""
                 return
-            if size > limit:
-                why = f"a message of more than {limit} bytes"
+            self._unfinished.append(data[max(self._message_start - before, 0) :])
+            if len(self._head) < _HEAD:
+                self._head = b"".join(self._unfinished)[:_HEAD]
+            if size > limits.message:
+                fault = _too_large(limits, _msgid_of(self._head))
+            elif size <= _HEAD and (why := _announced_too_long(self._head, limits)):
+                fault = _too_large(limits, _msgid_of(self._head), why)
             else:
-                self._head = (self._head + bytes(data))[-size:] if size <= _HEAD else b""
-                why = _announced_too_long(self._head, self._limits)
-                if not why:
-                    return
-        except msgpack.BufferFull:
-            why = f"a message of more than {limit} bytes"
-        except msgpack.StackError:
-            why = "arrays or maps nested far too deep"
-        except msgpack.FormatError:
-            why = "a byte that begins no MessagePack value (0xc1)"
-        except UnicodeDecodeError as error:
-            why = f"a string that is not UTF-8 ({error.reason} at its byte {error.start})"
+                return
+            found.append(fault)
         except (msgpack.UnpackException, ValueError) as error:
-            why = str(error)
+            found.append(ProtocolFault(_no_messagepack(error), None, True))
         self.closed = True
-        events.append(ProtocolFault(why, None, True))
 
-    def _event(self, message: Any) -> Event:
-        match message:
-            case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
-                if why := self._fault_of(method, params):
-                    return ProtocolFault(why, msgid, False)
-                return Request(msgid, method, params)
-            case [int(kind), method, params] if kind == NOTIFICATION:
-                if why := self._fault_of(method, params):
-                    return ProtocolFault(why, None, False)
-                return Notification(method, params)
-            case [int(kind), int(msgid), error, result] if kind == RESPONSE and _is_msgid(kind, msgid):
-                return Response(msgid, error, result)
-            case _:
-                return ProtocolFault(
-                    f"{_outline(message)} is no message: allowed are [0, msgid, method, params], "
-                    f"[1, msgid, error, result], [2, method, params], with a msgid from 0 to {MAX_MSGID}",
-                    None,
-                    True,
-                )
 
-    def _fault_of(self, method: Any, params: Any) -> str:
-        """What is wrong with a request or notification, "" if nothing."""
-        if type(method) is not str:
-            return f"the method must be a string, not {_outline(method)}"
-        if type(params) is not list:
-            return f"the params must be an array (named ones: one map within it), not {_outline(params)}"
-        if not params:
-            return ""
-        return _too_deep_or_odd(params, self._limits.depth)
+def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Event]:
+    """Unpacks a large message, piece by piece; yields wherever others may have their turn."""
+    unpacker = _unpacker(limits)
+    message: Any = None
+    try:
+        for start in range(0, len(frame.data), SLICE):
+            unpacker.feed(frame.data[start : start + SLICE])
+            try:
+                message = unpacker.unpack()
+            except msgpack.OutOfData:
+                yield
+    except (msgpack.UnpackException, ValueError) as error:
+        return ProtocolFault(_no_messagepack(error), None, True)
+    event = _event(message, limits, whole=False)
+    if isinstance(event, Request | Notification):
+        seen: list[list[Any] | dict[str, Any]] = []
+        why = yield from _look_through(event.params, limits.depth, seen)
+        if why:
+            event = ProtocolFault(why, event.msgid if isinstance(event, Request) else None, False)
+            del message
+            yield from _give_back(seen)
+        else:
+            event = attrs.evolve(event, size=len(frame.data))
+    return event
+
+
+def finished(work: Generator[None, None, T]) -> T:
+    """What it returns, in one go."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+
+
+def _unpacker(limits: Limits) -> msgpack.Unpacker:
+    return msgpack.Unpacker(
+        raw=False,
+        use_list=True,
+        strict_map_key=True,
+        ext_hook=_refuse_extension,
+        max_buffer_size=limits.message + _FEED,
+        max_str_len=limits.text,
+        max_bin_len=limits.binary,
+        max_array_len=limits.array,
+        max_map_len=limits.map,
+        max_ext_len=0,
+    )
+
+
+def _unpacked(frame: bytes, limits: Limits) -> Event:
+    try:
+        message = msgpack.unpackb(
+            frame,
+            raw=False,
+            use_list=True,
+            strict_map_key=True,
+            ext_hook=_refuse_extension,
+            max_str_len=limits.text,
+            max_bin_len=limits.binary,
+            max_array_len=limits.array,
+            max_map_len=limits.map,
+            max_ext_len=0,
+        )
+    except (msgpack.UnpackException, ValueError) as error:
+        return ProtocolFault(_no_messagepack(error), None, True)
+    return _event(message, limits)
+
+
+def _no_messagepack(error: Exception) -> str:
+    match error:
+        case msgpack.BufferFull():
+            return "a message that is too long"
+        case msgpack.StackError():
+            return "arrays or maps nested far too deep"
+        case msgpack.FormatError():
+            return "a byte that begins no MessagePack value (0xc1)"
+        case UnicodeDecodeError():
+            return f"a string that is not UTF-8 ({error.reason} at its byte {error.start})"
+        case _:
+            return str(error)
+
+
+def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFault:
+    words = f"Request entity too large: limit is {limits.told}"  # kube-apiserver's
+    return ProtocolFault(f"{words}: {why}" if why else words, msgid, True, "too_large")
+
+
+def _msgid_of(head: bytes) -> int | None:
+    """The request that a message which is not whole belongs to."""
+    match _beginning(head):
+        case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
+            return msgid
+    return None
+
+
+def _beginning(head: bytes) -> list[Any]:
+    unpacker = msgpack.Unpacker(max_buffer_size=_FEED)
+    unpacker.feed(head)
+    try:
+        unpacker.read_array_header()
+        return [unpacker.unpack(), unpacker.unpack()]
+    except (msgpack.UnpackException, ValueError):
+        return []
+
+
+def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
+    """The event that a message is; of one that is not `whole` the parameters are still to be looked through."""
+    match message:
+        case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
+            if why := _fault_of(method, params, limits.depth, whole):
+                return ProtocolFault(why, msgid, False)
+            return Request(msgid, method, params)
+        case [int(kind), method, params] if kind == NOTIFICATION:
+            if why := _fault_of(method, params, limits.depth, whole):
+                return ProtocolFault(why, None, False)
+            return Notification(method, params)
+        case [int(kind), int(msgid), error, result] if kind == RESPONSE and _is_msgid(kind, msgid):
+            return Response(msgid, error, result)
+        case _:
+            return ProtocolFault(
+                f"{_outline(message)} is no message: allowed are [0, msgid, method, params], "
+                f"[1, msgid, error, result], [2, method, params], with a msgid from 0 to {MAX_MSGID}",
+                None,
+                True,
+            )
+
+
+def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
+    """What is wrong with a request or notification, "" if nothing."""
+    if type(method) is not str:
+        return f"the method must be a string, not {_outline(method)}"
+    if type(params) is not list:
+        return f"the params must be an array (named ones: one map within it), not {_outline(params)}"
+    if not params or not whole:
+        return ""
+    return finished(_look_through(params, depth, []))
 
 
 def encode_request(msgid: int, method: str, params: list[Any] | tuple[Any, ...]) -> bytes:
@@ -217,6 +395,26 @@ def encode_notification(method: str, params: list[Any] | tuple[Any, ...]) -> byt
 def encode_response(msgid: int, result: Any) -> bytes:
     """Raises ValueError, TypeError or OverflowError if the result has no MessagePack form."""
     return _pack((RESPONSE, msgid, None, result))
+
+
+def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
+    """The response whose result is the map `head` with the array of `count` values as `name`, in pieces."""
+    packer = msgpack.Packer(use_bin_type=True, default=_plain_number, autoreset=False)
+    packer.pack_array_header(4)
+    for value in (RESPONSE, msgid, None):
+        packer.pack(value)
+    packer.pack_map_header(len(head) + 1)
+    for key, value in head.items():
+        packer.pack(key)
+        packer.pack(value)
+    packer.pack(name)
+    packer.pack_array_header(count)
+    for value in values:
+        packer.pack(value)
+        if packer.getbuffer().nbytes >= PIECE:
+            yield packer.bytes()
+            packer.reset()
+    yield packer.bytes()
 
 
 def encode_error(msgid: int, code: str, message: str, data: Any = None) -> bytes:
@@ -245,6 +443,7 @@ def _is_msgid(kind: int, msgid: int) -> bool:
 _FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
 _FIXED |= {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+_COUNTS = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def _announced_too_long(head: bytes, limits: Limits) -> str:
@@ -256,6 +455,11 @@ def _announced_too_long(head: bytes, limits: Limits) -> str:
     at = 0
     while at < len(head):
         first = head[at]
+        if counted := _COUNTS.get(first):
+            number = int.from_bytes(head[at + 1 : at + 1 + counted], "big") if at + 1 + counted <= len(head) else 0
+            if number > (limits.array if first <= 0xDD else limits.map):
+                what = f"an array of {number} elements" if first <= 0xDD else f"a map of {number} entries"
+                return f"{what} announced; at most {limits.array if first <= 0xDD else limits.map} are taken"
         if 0xA0 <= first <= 0xBF:
             at += 1 + (first & 0x1F)
         elif (width := _LENGTHS.get(first, 0)) == 0:
@@ -274,28 +478,59 @@ def _announced_too_long(head: bytes, limits: Limits) -> str:
     return ""
 
 
-def _too_deep_or_odd(params: list[Any], depth: int | None) -> str:
-    """Walks level by level, without recursion: strangers choose how deep it is."""
+def _look_through(
+    params: list[Any], depth: int | None, seen: list[list[Any] | dict[str, Any]]
+) -> Generator[None, None, str]:
+    """What is wrong with the params, "" if nothing; every array and map is `seen`, in order of depth.
+
+    Walks level by level, without recursion: strangers choose how deep it is.
+    """
     level: list[Any] = [params]
-    reached = 0
+    reached = looked_at = 0
     while level:
         reached += 1
         if depth is not None and reached > depth:
             return f"the params nest deeper than {depth} levels"
         below: list[Any] = []
         for container in level:
-            if type(container) is dict:
-                for key, value in container.items():
-                    if type(key) is not str:
-                        return f"a map key is {_outline(key)}; only strings are allowed"
-                    if type(value) is dict or type(value) is list:
-                        below.append(value)
-            else:
-                for value in container:
-                    if type(value) is dict or type(value) is list:
-                        below.append(value)
+            seen.append(container)
+            mapping = type(container) is dict
+            values = iter(container.items() if mapping else container)
+            while part := list(islice(values, _LOOKED_AT)):
+                if mapping:
+                    for key, value in part:
+                        if type(key) is not str:
+                            return f"a map key is {_outline(key)}; only strings are allowed"
+                        if type(value) is dict or type(value) is list:
+                            below.append(value)
+                else:
+                    for value in part:
+                        if type(value) is dict or type(value) is list:
+                            below.append(value)
+                looked_at += len(part)
+                if looked_at >= _LOOKED_AT:
+                    looked_at = 0
+                    yield
+        if len(seen) + len(below) > MOST_CONTAINERS:
+            seen += below
+            return f"the params hold more than {MOST_CONTAINERS} arrays and maps"
         level = below
     return ""
+
+
+def _give_back(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
+    """Frees what a refused message holds, in slices: the deepest arrays and maps first."""
+    freed = 0
+    while seen:
+        container = seen.pop()
+        while isinstance(container, list) and len(container) > _LOOKED_AT:
+            del container[-_LOOKED_AT:]
+            yield None
+        freed += 1 + len(container)
+        container.clear()
+        if freed >= _LOOKED_AT:
+            freed = 0
+            yield None
 
 
 def _outline(value: Any) -> str:

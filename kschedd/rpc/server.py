@@ -13,14 +13,26 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
 from kschedd.rpc.protocol import NO_MSGID, encode_error
-from kschedd.rpc.session import Session, Terms
+from kschedd.rpc.session import Session, Shared, Terms
 from kschedd.rpc.table import Method
 
 Listener = trio.abc.Listener[Any]
+
+
+@attrs.frozen
+class Places:
+    """How many clients there may be. When all places are taken, the client that has been idle longest gives way to a
+    new one; if none is idle, a new one gets one of the places kept for short visits, without streams."""
+
+    clients: int = 128
+    reserve: int = 16
+    of_one_process: int = 96
+    idle_s: float = 1.0  # a client is idle that has no stream and no request, and has sent nothing for so long
 
 
 class Server:
@@ -35,16 +47,18 @@ class Server:
         *,
         identity: Mapping[str, Any] | None = None,
         terms: Terms | None = None,
-        max_clients: int = 128,
+        places: Places | None = None,
+        shared: Shared | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
         assert "rpc.methods" in methods, "make the table with method_table: it adds the built-in methods"
         self._methods = methods
         self._identity = dict(identity or {})
         self._terms = terms or Terms()
-        self._max_clients = max_clients
+        self._places = places or Places()
+        self._shared = shared or Shared()
         self._log = log or structlog.get_logger("kschedd.rpc")
-        self._sessions: set[Session] = set()
+        self._sessions: dict[Session, int] = {}  # and the process at the other end, 0 where that is not known
         self._numbers = itertools.count(1)
         self._grace_s = 0.0
         self._stop = trio.Event()
@@ -76,24 +90,53 @@ class Server:
         await trio.serve_listeners(self._serve_client, list(listeners), handler_nursery=clients)
 
     async def _serve_client(self, stream: trio.abc.Stream) -> None:
-        name = f"{next(self._numbers)}{_who(stream)}"
-        if self._stop.is_set() or len(self._sessions) >= self._max_clients:
-            await self._turn_away(stream, name)
+        process, user = _who(stream)
+        name = f"{next(self._numbers)}{f' (pid {process}, uid {user})' if process else ''}"
+        if self._stop.is_set():
+            await self._turn_away(stream, name, "shutting_down", "the daemon is ending")
             return
-        session = Session(stream, name, self._methods, self._identity, self._terms, self._log)
-        self._sessions.add(session)
+        refusal, terms = self._place_for(process)
+        if refusal:
+            await self._turn_away(stream, name, "too_many", refusal)
+            return
+        session = Session(stream, name, self._methods, self._identity, terms, self._shared, self._log)
+        self._sessions[session] = process
         self._log.debug("rpc.client_came", client=name)
         try:
             await session.run()
         finally:
-            self._sessions.discard(session)
+            del self._sessions[session]
             self._log.debug("rpc.client_ended", client=name)
 
-    async def _turn_away(self, stream: trio.abc.Stream, name: str) -> None:
-        if self._stop.is_set():
-            code, why = "shutting_down", "the daemon is ending"
-        else:
-            code, why = "too_many", f"{self._max_clients} clients are connected, the most there may be"
+    def _place_for(self, process: int) -> tuple[str, Terms]:
+        """Why there is no place for one more client of this process, "" if there is; and the terms it gets."""
+        places = self._places
+        there = [session for session in self._sessions if not session.ending]
+        own = [session for session in there if process and self._sessions[session] == process]
+        if len(own) >= places.of_one_process:
+            why = f"process {process} has {len(own)} connections, the most one may have"
+            return ("" if self._end_idle(own, why) else why), self._terms
+        if len(there) < places.clients:
+            return "", self._terms
+        why = f"{len(there)} clients are connected, the most there may be"
+        if self._end_idle(there, why):
+            return "", self._terms
+        if len(there) < places.clients + places.reserve:
+            return "", attrs.evolve(self._terms, streams=0)
+        return why, self._terms
+
+    def _end_idle(self, among: Sequence[Session], why: str) -> bool:
+        """End the session that has been idle longest; false if none has been for long enough."""
+        idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
+        idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
+        if longest is None or idle_s < self._places.idle_s:
+            return False
+        longest.end_idle(
+            f"{why}, and this one was idle for {idle_s:.0f} s: connect again when there is something to do"
+        )
+        return True
+
+    async def _turn_away(self, stream: trio.abc.Stream, name: str, code: str, why: str) -> None:
         self._log.warning("rpc.client_turned_away", client=name, why=why)
         with trio.move_on_after(1):
             try:
@@ -102,11 +145,11 @@ class Server:
                 pass
 
 
-def _who(stream: trio.abc.Stream) -> str:
-    """ " (pid 4711, uid 1000)" where the system says who is at the other end."""
+def _who(stream: trio.abc.Stream) -> tuple[int, int]:
+    """Process and user at the other end where the system says so, else 0."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
-        return ""
+        return 0, 0
     if not hasattr(socket, "SO_PEERCRED"):
-        return ""
+        return 0, 0
     pid, uid, _gid = struct.unpack("3i", stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return f" (pid {pid}, uid {uid})"
+    return pid, uid

@@ -1,8 +1,9 @@
 """One client's session: reads its requests, runs them concurrently, sends what comes of them.
 
-Tasks: a reader; a writer (outbox.pump); one task a running request; one an open stream. The reader takes a
+Tasks: a reader; a writer (Outbox.pump); one task a running request; one an open stream. The reader takes a
 slot for each request and stops reading when none is free, so a client that asks faster than it is served is
-slowed by its own socket.
+slowed by its own socket. So is one that does not read what it asked for: while more bytes wait for it than it may
+have, none of its answers is encoded and none of its streams goes on, so its slots stay taken.
 
 Ends: when the client is gone (whatever it had asked for is cancelled), when it has half-closed its side and
 all it asked for is answered, at a fatal protocol fault, when it takes nothing for too long, or at shutdown.
@@ -15,7 +16,8 @@ from __future__ import annotations
 import select
 import socket
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
@@ -24,13 +26,13 @@ import trio
 
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError, wire_error
-from kschedd.rpc.outbox import pump
 from kschedd.rpc.params import bind
 from kschedd.rpc.protocol import (
     FROM_CLIENTS,
     NO_MSGID,
     Connection,
     Event,
+    Frame,
     Limits,
     Notification,
     ProtocolFault,
@@ -38,10 +40,17 @@ from kschedd.rpc.protocol import (
     encode_error,
     encode_notification,
     encode_response,
+    unpack_in_slices,
 )
-from kschedd.rpc.table import Call, Feed, Method, find_method
+from kschedd.rpc.sending import Outbox, Pieces, Total
+from kschedd.rpc.table import Call, Feed, Large, Method, find_method
+from kschedd.rpc.turns import FairLimiter, Turns
+from kschedd.rpc.workers import WorkerPool
 
-_CHUNK = 256 * 1024
+#: Bytes read at once: as many small requests as can be unpacked in a few milliseconds.
+_CHUNK = 16 * 1024
+#: Bytes of a stream's items that are encoded before others have their turn.
+_STREAMED = 64 * 1024
 #: How often a client that we are not reading from is looked at, to see whether it is still there.
 _HANG_UP_CHECK_S = 0.25
 _STOPPING = ("shutting_down", "the daemon is ending")
@@ -53,10 +62,21 @@ class Terms:
 
     requests: int = 64
     streams: int = 64
-    # Messages not yet sent: as many as there can be responses, so that those ready together go together.
-    outbox: int = 64
+    # Bytes that may wait to be sent to it; one answer more is taken where less than that waits.
+    held: int = 8 << 20
     stall_s: float = 30.0
     wire: Limits = FROM_CLIENTS
+
+
+@attrs.define(eq=False)
+class Shared:
+    """What all clients have together."""
+
+    turns: Turns = attrs.field(factory=Turns)
+    workers: WorkerPool = attrs.field(factory=WorkerPool)
+    total: Total = attrs.field(factory=Total)
+    # Methods whose answers grow with the cluster: so many at a time, one for each client.
+    large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
 
 
 class Session:
@@ -69,10 +89,15 @@ class Session:
         methods: Mapping[str, Method],
         identity: Mapping[str, Any],
         terms: Terms,
+        shared: Shared,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self.methods = methods
         self.identity = identity
+        self.turns = shared.turns
+        self.workers = shared.workers
+        self._large = shared.large
+        self._total_mib = shared.total.most >> 20
         self._stream = stream
         self._name = name
         self._terms = terms
@@ -80,10 +105,12 @@ class Session:
         self._connection = Connection(terms.wire)
         self._unstarted: deque[Event] = deque()
         self._slots = trio.Semaphore(terms.requests)
-        self._send, self._outbox = trio.open_memory_channel[bytes](terms.outbox)
+        self._outbox = Outbox(name, terms.held, shared.total, shared.turns, self._too_slow)
         self._streams: dict[int, _OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
+        self._ending = False  # to make room for others
+        self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
         self._everything: trio.Nursery
         self._work: trio.Nursery
@@ -92,7 +119,7 @@ class Session:
         watching = trio.CancelScope()
         async with trio.open_nursery() as self._everything:
             self._everything.start_soon(self._write)
-            async with self._send:
+            try:
                 async with trio.open_nursery() as self._work:
                     try:
                         with self._reading:
@@ -101,7 +128,37 @@ class Session:
                         self._refuse_unstarted()
                     # The requests that still run, and a watch over whom they run for.
                     self._everything.start_soon(self._watch_hang_up, watching)
-                watching.cancel()
+            finally:
+                self._outbox.close()
+            watching.cancel()
+
+    @property
+    def idle_s(self) -> float | None:
+        """For how long nothing has come from this client and nothing was done for it; None while there is."""
+        if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
+            return None
+        return trio.current_time() - self._active_at
+
+    @property
+    def ending(self) -> bool:
+        return self._ending
+
+    def end_idle(self, why: str) -> None:
+        """Tell the client why, and end."""
+        self._log.info("rpc.client_idle", why=why)
+        self._ending = True
+        self._outbox.put(encode_error(NO_MSGID, "idle", why))
+        self._reading.cancel()
+
+    def _too_slow(self) -> None:
+        """What waited for this client was dropped: it is told so, and what it asked for is cancelled."""
+        why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
+        self._log.warning("rpc.client_left", why=why)
+        self._ending = True
+        self._reading.cancel()
+        self._work.cancel_scope.cancel()
+        self._outbox.put(encode_error(NO_MSGID, "too_slow", f"{why}: read faster, or ask for less"))
+        self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
         """Reads no more; gives running requests `grace_s` to end, then answers them `shutting_down`."""
@@ -127,7 +184,8 @@ class Session:
                 data = await self._stream.receive_some(_CHUNK)
             except trio.BrokenResourceError:
                 data = b""
-            self._unstarted.extend(self._connection.receive(data) if data else self._connection.receive_eof())
+            self._active_at = trio.current_time()
+            await self._take(data)
             while self._unstarted:
                 if not await self._start(self._unstarted[0]):
                     return
@@ -137,6 +195,17 @@ class Session:
                     self._leave("the client is gone")
                 return
 
+    async def _take(self, data: bytes | bytearray) -> None:
+        if not data:
+            self._unstarted.extend(self._connection.receive_eof())
+        for found in self._connection.receive_frames(data):
+            if isinstance(found, Frame):
+                event = await self.turns.drive(self._name, unpack_in_slices(found, self._terms.wire))
+                self._connection.note(event)
+                self._unstarted.append(event)
+            else:
+                self._unstarted.append(found)
+
     async def _start(self, event: Event) -> bool:
         """Starts what the message asks for; false if nothing more is to be read."""
         match event:
@@ -144,10 +213,10 @@ class Session:
                 if not await self._take_slot():
                     return False
                 self._work.start_soon(self._answer, event)
-            case ProtocolFault(why, msgid, fatal):
+            case ProtocolFault(why, msgid, fatal, code):
                 self._log.warning("rpc.protocol_fault", why=why, closing=fatal)
                 if fatal or msgid is not None:
-                    await self._put(encode_error(NO_MSGID if msgid is None else msgid, "protocol_error", why))
+                    self._outbox.put(encode_error(NO_MSGID if msgid is None else msgid, code, why))
                 if fatal:
                     self._work.cancel_scope.cancel()
                     return False
@@ -181,7 +250,7 @@ class Session:
         if self._stopping:
             for event in self._unstarted:
                 if isinstance(event, Request):
-                    self._put_if_room(encode_error(event.msgid, *_STOPPING))
+                    self._outbox.put(encode_error(event.msgid, *_STOPPING))
 
     # Requests
 
@@ -191,16 +260,17 @@ class Session:
             opened: list[_OpenStream] = []
             reply = await self._outcome(message, opened)
             if reply is not None:
-                await self._put(reply)
+                self._outbox.put(reply)
             answered = True
             for stream in opened:
                 self._work.start_soon(self._feed, stream)
         finally:
             self._slots.release()
+            self._active_at = trio.current_time()
             if self._stopping and not answered and isinstance(message, Request):
-                self._put_if_room(encode_error(message.msgid, *_STOPPING))
+                self._outbox.put(encode_error(message.msgid, *_STOPPING))
 
-    async def _outcome(self, message: Request | Notification, opened: list[_OpenStream]) -> bytes | None:
+    async def _outcome(self, message: Request | Notification, opened: list[_OpenStream]) -> bytes | Pieces | None:
         """Runs the handler. The response, if one is due; the streams it opened, if it succeeded."""
         msgid = message.msgid if isinstance(message, Request) else None
 
@@ -211,7 +281,7 @@ class Session:
                 )
             if len(self._streams) >= self._terms.streams:
                 raise RpcError("too_many", f"this client has {len(self._streams)} streams open, the most it may")
-            stream = _OpenStream(self._next_stream, message.method, feed, self._send)
+            stream = _OpenStream(self._next_stream, message.method, feed, self._outbox, self.turns, self._name)
             self._next_stream += 1
             self._streams[stream.id] = stream
             opened.append(stream)
@@ -220,9 +290,18 @@ class Session:
         try:
             method = find_method(self.methods, message.method)
             args = bind(method.name, method.params, message.params)
-            result = await method.handler(Call(method.name, args, self._name, self, open_stream))
+            call = Call(method.name, args, self._name, self, open_stream, message.size)
+            await self._outbox.room()
+            if method.large:
+                async with self._large_slot():
+                    result = await method.handler(call)
+            else:
+                result = await method.handler(call)
             if msgid is None:
                 return None
+            if isinstance(result, Large):
+                return Pieces(result.encoded(msgid), result.held)
+            await self._outbox.room()
             if opened:
                 assert isinstance(result, Mapping), f"{method.name} opens a stream and must return a map with it"
                 assert result.get("stream") == opened[0].id, f"{method.name} does not say which stream it opened"
@@ -236,6 +315,20 @@ class Session:
                 self._log.info("rpc.notification_failed", method=message.method[:100], code=code, why=text)
                 return None
             return encode_error(msgid, code, text, data)
+
+    @asynccontextmanager
+    async def _large_slot(self) -> AsyncIterator[None]:
+        """A slot for a large answer, taken only once there is room for one: others wait for the slot, too."""
+        while True:
+            await self._outbox.room()
+            await self._large.acquire(self._name)
+            if not self._outbox.full:
+                break
+            self._large.release(self._name)
+        try:
+            yield
+        finally:
+            self._large.release(self._name)
 
     def _error_of(self, raised: Exception, method: str) -> tuple[str, str, Any]:
         error: BaseException = raised
@@ -261,36 +354,26 @@ class Session:
                     stream.reason = ("done", "")
                 except Exception as raised:  # as in _outcome
                     stream.reason = self._error_of(raised, stream.method)
-            await self._put(stream.farewell())
+            self._outbox.put(stream.farewell())
             ended = True
         finally:
             del self._streams[stream.id]
+            self._active_at = trio.current_time()
             if self._stopping and not ended:
-                self._put_if_room(stream.farewell())
+                self._outbox.put(stream.farewell())
 
     # Writing
 
-    async def _put(self, message: bytes) -> None:
-        try:
-            self._send.send_nowait(message)  # without the checkpoint, which costs more than the send
-        except trio.WouldBlock:
-            await self._send.send(message)
-        except trio.BrokenResourceError:
-            await trio.lowlevel.checkpoint()  # the writer has ended, and cancels us presently
-
-    def _put_if_room(self, message: bytes) -> None:
-        try:
-            self._send.send_nowait(message)
-        except (trio.WouldBlock, trio.BrokenResourceError):
-            pass
-
     async def _write(self) -> None:
         try:
-            await pump(self._outbox, self._stream, self._terms.stall_s)
+            await self._outbox.pump(self._stream, self._terms.stall_s)
         except trio.TooSlowError:
             self._leave(f"dropped: it has read nothing for {self._terms.stall_s:g} s", warn=True)
         except trio.BrokenResourceError:
             self._leave("the client is gone")
+        except (ValueError, TypeError, OverflowError) as fault:  # of a large answer that was half sent
+            self._log.error("rpc.handler_bug", what="a result with no MessagePack form", exc_info=fault)
+            self._leave("an answer to it could not be completed")
 
     def _leave(self, why: str, warn: bool = False) -> None:
         """Ends the session now: cancels whatever this client has asked for."""
@@ -306,17 +389,33 @@ class _OpenStream:
     id: int
     method: str
     feed: Feed
-    _send: trio.MemorySendChannel[bytes]
+    _outbox: Outbox
+    _turns: Turns
+    _client: str
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     reason: tuple[Any, ...] = _STOPPING
     _sent: int = 0
+    _since_turn: int = 0
 
     async def send(self, item: Any) -> None:
-        await self._send.send(self._encoded(item))
+        await trio.lowlevel.checkpoint()
+        await self._put(item)
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        if items:
-            await self._send.send(b"".join([self._encoded(item) for item in items]))
+        await trio.lowlevel.checkpoint()
+        for item in items:
+            await self._put(item)
+
+    async def _put(self, item: Any) -> None:
+        """Encoded one by one and only where there is room: a stream that is not read holds values, no bytes."""
+        await self._outbox.room()
+        encoded = self._encoded(item)
+        self._outbox.put(encoded)
+        self._since_turn += len(encoded)
+        if self._since_turn > _STREAMED:
+            self._since_turn = 0
+            async with self._turns.turn(self._client):
+                pass
 
     def end(self, code: str, message: str) -> None:
         self.reason = (code, message)

@@ -21,13 +21,16 @@ Talks to: the session (session.py) through the `Desk` it implements.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 
 from kschedd.rpc.errors import UnknownMethodError
 from kschedd.rpc.params import Param, near
+from kschedd.rpc.protocol import encode_pieces
+from kschedd.rpc.turns import Turns
+from kschedd.rpc.workers import Workers
 
 
 class Stream(Protocol):
@@ -46,8 +49,35 @@ class Stream(Protocol):
 Feed = Callable[[Stream], Awaitable[None]]
 
 
+@attrs.frozen(eq=False)
+class Large:
+    """A result that is encoded while it is sent: the map `head` with `values`, which nobody changes, as `name`."""
+
+    head: Mapping[str, Any]
+    name: str
+    values: Sequence[Any]
+    shown: Callable[[Any], Any] | None = None  # what is encoded of a value; None: all of it
+    each: int = 8  # bytes that a value takes while this waits: a reference, or what was made for this answer only
+
+    def encoded(self, msgid: int) -> Iterator[bytes]:
+        """The response, in pieces."""
+        values = self.values if self.shown is None else map(self.shown, self.values)
+        return encode_pieces(msgid, self.head, self.name, values, len(self.values))
+
+    @property
+    def held(self) -> int:
+        """Bytes it counts for while it waits."""
+        return 64 + self.each * len(self.values)
+
+
 class Desk(Protocol):
     """What one client's session does for the calls of that client."""
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def workers(self) -> Workers: ...
 
     @property
     def methods(self) -> Mapping[str, Method]: ...
@@ -67,6 +97,7 @@ class Call:
     client: str  # for logs: "client 3 (pid 4711, uid 1000)"
     desk: Desk
     _open: Callable[[Feed], int]
+    size: int = 0  # of the request in bytes where it was large, else 0
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
@@ -93,6 +124,7 @@ class Method:
     doc: str = attrs.field(default="", validator=_documented)
     returns: str = ""
     items: str = ""
+    large: bool = False  # its answer grows with the cluster
 
     def __attrs_post_init__(self) -> None:
         names = [param.name for param in self.params]
@@ -130,6 +162,10 @@ def describe(method: Method) -> dict[str, Any]:
             entry["default"] = param.default
         if param.choices:
             entry["choices"] = list(param.choices)
+        if param.minimum is not None:
+            entry["minimum"] = param.minimum
+        if param.maximum is not None:
+            entry["maximum"] = param.maximum
         params.append(entry)
     entry = {"name": method.name, "doc": method.doc, "params": params, "returns": method.returns}
     if method.items:
@@ -154,19 +190,20 @@ BUILT_IN: tuple[Method, ...] = (
         "rpc.methods",
         _methods,
         doc="Every method of this daemon, for programs that write clients or complete names.",
-        returns="An array of maps `{name, doc, params: [{name, type, required, doc, default?, choices?}], "
-        "returns, items?}`.",
+        returns="An array of maps `{name, doc, params: [{name, type, required, doc, default?, choices?, minimum?, "
+        "maximum?}], returns, items?}`.",
     ),
     Method(
         "rpc.ping",
         _ping,
         doc="Answers at once: shows that the daemon lives and which one it is.",
-        returns="A map with `pong: true` and what the daemon says of itself.",
+        returns="`{pong, server?, version?, pid?, epoch?, max_request_body_bytes?}`: pong is true, the rest what the "
+        "daemon says of itself.",
     ),
     Method(
         "stream.cancel",
         _cancel,
-        (Param("stream", "integer", doc="the id that the opening call returned"),),
+        (Param("stream", "integer", doc="the id that the opening call returned", minimum=0),),
         doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items "
         "that were on their way may come before it. May be sent as a notification.",
         returns="A map with `cancelled`: false if there is no such stream (any more).",

@@ -8,7 +8,7 @@ Owns the engine and the records. Time passes only when somebody says so (`engine
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,10 @@ from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import Daemon
 from kschedd.rpc.params import bind
-from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response
-from kschedd.rpc.table import Call, Feed, Method, find_method, method_table
+from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response, finished
+from kschedd.rpc.table import Call, Feed, Large, Method, find_method, method_table
+from kschedd.rpc.turns import Turns
+from kschedd.rpc.workers import AtOnce
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.simulate.engine import Engine, LoggedAttempt
@@ -65,6 +67,9 @@ class StoreAtHand:
 
     async def do(self, request: Callable[[Store], T]) -> T:
         return request(self._store)
+
+    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T:
+        return finished(work(self._store))
 
     async def create(self, raw: Mapping[str, Any]) -> Object:
         return self._store.create(raw)
@@ -138,6 +143,7 @@ class VirtualDaemon:
         own = Daemon("in virtual time", "(none)", cluster.engine.start_s, pid=0)
         self.methods: Mapping[str, Method] = method_table(daemon_methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
+        self.turns, self.workers = Turns(), AtOnce()
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """What the method answers, once all that follows from it at this moment has happened. Raises RpcError."""
@@ -164,7 +170,8 @@ class VirtualDaemon:
 
 def _carried(answer: Any) -> Any:
     """The answer as it comes out of a socket: a copy, of plain values only."""
-    (response,) = Connection(FROM_DAEMON).receive(encode_response(1, answer))
+    encoded = b"".join(answer.encoded(1)) if isinstance(answer, Large) else encode_response(1, answer)
+    (response,) = Connection(FROM_DAEMON).receive(encoded)
     assert isinstance(response, Response)
     return response.result
 

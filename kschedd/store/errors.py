@@ -191,3 +191,18 @@ class StillToCome(ApiError):
 
     def __str__(self) -> str:
         return f"Too large resource version: {self.version}, current: {self.latest}"
+
+
+@attrs.define(eq=False)
+class TooLarge(ApiError):
+    """An object that is larger than may be stored, in the words that etcd has for it."""
+
+    kind: str
+    name: str
+    size: int
+    limit: int
+
+    rpc_code: ClassVar[str] = "too_large"
+
+    def __str__(self) -> str:
+        return "etcdserver: request is too large"

@@ -23,6 +23,12 @@ class Indexes:
         self._on_node: dict[str, dict[PodKey, None]] = {}
         self._dependents: dict[str, dict[Key, None]] = {}
 
+    def copy(self) -> "Indexes":
+        twin = Indexes()
+        twin._on_node = {node: dict(pods) for node, pods in self._on_node.items()}
+        twin._dependents = {uid: dict(owned) for uid, owned in self._dependents.items()}
+        return twin
+
     def on_node(self, node_name: str) -> Iterable[PodKey]:
         return self._on_node.get(node_name, ())
 

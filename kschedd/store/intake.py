@@ -61,6 +61,7 @@ class Admitted:
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     status: Mapping[str, Any]  # the status such a pod is born with
+    size: int  # bytes of the spec
     branches: dict[bytes, "Admitted"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _shapes: dict[str, PodShape] = attrs.field(factory=dict, init=False)  # by namespace
 
@@ -127,7 +128,8 @@ class PodIntake:
             clean, faults = accept_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
             if faults:
                 raise Invalid("Pod", name, tuple(faults))
-            found = Admitted(intern_branch(trunk.spec, clean), trunk.labels, trunk.meta, trunk.status)
+            size = trunk.size + len(key)
+            found = Admitted(intern_branch(trunk.spec, clean), trunk.labels, trunk.meta, trunk.status, size)
             if len(trunk.branches) >= _BRANCHES:
                 trunk.branches.clear()
             trunk.branches[key] = found
@@ -148,7 +150,7 @@ class PodIntake:
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
-        return Admitted(interned, clean.get("labels") or _NOTHING, shared, status)
+        return Admitted(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
 
     def restored_status(self, admitted: Admitted, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod that keeps the one its manifest has; equal ones are held once. Raises Invalid."""
@@ -227,7 +229,6 @@ def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
         faults = check_status_shape(kind, status) or validate_status(kind, status)
         if faults:
             raise Invalid(kind, name, tuple(faults))
-    packed(kind, name, status)
     return {**raw, "status": status}
 
 

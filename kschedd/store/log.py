@@ -55,6 +55,11 @@ class Cursor:
         """Whether the log has gone on since the last take (perhaps with kinds this cursor does not watch)."""
         return self._next <= self._log.shown
 
+    @property
+    def lag(self) -> int:
+        """How many events the log has gone on by."""
+        return self._log.version - self.version
+
     def take(self, limit: int | None = None) -> list[WatchEvent]:
         """What happened since; at most `limit` log entries are looked at. Raises Gone when too far behind."""
         assert not self._closed, "this watch was closed"

@@ -13,7 +13,7 @@ Raises: the errors in `kschedd.store.errors`, nothing else.
 import builtins
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -33,7 +33,7 @@ from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admissi
 from kschedd.store.applied import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.deletion import Propagation, finished, marked
-from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, TooLarge
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
 from kschedd.store.intake import SHARED_META, PodIntake, accepted, checked_status, new_pod, packed, pod_again
@@ -42,11 +42,13 @@ from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventT
 from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.set_aside import SetAside
 from kschedd.store.times import stamp
+from kschedd.store.trial import Changes, Key, changes_of
 
 _NOTHING: Mapping[str, Any] = {}
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED_BASE: Final = 58
 BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 
@@ -65,7 +67,9 @@ class Store:
         objects: Iterable[Object] | None = None,
         version: int = 0,
         history: int = 100_000,
+        max_object_bytes: int = MAX_OBJECT_BYTES,
     ) -> None:
+        self.max_object_bytes = max_object_bytes
         self._now = now
         self._seed = seed
         self._random = random.Random(f"{seed}/{version}")
@@ -145,6 +149,12 @@ class Store:
         if field_selector is not None and field_selector.requirements:
             found = [obj for obj in found if field_selector.matches(obj.raw)]
         return found
+
+    def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
+        """All objects of a kind as they are now, by namespace, in no order: for `listing.in_order` to put in one."""
+        spaces = self._by_kind.get(kind) or {}
+        chosen = sorted(spaces) if namespace is None else [namespace]
+        return [[*spaces[space].values()] for space in chosen if spaces.get(space)]
 
     def kinds(self) -> Sequence[str]:
         """The kinds of which there is at least one object."""
@@ -411,6 +421,56 @@ class Store:
             self._space(obj.kind, obj.namespace).pop(obj.name, None)
             raise
 
+    # --- what is tried out aside -------------------------------------------------------------------------------
+
+    def fork(self) -> "Store":
+        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`."""
+        moment = self._now()
+        twin = Store(
+            now=lambda: moment,
+            seed=self._seed,
+            admission=self._admission,
+            objects=(),
+            version=self.version,
+            max_object_bytes=self.max_object_bytes,
+        )
+        twin._by_kind = {
+            kind: {namespace: dict(space) for namespace, space in spaces.items()}
+            for kind, spaces in self._by_kind.items()
+        }
+        twin._indexes = self._indexes.copy()
+        return twin
+
+    def changes_since(self, version: int) -> Changes:
+        return changes_of(version, self._log.written_after(version))
+
+    def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
+        """Do here what was done to a fork, object by object; what they became here, or None if that is stale.
+
+        It may be left wherever it yields, but nobody else may write before it is done.
+        """
+        if not self._log.oldest <= changes.since <= self.version or changes.stale(
+            self._log.written_after(changes.since)
+        ):
+            return None
+        if any(self.find(*key) is not old for key, (old, _) in changes.objects.items()):
+            return None  # what the fork had seen was taken back
+        adopted: dict[Key, Object] = {}
+        for key, (old, new) in changes.objects.items():
+            if new is None:
+                assert old is not None, "what neither was nor is has not changed"
+                self._remove(old)
+            else:
+                meta = {**new.metadata, "resourceVersion": str(self._log.version + 1)}
+                if old is None or old.uid != new.uid:
+                    meta["uid"] = self._new_uid()  # a fork gives those that others get here
+                raw = {**new.raw, "metadata": meta}
+                here = attrs.evolve(new, resource_version=self._log.version + 1, uid=meta["uid"], raw=raw)
+                self._commit(ADDED if old is None else MODIFIED, old, here)
+                adopted[key] = here
+            yield
+        return adopted
+
     # --- how a write is made -----------------------------------------------------------------------------------
 
     def _identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
@@ -474,8 +534,7 @@ class Store:
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
         if not (restore and meta.get("uid")) or self._has_uid(meta["uid"]):
-            bits = f"{self._random.getrandbits(128):032x}"
-            meta["uid"] = f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
+            meta["uid"] = self._new_uid()
         if not (restore and meta.get("creationTimestamp")):
             meta["creationTimestamp"] = stamp(self._now())
         if not restore:
@@ -494,6 +553,10 @@ class Store:
             }
         return uid in self._uids
 
+    def _new_uid(self) -> str:
+        bits = f"{self._random.getrandbits(128):032x}"
+        return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
+
     def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
         spec = raw.get("spec")
         node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
@@ -507,7 +570,7 @@ class Store:
         status: Raw = admitted.status
         if restore and raw.get("status"):
             status = self._intake.restored_status(admitted, raw, meta, name)
-        packed(kind, name, (meta, status))
+        self._check_size(kind, name, admitted.size + len(packed(kind, name, (meta, status))))
         return new_pod(raw, meta, admitted, node_name, status)
 
     def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
@@ -524,8 +587,12 @@ class Store:
             stored.setdefault("status", {})
         if kind == "Job":
             stored = with_selector(stored)
-        packed(kind, name, stored)
+        self._check_size(kind, name, len(packed(kind, name, stored)))
         return self._typed(kind, stored)
+
+    def _check_size(self, kind: str, name: str, size: int) -> None:
+        if size > self.max_object_bytes:
+            raise TooLarge(kind, name, size, self.max_object_bytes)
 
     def _check_devices(self, kind: str, name: str, raw: Raw) -> None:
         """Refuse device selectors that do not compile, and admin access where the namespace does not allow it."""
@@ -550,9 +617,10 @@ class Store:
             wanted = checked_status(old.kind, old.name, wanted)
             if faults := validate_status_update(old.raw, wanted):
                 raise Invalid(old.kind, old.name, tuple(faults))
+            self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
         else:
             wanted = self._checked(old, wanted, subresource)
-            packed(old.kind, old.name, wanted)
+            self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
         if dry_run:
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return self._retyped(old, {**wanted, "metadata": meta})

@@ -5,13 +5,15 @@ Files are read here and go to the daemon as they are, so that its errors name th
 
 import argparse
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from kschedd.api.kinds import lookup
+from kschedd.api.portions import portions
+from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.verbs.grammar import (
     Output,
     UsageError,
@@ -125,11 +127,24 @@ def apply(session: Session, options: argparse.Namespace) -> int:
     }
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
+    limit = _limit(session, sources)
     # An atomic apply of several files has to be one call: the texts go as one, and lines are told apart again.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
-        answer = session.daemon.call("objects.apply", manifests=joined.text, source=joined.name, **flags)
-        answers.append(answer)
-        errors += [joined.placed(error) for error in answer.get("errors") or ()]
+        if options.atomic and joined.size > limit:
+            session.error(
+                f"Request entity too large: limit is {limit}: what is --atomic has to be one request, and this is "
+                f"{joined.size} bytes; apply it without, in parts, or run the daemon with --max-request-body-bytes"
+            )
+            return 1
+        for part in joined.portions(limit):
+            if part.size <= limit:
+                answer = session.daemon.call("objects.apply", manifests=part.text, source=part.name, **flags)
+                answers.append(answer)
+                errors += [part.placed(error) for error in answer.get("errors") or ()]
+            else:
+                several, wrong = _apply_each(session, part, flags, limit)
+                answers += several
+                errors += wrong
     results = [result for answer in answers for result in answer.get("results") or ()]
     _report(session, output, answers, results, errors, dry_run=bool(flags["dry_run"]))
     if not results and not errors and not unreadable:
@@ -192,11 +207,19 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
+def _limit(session: Session, sources: Sequence[Source]) -> int:
+    """The bytes that one request may take. The daemon is asked only where it matters."""
+    if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
+        return MAX_REQUEST_BYTES
+    return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
+
+
 class _Joined:
     """Several sources as one text, and the way back from its lines to theirs."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], after: int = 0) -> None:
         self._sources = sources
+        self._after = after  # lines of the one source that come before this text
         self._starts: list[int] = []
         pieces = []
         at = 0
@@ -213,12 +236,67 @@ class _Joined:
     def name(self) -> str:
         return self._sources[0].name if len(self._sources) == 1 else "-"
 
+    @property
+    def size(self) -> int:
+        return len(self.text.encode("utf-8", "replace"))
+
+    def portions(self, most: int) -> "Iterator[_Joined]":
+        """The same in parts of whole documents that take so many bytes."""
+        if len(self._sources) > 1 or self.size <= most:
+            yield self
+            return
+        for text, after in portions(self.text, most):
+            yield _Joined([Source(self.name, text)], after)
+
     def placed(self, error: dict[str, Any]) -> dict[str, Any]:
         """The error with the file and the line it is in."""
-        if len(self._sources) == 1 or not error.get("line"):
+        if not error.get("line"):
             return error
+        if len(self._sources) == 1:
+            return {**error, "line": int(error["line"]) + self._after} if self._after else error
         number = bisect.bisect_right(self._starts, int(error["line"]) - 1) - 1
         return {**error, "source": self._sources[number].name, "line": int(error["line"]) - self._starts[number]}
+
+
+def _apply_each(
+    session: Session, joined: _Joined, flags: dict[str, Any], limit: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Apply a list that is too large for one request: its objects are read here, and each error is put in its line.
+
+    Gives what was answered, and the errors."""
+    import msgpack
+
+    from kschedd.api.kinds import kind_of
+    from kschedd.api.manifests import read_text
+
+    reading = read_text(joined.text, joined.name)
+    wrong = [joined.placed(_fields(fault)) for fault in reading.errors]
+    raws: list[list[dict[str, Any]]] = []
+    held = 0
+    places = {}
+    for manifest in reading.manifests:
+        raw = manifest.raw
+        meta = raw.get("metadata")
+        size = len(msgpack.packb(raw))
+        if size > limit:
+            why = f"Request entity too large: limit is {limit}, and this object takes {size} bytes"
+            wrong.append(joined.placed({"source": joined.name, "line": manifest.line, "why": why}))
+            continue
+        if not raws or held + size > limit:
+            raws.append([])
+            held = 0
+        raws[-1].append(raw)
+        held += size
+        places[kind_of(raw).name, str((meta or {}).get("name") if isinstance(meta, dict) else "")] = manifest
+    answers = []
+    for portion in raws:
+        answer = session.daemon.call("objects.apply", manifests=portion, source=joined.name, **flags)
+        answers.append(answer)
+        for error in answer.get("errors") or ():
+            found = places.get((str(error.get("kind")), str(error.get("name"))))
+            line = found.locate(str(error.get("path") or "")) if found else 0
+            wrong.append(joined.placed({**error, "source": joined.name, "line": line}))
+    return answers, wrong
 
 
 def _fields(fault: Any) -> dict[str, Any]:

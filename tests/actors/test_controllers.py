@@ -1,5 +1,7 @@
 """Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
 
+import pytest
+
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
@@ -52,3 +54,23 @@ async def test_what_an_owner_leaves_behind_is_cleared_up() -> None:
         await cluster.store.do(lambda store: store.delete("Deployment", "default", "web"))
         await until(cluster, lambda store: store.count("ReplicaSet") == 0)
         await until(cluster, lambda store: all(found.deleting for found in store.list("Pod")))
+
+
+async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks = 0
+    plain = Store.fork
+
+    def fork(store: Store) -> Store:
+        nonlocal forks
+        forks += 1
+        return plain(store)
+
+    def ready(store: Store) -> bool:
+        found = store.get("Node", "", "large")
+        return any(one["type"] == "Ready" for one in found.status.get("conditions") or ())
+
+    monkeypatch.setattr(Store, "fork", fork)
+    async with cluster_actors(controllers=embedded_controllers()) as cluster:
+        await cluster.store.create(node("large", labels={f"l{number}": "" for number in range(1_500)}))
+        await until(cluster, ready)
+    assert forks

@@ -183,3 +183,22 @@ async def test_it_ends_when_nobody_can_tell_it_anything(autojump_clock: Any) -> 
     with trio.fail_after(1):
         async with bench() as queue:
             await queue.tell(come(made("a")))
+
+
+async def test_many_events_are_taken_in_with_rounds_of_the_loop_between(autojump_clock: Any) -> None:
+    rounds = 0
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await trio.lowlevel.checkpoint()
+
+    async with bench() as queue, trio.open_nursery() as nursery:
+        await queue.updates.send(QueueUpdate((), [come(*(made(f"p{number}") for number in range(2000)))], None))
+        nursery.start_soon(count)
+        while not (await queue.counts()).get(Place.ACTIVE):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+        assert await queue.counts() == {Place.ACTIVE: 2000}
+    assert rounds > 2

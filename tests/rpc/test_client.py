@@ -320,7 +320,7 @@ async def test_a_call_that_takes_too_long_ends_with_timeout_and_the_next_one_wor
 
 async def test_a_megabyte_goes_there_and_back(serve) -> None:
     served = await serve(*METHODS)
-    value = {"text": "x" * (5 << 20)}
+    value = {"text": "x" * (2 << 20)}
     async with Client.connect(served.path) as daemon:
         assert await daemon.call("echo", value=value) == value
     assert await in_thread(served.path, lambda daemon: daemon.call("echo", value=value)) == value

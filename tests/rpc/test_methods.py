@@ -295,3 +295,81 @@ async def test_the_daemon_says_what_it_is(talk: Talk) -> None:
     assert await talk("daemon.stop", grace_s=0.5) == {"stopping": True}
     assert talk.daemon.stop.is_set()
     assert talk.daemon.grace_s == 0.5
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        pytest.param("scheduler.watch", {"interval_s": float("nan")}, "bad_params", id="no-number"),
+        pytest.param("scheduler.watch", {"interval_s": float("inf")}, "bad_params", id="for-ever"),
+        pytest.param("daemon.stop", {"grace_s": float("nan")}, "bad_params", id="no-grace"),
+        pytest.param("daemon.stop", {"grace_s": 1e300}, "bad_params", id="too-much-grace"),
+        pytest.param("daemon.stop", {"grace_s": -1}, "bad_params", id="negative-grace"),
+        pytest.param("queue.list", {"limit": -1}, "bad_params", id="negative-number-of-pods"),
+        pytest.param("events.list", {"limit": -1}, "bad_params", id="negative-number-of-events"),
+        pytest.param("scheduler.decisions", {"limit": -5}, "bad_params", id="negative-number-of-decisions"),
+        pytest.param("scheduler.decisions", {"limit": 2**64 - 1}, "bad_params", id="more-than-there-can-be"),
+        pytest.param("objects.watch", {"since": -1}, "bad_params", id="before-the-first-version"),
+        pytest.param("objects.watch", {"since": 2**64 - 1}, "gone", id="a-version-that-never-comes"),
+        pytest.param("objects.watch", {"since": 1, "epoch": "other"}, "gone", id="versions-of-another-history"),
+        pytest.param(
+            "objects.delete", {"kind": "Pod", "name": "a", "grace_period_s": 2**64 - 1}, "bad_params", id="64"
+        ),
+        pytest.param("objects.scale", {"kind": "rs", "name": "a", "replicas": 2**40}, "bad_params", id="too-many"),
+        pytest.param("stream.cancel", {"stream": -1}, "bad_params", id="no-stream"),
+    ],
+)
+async def test_numbers_that_mean_nothing_are_refused(talk: Talk, method: str, params: Any, code: str) -> None:
+    with pytest.raises(RpcError) as refused:
+        await talk(method, **params)
+    assert refused.value.code == code
+
+
+async def test_a_watch_from_a_version_that_is_still_to_come_is_refused_in_the_words_of_the_api_server(
+    talk: Talk,
+) -> None:
+    with pytest.raises(RpcError, match=r"Too large resource version: 1000000, current: \d+"):
+        await talk("objects.watch", since=1_000_000)
+
+
+def config_map(name: str, entries: int) -> Any:
+    data = {f"k{number}": "x" for number in range(entries)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+async def test_a_large_object_is_made_and_changed_aside_and_is_what_the_store_has(talk: Talk) -> None:
+    made = (await talk("objects.create", manifest=config_map("a", 10_000)))["object"]
+    stored = await talk.cluster.store.find("ConfigMap", "default", "a")
+    assert stored is not None
+    assert made["metadata"] == stored.metadata
+    assert made["metadata"]["resourceVersion"] == str(stored.resource_version)
+    changed = await talk("objects.label", kind="cm", name="a", set={"b": "c"})
+    assert changed["changed"] == ["metadata.labels"]
+    assert changed["object"]["metadata"]["uid"] == made["metadata"]["uid"]
+    with pytest.raises(RpcError, match="already exists"):
+        await talk("objects.create", manifest=config_map("a", 10_000))
+
+
+async def test_an_object_larger_than_etcd_takes_is_refused_in_its_words(talk: Talk) -> None:
+    large = {**config_map("a", 0), "data": {"k": "x" * (1536 << 10)}}
+    with pytest.raises(RpcError, match=r"^etcdserver: request is too large$") as refused:
+        await talk("objects.create", manifest=large)
+    assert refused.value.code == "too_large"
+    assert await talk.cluster.store.find("ConfigMap", "default", "a") is None
+
+
+async def test_all_of_an_atomic_apply_is_there_or_nothing(talk: Talk) -> None:
+    many = [config_map(f"c{number}", 1) for number in range(300)]
+    done = await talk("objects.apply", manifests=many, atomic=True)
+    assert (len(done["results"]), done["errors"]) == (300, [])
+    assert len((await talk("objects.list", kind="cm"))["items"]) == 300
+    bad = [config_map("new", 1), {**config_map("bad", 1), "metadata": {"name": "Bad Name"}}]
+    refused = await talk("objects.apply", manifests=bad, atomic=True)
+    assert (refused["results"], len(refused["errors"])) == ([], 1)
+    assert await talk.cluster.store.find("ConfigMap", "default", "new") is None
+
+
+async def test_a_dry_run_changes_nothing(talk: Talk) -> None:
+    tried = await talk("objects.apply", manifests=[config_map("a", 1)], dry_run=True)
+    assert tried["results"][0]["action"] == "created"
+    assert await talk.cluster.store.find("ConfigMap", "default", "a") is None

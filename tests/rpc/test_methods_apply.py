@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.rpc.methods_apply import Terms, apply_all, apply_atomically, parse, try_all
+from kschedd.rpc.methods_apply import Terms, apply_all, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 
@@ -36,7 +36,7 @@ def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Stor
         ("Node", "n1", "created"),
         ("Pod", "web", "created"),
     ]
-    [error] = outcome.errors
+    [error] = outcome.tell().errors
     assert {field: error[field] for field in ("source", "line", "path", "value", "kind", "name", "code")} == {
         "source": "cluster.yaml",
         "line": 13,
@@ -60,30 +60,31 @@ def test_applying_again_says_what_changed(store: Store) -> None:
     assert actions(NODE.replace("cpu: 4", "cpu: 8")) == ["configured"]
 
 
-def test_all_or_nothing(store: Store) -> None:
-    wanted = parse("---\n".join((NODE, BAD)), "-").wanted
-    outcome = apply_atomically(wanted, store)
-    assert outcome.results == []
-    assert len(outcome.errors) == 1
-    assert names(store) == []
-    assert len(apply_atomically(wanted[:1], store).results) == 1
-    assert names(store) == ["n1"]
-
-
-def test_a_dry_run_knows_what_depends_on_what_and_changes_nothing(store: Store) -> None:
+def test_what_is_tried_on_a_fork_knows_what_depends_on_what_and_changes_nothing(store: Store) -> None:
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
     text = "---\n".join((space, POD.replace("{name: web}", "{name: web, namespace: team}")))
     version = store.version
-    outcome = try_all(parse(text, "-").wanted, store)
+    outcome = apply_all(parse(text, "-").wanted, store.fork())
     assert [result["action"] for result in outcome.results] == ["created", "created"]
-    assert outcome.errors == []
+    assert outcome.tell().errors == []
     assert store.version == version
     assert names(store) == []
 
 
+def test_objects_are_applied_in_portions_by_their_weight() -> None:
+    wanted = parse([{"apiVersion": "v1", "kind": "Pod", "spec": {"x": [0] * n}} for n in (1, 2, 500, 3)], "-").wanted
+    assert [[len(one.raw["spec"]["x"]) for one in portion] for portion in chunks(wanted, 100)] == [[1, 2], [500], [3]]
+
+
+def test_faults_of_an_array_are_told_up_to_a_limit() -> None:
+    parsed = parse([{}] * 5_000, "-")
+    assert len(parsed.errors) == 1_001
+    assert parsed.errors[-1]["why"] == "1000 faults were found up to here: what follows was not read"
+
+
 def test_a_refusal_that_has_no_field_stands_at_the_line_of_its_document(store: Store) -> None:
     text = NODE + "---\n" + POD.replace("{name: web}", "{name: web, namespace: nowhere}")
-    [error] = apply_all(parse(text, "f.yaml").wanted, store).errors
+    [error] = apply_all(parse(text, "f.yaml").wanted, store).tell().errors
     assert (error["line"], error["code"]) == (6, "not_found")
     assert error["message"] == 'f.yaml:6: namespaces "nowhere" not found'
 
@@ -99,7 +100,7 @@ def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
 def test_a_custom_resource_before_its_definition_is_no_match(store: Store) -> None:
     outcome = apply_all(parse([widget("early"), definition(), widget("late")], "f").wanted, store)
     assert [result["name"] for result in outcome.results] == ["widgets.example.com", "late"]
-    [error] = outcome.errors
+    [error] = outcome.tell().errors
     assert (error["code"], error["name"]) == ("no_match", "early")
     assert error["why"] == 'no matches for kind "Widget" in version "example.com/v1"'
 
@@ -108,7 +109,7 @@ MISSPELT = POD.replace("spec: {", "spec: {\n  contaners: [],\n  ")
 
 
 def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(store: Store) -> None:
-    [error] = apply_all(parse(MISSPELT, "f.yaml").wanted, store).errors
+    [error] = apply_all(parse(MISSPELT, "f.yaml").wanted, store).tell().errors
     assert (error["path"], error["code"]) == ("spec.contaners", "invalid")
     said = 'strict decoding error: unknown field "spec.contaners"; did you mean "containers"?'
     assert error["why"] == said
@@ -158,7 +159,7 @@ def test_lists_are_unfolded() -> None:
 
 def test_a_line_of_a_megabyte_is_read() -> None:
     long = NODE.replace("{name: n1}", "{name: n1, annotations: {note: " + "x" * 1_000_000 + "}}")
-    outcome = apply_all(parse(long + "---\n" + BAD, "-").wanted, store := Store(now=lambda: 0.0))
+    outcome = apply_all(parse(long + "---\n" + BAD, "-").wanted, store := Store(now=lambda: 0.0)).tell()
     assert len(outcome.errors) + len(outcome.results) == 2
     assert all(len(error["message"]) < 10_000 for error in outcome.errors)
     assert store.count("Pod") == 0

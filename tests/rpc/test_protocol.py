@@ -1,4 +1,5 @@
 import struct
+import tracemalloc
 from typing import Any
 
 import msgpack
@@ -7,8 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedd.rpc.protocol import (
+    FROM_CLIENTS,
     FROM_DAEMON,
+    MOST_CONTAINERS,
+    SLICE,
     Connection,
+    Event,
+    Frame,
     Limits,
     Notification,
     ProtocolFault,
@@ -19,9 +25,10 @@ from kschedd.rpc.protocol import (
     encode_request,
     encode_response,
     msgids,
+    unpack_in_slices,
 )
 
-SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5)
+SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5, told=1000)
 
 # [0, 7, "get", ["Pod"]] and so on, as the specifications of MessagePack and MessagePack-RPC say.
 REQUEST = b"\x94\x00\x07\xa3get\x91\xa3Pod"
@@ -84,7 +91,8 @@ def test_a_length_too_long_is_refused_before_what_it_announces_has_come() -> Non
     assert [event for i in range(len(head) - 1) for event in connection.receive(head[i : i + 1])] == []
     (fault,) = connection.receive(head[-1:])
     assert isinstance(fault, ProtocolFault)
-    assert fault.why == "a string of 104857600 bytes announced; at most 16777216 are taken"
+    assert fault.why.startswith("Request entity too large: limit is 3145728: a string of 104857600 bytes announced")
+    assert (fault.msgid, fault.code) == (7, "too_large")
 
 
 def test_a_length_too_long_far_into_a_message_is_refused_by_the_limit_of_the_whole() -> None:
@@ -92,7 +100,7 @@ def test_a_length_too_long_far_into_a_message_is_refused_by_the_limit_of_the_who
     assert connection.receive(b"\xdc\x00\x20" + b"\xb0" + b"x" * 16 + (b"\xb0" + b"x" * 16) * 30) == []
     (fault,) = connection.receive(b"\xdb" + struct.pack(">I", 100 << 20) + b"x" * 500)
     assert isinstance(fault, ProtocolFault)
-    assert fault.why == "a message of more than 1000 bytes"
+    assert fault.why == "Request entity too large: limit is 1000"
 
 
 def nested(depth: int) -> bytes:
@@ -106,8 +114,10 @@ def nested(depth: int) -> bytes:
         pytest.param(b"\x94\x00\x07\xa2\xff\xfe\x90", "not UTF-8", id="string-that-is-no-utf8"),
         pytest.param(b"\xdb" + struct.pack(">I", 100 << 20), "a string of 104857600 bytes", id="100-mb-string-header"),
         pytest.param(b"\xc6" + struct.pack(">I", 100 << 20), "104857600 bytes of binary", id="100-mb-bytes-header"),
-        pytest.param(b"\xdd" + struct.pack(">I", 100 << 20), "104857600 exceeds", id="100-million-entry-array"),
-        pytest.param(b"\xdf" + struct.pack(">I", 100 << 20), "104857600 exceeds", id="100-million-entry-map"),
+        pytest.param(
+            b"\xdd" + struct.pack(">I", 100 << 20), "an array of 104857600 elements", id="100-million-entry-array"
+        ),
+        pytest.param(b"\xdf" + struct.pack(">I", 100 << 20), "a map of 104857600 entries", id="100-million-entry-map"),
         pytest.param(
             b"\xc9" + struct.pack(">I", 100 << 20) + b"\x05", "an extension of 104857600", id="100-mb-extension"
         ),
@@ -171,7 +181,7 @@ def test_a_message_of_small_parts_is_bounded_as_a_whole(chunk: int) -> None:
     connection = Connection(SMALL)
     events = [e for i in range(0, len(data), chunk) for e in connection.receive(data[i : i + chunk])]
     assert [type(event) for event in events] == [ProtocolFault]
-    assert "at most 1000" in events[0].why or "more than 1000" in events[0].why
+    assert (events[0].why, events[0].code) == ("Request entity too large: limit is 1000", "too_large")
 
 
 def test_many_small_messages_together_may_exceed_the_limit_of_one() -> None:
@@ -179,7 +189,7 @@ def test_many_small_messages_together_may_exceed_the_limit_of_one() -> None:
 
 
 def test_megabytes_in_one_chunk_are_taken() -> None:
-    pods = [{"name": f"p-{i}", "text": "x" * 1000} for i in range(5000)]
+    pods = [{"name": f"p-{i}", "text": "x" * 1000} for i in range(2500)]
     (event,) = Connection().receive(encode_request(1, "apply", [pods]))
     assert event == Request(1, "apply", [pods])
 
@@ -198,7 +208,7 @@ def test_a_client_takes_results_deeper_and_larger_than_a_server_takes_params() -
     assert isinstance(Connection(FROM_DAEMON).receive(data)[0], Response)
     long = [0] * 200_000
     assert Connection(FROM_DAEMON).receive(encode_response(1, long)) == [Response(1, None, long)]
-    assert isinstance(Connection().receive(encode_response(1, long))[0], ProtocolFault)
+    assert isinstance(Connection(SMALL).receive(encode_response(1, long))[0], ProtocolFault)
 
 
 def test_msgids_begin_at_one() -> None:
@@ -236,3 +246,44 @@ def test_no_bytes_whatever_raise_anything(chunks: list[bytes]) -> None:
     events = [event for chunk in chunks for event in connection.receive(chunk)] + connection.receive_eof()
     fatal = [i for i, event in enumerate(events) if isinstance(event, ProtocolFault) and event.fatal]
     assert fatal in ([], [len(events) - 1])
+
+
+def in_slices(frame: Frame) -> tuple[int, Event]:
+    """How often others had their turn, and what came out."""
+    turns = 0
+    work = unpack_in_slices(frame, FROM_CLIENTS)
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return turns, done.value
+        turns += 1
+
+
+def test_a_large_message_is_left_to_be_unpacked_in_slices() -> None:
+    pods = [{"name": f"p-{i}", "labels": {"a": str(i)}} for i in range(20_000)]
+    (frame,) = Connection().receive_frames(encode_request(1, "apply", [pods]))
+    assert isinstance(frame, Frame)
+    turns, event = in_slices(frame)
+    assert event == Request(1, "apply", [pods])
+    assert turns >= len(frame.data) // SLICE + 3  # and some to look at it
+
+
+@pytest.mark.parametrize("brackets", [b"\x90", b"\x80"])
+def test_more_arrays_and_maps_than_can_be_given_back_at_once_are_refused_and_freed_in_slices(brackets: bytes) -> None:
+    count = MOST_CONTAINERS + 1
+    (frame,) = Connection().receive_frames(b"\x94\x00\x07\xa1m\x91\xdd" + struct.pack(">I", count) + brackets * count)
+    assert isinstance(frame, Frame)
+    turns, fault = in_slices(frame)
+    assert fault == ProtocolFault(f"the params hold more than {MOST_CONTAINERS} arrays and maps", 7, False)
+    assert turns >= len(frame.data) // SLICE + 2 * count // 20_000
+
+
+def test_arrays_that_announce_more_than_has_come_cost_nothing() -> None:
+    connection = Connection()
+    tracemalloc.start()
+    try:
+        assert connection.receive((b"\xdd" + struct.pack(">I", 3_000_000)) * 500) == []
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()

@@ -15,8 +15,11 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.params import Param
-from kschedd.rpc.server import Server
-from kschedd.rpc.table import Call, Method, Stream, method_table
+from kschedd.rpc.protocol import PIECE, Limits
+from kschedd.rpc.sending import Total
+from kschedd.rpc.server import Places, Server
+from kschedd.rpc.session import Shared
+from kschedd.rpc.table import Call, Large, Method, Stream, method_table
 
 
 async def _echo(call: Call) -> Any:
@@ -199,7 +202,8 @@ async def test_garbage_is_answered_once_and_closes_only_its_client(serve, data: 
     bad, good = await served.raw(), await served.raw()
     await bad.send(data)
     kind, msgid, error, result = await bad.message()
-    assert (kind, msgid, error["code"], result) == (1, 0, "protocol_error", None)
+    told = (1, "too_large") if why == "104857600" else (0, "protocol_error")
+    assert (kind, msgid, error["code"], result) == (1, *told, None)
     assert why in error["message"]
     assert await bad.message() is None
     await good.send(msgpack.packb([0, 1, "echo", ["still here"]]))
@@ -319,7 +323,7 @@ async def test_a_client_that_reads_nothing_is_dropped_with_a_log_line_and_nobody
 
 
 async def test_one_client_too_many_is_told_so(serve) -> None:
-    served = await serve(ECHO, max_clients=1)
+    served = await serve(ECHO, places=Places(clients=1, reserve=0))
     first = await served.raw()
     await first.send(msgpack.packb([0, 1, "echo", [1]]))
     await first.message()
@@ -567,3 +571,173 @@ async def test_the_socket_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert not path.exists()
+
+
+async def test_what_is_not_read_is_not_encoded_either(serve) -> None:
+    asked = 0
+
+    async def big(call: Call) -> bytes:
+        nonlocal asked
+        asked += 1
+        return bytes(1 << 20)
+
+    served = await serve(Method("big", big, doc="Much."), terms={"held": 1 << 20, "requests": 4})
+    raw = await served.raw()
+    await raw.send(b"".join(msgpack.packb([0, number, "big", []]) for number in range(1, 65)))
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    assert asked <= 8  # those that run, and those whose answers are on their way
+    assert sorted([(await raw.message())[1] for _ in range(64)]) == list(range(1, 65))
+    assert asked == 64
+
+
+async def test_a_stream_that_is_not_read_goes_no_further(serve) -> None:
+    taken = 0
+
+    async def watch(call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            nonlocal taken
+            while True:
+                taken += 1
+                await stream.send_many([bytes(1 << 16)] * 10)
+
+        return {"stream": call.open_stream(feed)}
+
+    served = await serve(Method("watch", watch, doc="Follows."), terms={"held": 1 << 20})
+    raw = await served.raw()
+    await raw.send(msgpack.packb([0, 1, "watch", []]))
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    assert taken <= 5
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_stream_is_no_bug(serve) -> None:
+    async def watch(call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            while True:
+                await stream.send(bytes(1 << 16))
+
+        return {"stream": call.open_stream(feed)}
+
+    with structlog.testing.capture_logs() as logs:
+        served = await serve(Method("watch", watch, doc="Follows."))
+        raw = await served.raw()
+        await raw.send(msgpack.packb([0, 1, "watch", []]))
+        await raw.message()
+        await raw.stream.aclose()
+        await served.ended()
+    assert [entry for entry in logs if entry["log_level"] in ("error", "warning")] == []
+
+
+async def test_the_client_for_whom_most_waits_is_dropped_and_told_so_when_all_hold_too_much(serve) -> None:
+    async def big(call: Call) -> bytes:
+        return bytes(8 << 20)
+
+    with structlog.testing.capture_logs() as logs:
+        shared = Shared(total=Total(most=4 << 20))
+        served = await serve(ECHO, Method("big", big, doc="Much."), shared=shared)
+        deaf, other = await served.raw(), await served.raw()
+        await deaf.send(msgpack.packb([0, 1, "big", []]))
+        await other.send(msgpack.packb([0, 1, "echo", ["x"]]))
+        assert await other.message() == [1, 1, None, "x"]
+        _, msgid, error, _ = await deaf.message()
+        assert (msgid, error["code"]) == (0, "too_slow")
+        assert await deaf.message() is None
+    assert "more than 4 MiB wait for all clients" in next(e["why"] for e in logs if e["event"] == "rpc.client_left")
+    assert shared.total.held == 0
+
+
+async def test_the_longest_idle_client_makes_room_for_a_new_one(serve) -> None:
+    served = await serve(ECHO, places=Places(clients=3, reserve=0, idle_s=0.0))
+    idle = [await served.raw() for _ in range(3)]
+    for number, raw in enumerate(idle):
+        await raw.send(msgpack.packb([0, 1, "echo", [number]]))
+        await raw.message()
+    await idle[0].send(msgpack.packb([0, 2, "echo", ["again"]]))
+    await idle[0].message()
+    newcomer = await served.raw()
+    await newcomer.send(msgpack.packb([0, 1, "echo", ["in"]]))
+    assert await newcomer.message() == [1, 1, None, "in"]
+    _, msgid, error, _ = await idle[1].message()
+    assert (msgid, error["code"]) == (0, "idle")
+    assert await idle[1].message() is None
+    for raw in (idle[0], idle[2]):
+        await raw.send(msgpack.packb([0, 3, "echo", ["still here"]]))
+        assert (await raw.message())[3] == "still here"
+
+
+async def test_places_are_kept_for_short_visits_when_everybody_is_busy(serve) -> None:
+    async def watch(call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            await trio.sleep_forever()
+
+        return {"stream": call.open_stream(feed)}
+
+    served = await serve(ECHO, Method("watch", watch, doc="Follows."), places=Places(clients=2, reserve=1, idle_s=0.0))
+    busy = [await served.raw() for _ in range(2)]
+    for raw in busy:
+        await raw.send(msgpack.packb([0, 1, "watch", []]))
+        await raw.message()
+    visitor = await served.raw()
+    await visitor.send(msgpack.packb([0, 1, "echo", ["in"]]) + msgpack.packb([0, 2, "watch", []]))
+    answers = sorted([await visitor.message(), await visitor.message()], key=lambda answer: answer[1])
+    assert answers[0][3] == "in"
+    assert answers[1][2]["code"] == "too_many"
+    next_one = await served.raw()
+    await next_one.send(msgpack.packb([0, 1, "echo", ["in, too"]]))
+    assert (await next_one.message())[3] == "in, too"
+    assert (await visitor.message())[2]["code"] == "idle"
+
+
+async def test_one_process_does_not_take_all_places(serve) -> None:
+    served = await serve(ECHO, places=Places(clients=10, of_one_process=2, idle_s=1000.0))
+    for _ in range(2):
+        raw = await served.raw()
+        await raw.send(msgpack.packb([0, 1, "echo", [1]]))
+        await raw.message()
+    third = await served.raw()
+    _, msgid, error, _ = await third.message()
+    assert (msgid, error["code"]) == (0, "too_many")
+    assert "has 2 connections, the most one may have" in error["message"]
+
+
+async def test_a_large_answer_is_encoded_in_pieces_and_reads_as_one(serve) -> None:
+    async def much(call: Call) -> Any:
+        return Large({"kind": "Pod"}, "items", [{"name": "x" * 1000, "number": number} for number in range(2000)])
+
+    shared = Shared()
+    raw = await (await serve(Method("much", much, doc="Much.", large=True), shared=shared)).raw()
+    await raw.send(msgpack.packb([0, 1, "much", []]))
+    _, _, _, result = await raw.message()
+    assert result["kind"] == "Pod"
+    assert [item["number"] for item in result["items"]] == list(range(2000))
+    assert shared.turns.slices > 2000 * 1000 // PIECE
+
+
+async def test_a_request_beyond_the_limit_is_answered_in_the_words_of_the_api_server(serve) -> None:
+    served = await serve(ECHO, terms={"wire": Limits.of_requests(100_000)})
+    raw = await served.raw()
+    await raw.send(msgpack.packb([0, 7, "echo", ["x" * 100_000]]))
+    assert (await raw.message())[1] == 7
+    await raw.send(msgpack.packb([0, 8, "echo", [["x" * 60_000] * 2]]))
+    _, msgid, error, _ = await raw.message()
+    assert (msgid, error["code"], error["message"]) == (
+        8,
+        "too_large",
+        "Request entity too large: limit is 100000",
+    )
+    assert await raw.message() is None
+
+
+async def test_values_made_for_an_answer_count_while_it_waits(serve) -> None:
+    made = 0
+
+    async def much(call: Call) -> Any:
+        nonlocal made
+        made += 1
+        return Large({}, "items", [bytes(1000)] * 1000, each=1000)
+
+    served = await serve(Method("much", much, doc="Much.", large=True), terms={"held": 2_000_000})
+    raw = await served.raw()
+    await raw.send(b"".join(msgpack.packb([0, number, "much", []]) for number in range(1, 33)))
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    assert made <= 6
+    assert sorted([(await raw.message())[1] for _ in range(32)]) == list(range(1, 33))

@@ -434,6 +434,7 @@ class FakeDaemon:
             "journal": None,
             "read_only": None,
             "faults": [],
+            "limits": {"max_request_body_bytes": 3145728, "max_object_bytes": 1572864},
         }
 
     def daemon_stop(self, grace_s: float | None = None) -> Raw:

@@ -1,0 +1,152 @@
+"""What waits to be sent to one client, counted in bytes, and the task that sends it.
+
+A message is bytes, or `Pieces`: a large one that is encoded only while it is sent, a piece at a time, so that what is
+held for a client that reads slowly are the values, which the store has anyway.
+
+`room` is where those wait who have more for a client than it may have lying here. The bytes of all clients together
+are counted in a `Total`, which names the client that has most when it is too much.
+
+Owns: the messages.  Ends: `pump` returns when the outbox is closed and all is sent.
+Fails: TooSlowError when the other side takes nothing for `stall_s`; BrokenResourceError when it is gone.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import attrs
+import trio
+
+from kschedd.rpc.turns import Turns
+
+#: Bytes gathered for one send, and bytes that must get through within one stall limit.
+GATHER = 256 * 1024
+
+
+@attrs.define(eq=False)
+class Pieces:
+    """A message in pieces. `held` is what it counts for while it waits."""
+
+    pieces: Iterator[bytes]
+    held: int
+
+
+@attrs.define(eq=False)
+class Total:
+    """The bytes that wait for all clients together."""
+
+    most: int = 256 << 20
+    held: int = 0
+    outboxes: "set[Outbox]" = attrs.field(factory=set)
+
+    def add(self, size: int) -> None:
+        self.held += size
+        while self.held > self.most and self.outboxes:
+            max(self.outboxes, key=lambda outbox: outbox.held).make_room()
+
+
+class Outbox:
+    """See the module. `on_overflow` is called when this client's messages were dropped to make room for others'."""
+
+    def __init__(self, name: str, most: int, total: Total, turns: Turns, on_overflow: Callable[[], None]) -> None:
+        self.held = 0
+        self.closed = False
+        self._name = name
+        self._most = most
+        self._total = total
+        self._turns = turns
+        self._on_overflow = on_overflow
+        self._messages: deque[bytes | Pieces] = deque()
+        self._work = trio.lowlevel.ParkingLot()
+        self._room = trio.lowlevel.ParkingLot()
+        total.outboxes.add(self)
+
+    @property
+    def full(self) -> bool:
+        return self.held >= self._most
+
+    async def room(self) -> None:
+        """Wait until there is less here than this client may have. No checkpoint if there is room."""
+        while self.full and not self.closed:
+            await self._room.park()
+
+    def put(self, message: bytes | Pieces) -> None:
+        """Have it sent, after all that is here already. Without a word if nothing more is sent."""
+        if self.closed:
+            return
+        self._messages.append(message)
+        self._count(len(message) if isinstance(message, bytes) else message.held)
+        self._work.unpark()
+
+    def close(self) -> None:
+        """Nothing more comes; what is here is still sent."""
+        self.closed = True
+        self._work.unpark_all()
+        self._room.unpark_all()
+
+    def end(self) -> None:
+        """Nothing more is sent."""
+        self._messages.clear()
+        self.close()
+        self._leave_total()
+
+    def make_room(self) -> None:
+        """Drop what is not on its way yet, for the sake of the others."""
+        self._messages.clear()
+        self._leave_total()
+        self._on_overflow()
+
+    def _leave_total(self) -> None:
+        if self in self._total.outboxes:
+            self._total.outboxes.discard(self)
+            self._total.held -= self.held
+
+    def _count(self, size: int) -> None:
+        self.held += size
+        if self in self._total.outboxes:
+            self._total.add(size)
+
+    async def pump(self, stream: trio.abc.SendStream, stall_s: float) -> None:
+        try:
+            while True:
+                while not self._messages:
+                    if self.closed:
+                        return
+                    await self._work.park()
+                await self._send(stream, stall_s)
+        finally:
+            self.end()
+
+    async def _send(self, stream: trio.abc.SendStream, stall_s: float) -> None:
+        """Send what lies here, up to one large message or what is gathered for one send."""
+        parts: list[bytes] = []
+        size = done = 0
+        while self._messages and size < GATHER:
+            message = self._messages.popleft()
+            if isinstance(message, bytes):
+                parts.append(message)
+                size += len(message)
+                done += len(message)
+                continue
+            done += message.held
+            while True:
+                async with self._turns.turn(self._name):
+                    piece = next(message.pieces, None)
+                if piece is None:
+                    break
+                parts.append(piece)
+                size += len(piece)
+                if size >= GATHER:
+                    await _send_all(stream, parts, stall_s)
+                    size = 0
+        await _send_all(stream, parts, stall_s)
+        self._count(-done)
+        if not self.full:
+            self._room.unpark_all()
+
+
+async def _send_all(stream: trio.abc.SendStream, parts: list[bytes], stall_s: float) -> None:
+    whole = memoryview(b"".join(parts) if len(parts) != 1 else parts[0])
+    parts.clear()
+    for start in range(0, len(whole), GATHER):
+        with trio.fail_after(stall_s):
+            await stream.send_all(whole[start : start + GATHER])

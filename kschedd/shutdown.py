@@ -1,0 +1,64 @@
+"""How the daemon is told to end, and the deadline by which it has, whatever hangs.
+
+SIGTERM, SIGINT and a terminal that goes (unless under nohup) end it in order; a second signal at once: whoever is being
+served is cut off. In order may take long
+where a plugin or a disk hangs: a thread cannot be stopped, nor a loop that somebody holds up. So each signal, and
+`daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all threads on
+standard error; what was answered is in the journal by then. The deadline is kept by a thread that needs no Python
+(`faulthandler`), so it holds while Python code hangs, too.
+
+Owns: the handlers of these signals while they are `heeded`.  Ends: with the context, which puts them back.
+"""
+
+import faulthandler
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+import trio
+
+ORDERLY_S: Final = 20.0
+"""Beyond the grace period: for bindings under way, the limits of plugins, and the journal."""
+AT_ONCE_S: Final = 3.0
+
+_STANDARD_ERROR: Final = 2
+
+
+def end_within(seconds: float) -> None:
+    """Exit with status 1 after so long, unless it is lifted or set anew."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STANDARD_ERROR)
+
+
+def lift_deadline() -> None:
+    faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def heeded(told: Callable[[signal.Signals, int], None]) -> Iterator[None]:
+    """While it is open, `told` is called in the Trio run for each signal, with how many there have been.
+
+    The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is held up.
+    """
+    loop = trio.lowlevel.current_trio_token()
+    count = 0
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        end_within(AT_ONCE_S if count > 1 else ORDERLY_S)
+        try:
+            loop.run_sync_soon(told, signal.Signals(number), count)
+        except trio.RunFinishedError:
+            end_within(AT_ONCE_S)  # Trio is done, and something keeps the process
+
+    heeded = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

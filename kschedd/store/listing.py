@@ -1,0 +1,68 @@
+"""A list of objects in order, worked out in slices from what was there at one moment.
+
+The store gives what it has (`Store.present`, a copy of references); to sort and to select is done afterwards, while
+others use the store: objects never change. Up to `_RUN` names are sorted at once; longer lists are merged from such
+runs.
+"""
+
+import heapq
+from collections.abc import Generator, Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from kschedd.api.objects import Object
+from kschedd.api.selector_text import FieldSelector
+from kschedd.api.selectors import LabelSelector
+
+_RUN: Final = 5_000
+_LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
+
+
+def in_order(
+    spaces: Iterable[Sequence[Object]],
+    label_selector: LabelSelector | None = None,
+    field_selector: FieldSelector | None = None,
+) -> Generator[None, None, list[Object]]:
+    """The objects of each space that match, by name; spaces come in order. Yields wherever it may be left."""
+    found: list[Object] = []
+    for space in spaces:
+        matching = yield from _matching(space, label_selector, field_selector)
+        found += yield from _by_name(matching)
+    return found
+
+
+def _matching(
+    objects: Sequence[Object], label_selector: LabelSelector | None, field_selector: FieldSelector | None
+) -> Generator[None, None, Sequence[Object]]:
+    labels = None if label_selector is None or label_selector.empty else label_selector
+    fields = None if field_selector is None or not field_selector.requirements else field_selector
+    if labels is None and fields is None:
+        return objects
+    found: list[Object] = []
+    for start in range(0, len(objects), _LOOKED_AT):
+        found += (
+            obj
+            for obj in objects[start : start + _LOOKED_AT]
+            if (labels is None or labels.matches(obj.labels)) and (fields is None or fields.matches(obj.raw))
+        )
+        yield
+    return found
+
+
+def _by_name(objects: Sequence[Object]) -> Generator[None, None, list[Object]]:
+    runs: list[list[Object]] = []
+    for start in range(0, len(objects), _RUN):
+        runs.append(sorted(objects[start : start + _RUN], key=_name))
+        yield
+    if len(runs) <= 1:
+        return runs[0] if runs else []
+    found: list[Object] = []
+    merged = heapq.merge(*runs, key=_name)
+    while part := list(islice(merged, 4 * _LOOKED_AT)):
+        found += part
+        yield
+    return found
+
+
+def _name(obj: Object) -> str:
+    return obj.name

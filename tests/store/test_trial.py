@@ -1,0 +1,116 @@
+"""What was done to a fork is done to the store, unless it is stale; lists are put in order in slices."""
+
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import pytest
+
+from kschedd.store.errors import StillToCome, TooLarge
+from kschedd.store.listing import in_order
+from kschedd.store.store import Store
+from tests.actors.clusters import node, pod
+
+T = TypeVar("T")
+
+
+def driven(work: Generator[None, None, T]) -> tuple[T, int]:
+    """What it returns, and how often it could have been left."""
+    left = 0
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value, left
+        left += 1
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(now=lambda: 0.0, seed=3)
+
+
+def space(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def test_what_became_of_a_fork_becomes_of_the_store(store: Store) -> None:
+    old = store.create(pod("old"))
+    store.create(pod("gone"))
+    fork = store.fork()
+    since = fork.version
+    fork.create(space("team"))
+    fork.create(pod("new", namespace="team"))
+    fork.merge_patch("Pod", "default", "old", {"metadata": {"labels": {"a": "b"}}})
+    fork.delete("Pod", "default", "gone")
+    fork.create(pod("short"))
+    fork.delete("Pod", "default", "short")
+    assert store.version == since
+    store.create(pod("other"))  # somebody else's, and no matter
+    adopted, left = driven(store.adopt(fork.changes_since(since)))
+    assert adopted is not None
+    assert left == 4
+    assert [obj.name for obj in store.list("Pod")] == ["old", "other", "new"]
+    assert store.get("Pod", "default", "old").labels == {"a": "b"}
+    assert store.get("Pod", "default", "old").uid == old.uid
+    made = store.get("Pod", "team", "new")
+    assert (made.raw["metadata"]["uid"], made.raw["metadata"]["resourceVersion"]) == (
+        made.uid,
+        str(made.resource_version),
+    )
+    assert [event.version for event in store.watch(None, since).take()] == list(range(since + 1, store.version + 1))
+
+
+def test_two_forks_of_one_moment_do_not_give_two_objects_one_uid(store: Store) -> None:
+    forks = [store.fork(), store.fork()]
+    since = store.version
+    for fork, name in zip(forks, "ab", strict=True):
+        fork.create(pod(name))
+    for fork in forks:
+        driven(store.adopt(fork.changes_since(since)))
+    assert len({obj.uid for obj in store.list("Pod")}) == 2
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param(lambda store: store.create(pod("a")), id="the-same-object"),
+        pytest.param(lambda store: store.create(space("team")), id="what-admission-reads"),
+    ],
+)
+def test_what_is_stale_is_not_taken_over(store: Store, meanwhile: Any) -> None:
+    fork = store.fork()
+    since = fork.version
+    fork.create(pod("a"))
+    meanwhile(store)
+    version = store.version
+    assert driven(store.adopt(fork.changes_since(since))) == (None, 0)
+    assert store.version == version
+
+
+def test_a_list_is_in_order_and_can_be_left_in_between(store: Store) -> None:
+    for number in range(12_000):
+        store.create(node(f"n{number * 7919 % 12_000}"))
+    found, left = driven(in_order(store.present("Node")))
+    assert [obj.name for obj in found] == [obj.name for obj in store.list("Node")]
+    assert left >= 3 + 12
+
+
+def test_objects_larger_than_the_limit_are_refused_whatever_makes_them_so(store: Store) -> None:
+    store.max_object_bytes = 20_000
+    long = {"metadata": {"annotations": {"a": "x" * 20_000}}}
+    store.create(pod("a"))
+    with pytest.raises(TooLarge):
+        store.merge_patch("Pod", "default", "a", long)
+    with pytest.raises(TooLarge):
+        store.create({**pod("b"), "metadata": {"name": "b", **long["metadata"]}})
+    with pytest.raises(TooLarge):
+        store.create(pod("c", nodeSelector={f"k{number}": "v" for number in range(3_000)}))
+    with pytest.raises(TooLarge):
+        store.patch_status("Pod", "default", "a", {"message": "x" * 20_000})
+    with pytest.raises(TooLarge):
+        store.create({**node("n"), "metadata": {"name": "n", **long["metadata"]}})
+
+
+def test_a_watch_from_a_version_still_to_come_is_refused(store: Store) -> None:
+    with pytest.raises(StillToCome, match=f"Too large resource version: 99, current: {store.version}"):
+        store.watch(None, 99)

@@ -1,0 +1,81 @@
+"""What is too long for one request goes in several, each fault in its line; what has to be one is refused in words."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.api.portions import portions
+from tests.verbs.fake_daemon import FakeDaemon
+
+LIMIT = 300_000
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {{name: n{}, annotations: {{note: {}}}}}\n"
+
+
+@pytest.fixture
+def small(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The manifests of each request, for a daemon that takes little at a time."""
+    asked: list[Any] = []
+    plain = daemon.objects_apply
+
+    def apply(manifests: Any, **flags: Any) -> Any:
+        asked.append(manifests)
+        return plain(manifests, **flags)
+
+    monkeypatch.setattr(daemon, "objects_apply", apply)
+    monkeypatch.setattr(daemon, "rpc_ping", lambda: {"pong": True, "max_request_body_bytes": LIMIT}, raising=False)
+    return asked
+
+
+def test_a_text_is_cut_between_documents_and_each_part_knows_its_lines() -> None:
+    text = "a: 1\n---\nb: 2\n---\n" + "c: 3\n" * 10 + "---\nd: 4\n"
+    parts = list(portions(text, 20))
+    assert "".join(part for part, _ in parts) == text
+    assert [text.splitlines()[after] for _, after in parts] == ["a: 1", "---", "---"]
+    assert list(portions(text, 1000)) == [(text, 0)]
+
+
+def test_many_documents_go_in_several_requests(typed: Callable[[str], int], small: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("---\n".join(NODE.format(number, "x" * 50_000) for number in range(20)))
+    assert typed(f"apply -f {file} -o name") == 0
+    assert typed.out.split() == [f"node/n{number}" for number in range(20)]  # type: ignore[attr-defined]
+    assert len(small) == 4
+    assert all(len(text) <= LIMIT for text in small)
+
+
+def test_a_fault_keeps_its_line(typed: Callable[[str], int], small: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("---\n".join([*(NODE.format(number, "x" * 90_000) for number in range(6)), "kind: Node\n"]))
+    assert typed(f"apply -f {file}") == 1
+    assert f"{file}:25: apiVersion" in typed.err  # type: ignore[attr-defined]
+    assert len(small) == 2
+
+
+def test_a_list_that_is_too_long_goes_item_by_item(
+    typed: Callable[[str], int], small: list[Any], tmp_path: Path
+) -> None:
+    items = "".join(f"- {NODE.format(n, 'x' * 90_000)}".replace("\n", "\n  ").rstrip() + "\n" for n in range(6))
+    file = tmp_path / "list.yaml"
+    file.write_text(f"apiVersion: v1\nkind: List\nitems:\n{items}")
+    assert typed(f"apply -f {file}") == 0
+    assert [len(manifests) for manifests in small] == [3, 3]
+
+
+def test_one_object_that_is_too_large_is_refused_and_the_others_applied(
+    typed: Callable[[str], int], small: list[Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("---\n".join([NODE.format(0, "x"), NODE.format(1, "x" * 400_000)]))
+    assert typed(f"apply -f {file}") == 1
+    assert "node/n0 created" in typed.out  # type: ignore[attr-defined]
+    assert f"{file}:5: Request entity too large: limit is {LIMIT}" in typed.err  # type: ignore[attr-defined]
+
+
+def test_what_is_atomic_is_one_request_or_none(typed: Callable[[str], int], small: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("---\n".join(NODE.format(number, "x" * 50_000) for number in range(20)))
+    assert typed(f"apply -f {file} --atomic") == 1
+    assert f"Request entity too large: limit is {LIMIT}" in typed.err  # type: ignore[attr-defined]
+    assert small == []
