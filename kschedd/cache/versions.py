@@ -45,24 +45,28 @@ class ChangeLog:
 
     limit: int = _LOG_LIMIT
     at: int = 0  # of the last change
-    _rows: list[int] = attrs.field(factory=list)
-    _dates: list[int] = attrs.field(factory=list)
+    rows: list[int] = attrs.field(factory=list)
+    dates: list[int] = attrs.field(factory=list)
     _forgotten: int = 0  # the date up to which changes are no longer in the log
 
     def add(self, row: int, date: int) -> None:
         self.at = date
-        self._rows.append(row)
-        self._dates.append(date)
-        if len(self._rows) > self.limit:
-            half = self.limit // 2
-            self._forgotten = self._dates[half - 1]
-            del self._rows[:half], self._dates[:half]
+        self.rows.append(row)
+        self.dates.append(date)
+        if len(self.rows) > self.limit:
+            self.forget_half()
+
+    def forget_half(self) -> None:
+        """Drop the older half of a full log."""
+        half = self.limit // 2
+        self._forgotten = self.dates[half - 1]
+        del self.rows[:half], self.dates[:half]
 
     def since(self, stamp: int) -> list[int] | None:
         """The rows that changed after the stamp, with repetitions; None if that is too long ago to know."""
         if stamp < self._forgotten:
             return None
-        return self._rows[bisect_right(self._dates, stamp) :]
+        return self.rows[bisect_right(self.dates, stamp) :]
 
 
 @attrs.define(eq=False)
@@ -86,9 +90,13 @@ class Versions:
 
     def touch_pods(self, row: int) -> None:
         """A pod came to the row or left it."""
-        self.now = now = self.now + 1
-        self.row_pods_at[row] = now
-        self.pods.add(row, now)
+        # Once for every pod that is placed: as `ChangeLog.add` does it, without the call.
+        log = self.pods
+        self.now = self.row_pods_at[row] = log.at = now = self.now + 1
+        log.rows.append(row)
+        log.dates.append(now)
+        if len(log.rows) > log.limit:
+            log.forget_half()
 
     def touch_pod(self, row: int) -> None:
         """A pod on the row has a new version, which asks for the same as before."""

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Ints, Rows
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status
@@ -73,10 +73,16 @@ class NodeSearch:
     filters: Filters
     cache: EvaluationCache | None
     nominated_pods: NominatedPodFilter = attrs.field(init=False)
+    _table: NodeTable = attrs.field(init=False)
+    _versions: Versions = attrs.field(init=False)
+    _reads_pods: bool = attrs.field(init=False)  # whether a new version of a pod matters that takes the same
     _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
+        self._table = self.filters.cluster.table
+        self._versions = self._table.versions
+        self._reads_pods = self.filters.profile.reads_pods
 
     def run(
         self,
@@ -89,17 +95,17 @@ class NodeSearch:
         cached: CachedEvaluation | None,
     ) -> Search:
         """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
-        total, versions, reads_pods = len(order), self.filters.cluster.versions, self.filters.profile.reads_pods
+        total, versions, reads_pods = len(order), self._versions, self._reads_pods
         by_itself = self.filters.row_by_row(state, pod)
         # What may hold for later searches.
-        kept = cached if by_itself and order is self.filters.cluster.table.order else None
+        kept = cached if by_itself and order is self._table.order else None
         failed = None if kept is None else kept.failed_search
         if isinstance(failed, FailedSearch) and not nominated and failed.holds(order, start, versions, reads_pods):
             return failed.found
         if total == 1 and by_itself and not nominated and cached is not None:
             # Most of the pods that can go to one node only: there is nothing to do but to look that one up.
             if cached.failed[order[0]] == PASSED:
-                table = self.filters.cluster.table
+                table = self._table
                 return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
         batches: list[FilterPass] = []
         spoken: dict[int, Status] = {}
@@ -130,7 +136,7 @@ class NodeSearch:
             there = set(rows.tolist())
             spoken = {row: status for row, status in spoken.items() if row in there}
         verdicts = Verdicts(
-            self.filters.cluster.table,
+            self._table,
             self.filters.profile.filters,
             state,
             pod,
@@ -160,7 +166,7 @@ class NodeSearch:
     ) -> Work[FilterPass]:
         """The rows by what is cached of them and what the other filters say, with their nominated pods."""
         if cached is None:
-            failed, codes = self.filters.local.judge(state, pod, self.filters.cluster.table, rows)
+            failed, codes = self.filters.local.judge(state, pod, self._table, rows)
         else:
             assert self.cache is not None
             failed, codes = self.cache.judge(cached, state, pod, rows)
@@ -170,11 +176,11 @@ class NodeSearch:
                 # What a node's nominated pods rejected is not looked at without them, so no filter hears of it then.
                 places = np.delete(np.arange(len(rows)), list(rejected))
                 some_failed, some_codes = failed[places], codes[places]
-                table = self.filters.cluster.table
+                table = self._table
                 said = yield from self.filters.run_others(state, pod, table, rows[places], some_failed, some_codes)
                 failed[places], codes[places] = some_failed, some_codes
             else:
-                said = yield from self.filters.run_others(state, pod, self.filters.cluster.table, rows, failed, codes)
+                said = yield from self.filters.run_others(state, pod, self._table, rows, failed, codes)
             spoken.update(said)
         for place, verdict in rejected.items():
             failed[place], codes[place] = verdict.failed, verdict.code
