@@ -1,4 +1,4 @@
-"""Amounts of a resource as people write them, rounded up so that they are never too little.
+"""Resource amounts formatted for readers, rounded up so that the printed amount is always sufficient.
 
 Units: CPU in millicores, memory and storage in bytes, everything else in counts.
 """

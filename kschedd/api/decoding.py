@@ -1,10 +1,10 @@
-"""Decoding: what an API server makes of the fields of an object that its kind does not have, and of keys given twice.
+"""Decoding: field validation of unknown and duplicate fields, as the API server does it.
 
-With `Strict` such an object is refused; with `Warn` it is taken without those fields, each with a warning; with
-`Ignore` there are no warnings. Objects of custom resources have no schema here: all their fields are taken.
+With `Strict` such an object is refused; with `Warn` the fields are dropped, each with a warning; with `Ignore` they
+are dropped silently. Custom resources have no schema here: all their fields are kept.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
-fields, 100 at most. "Did you mean" is ours.
+fields, 100 at most. "Did you mean" is an addition.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from kschedd.api.schema import Fields, ListOf, MapOf, Schema
 from kschedd.api.shapes import schema_for
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
-#: what kubectl's --validate means
+#: value of kubectl's --validate -> field validation
 VALIDATE: Final[Mapping[str, FieldValidation]] = {
     "strict": "Strict",
     "true": "Strict",
@@ -33,10 +33,10 @@ _MOST: Final = 100
 
 @attrs.frozen
 class StrictFault:
-    """A field that the kind does not have, or one that was given twice."""
+    """An unknown or duplicate field."""
 
     path: str
-    text: str  # as upstream has it: unknown field "spec.foo"
+    text: str  # upstream's message: unknown field "spec.foo"
     hint: str = ""  # ; did you mean "for"?
 
     def __str__(self) -> str:
@@ -48,14 +48,14 @@ class StrictFault:
 
 @attrs.frozen
 class Decoded:
-    """The object with the fields its kind has, and what was found of others."""
+    """The object without unknown fields, and the faults found."""
 
     raw: dict[str, Any]
     faults: tuple[StrictFault, ...] = ()
 
 
 def decode(raw: dict[str, Any]) -> Decoded:
-    """The object without the fields that its kind does not have; the same one if it has none of them."""
+    """Drop the fields that the kind does not have; the object itself is returned where there are none."""
     schema = schema_for(raw)
     if schema is None:
         return Decoded(raw)
@@ -69,7 +69,7 @@ def duplicate_field(path: str) -> StrictFault:
 
 
 def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str:
-    """The API server's sentence about an object that is refused for such fields."""
+    """The API server's error message for an object refused by strict decoding."""
     version = str(raw.get("apiVersion", "")).rpartition("/")[2]
     kind = raw.get("kind")
     found = ", ".join(map(str, faults))
@@ -77,7 +77,7 @@ def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str
 
 
 Where = tuple[Any, str | int] | None
-"""A place: the place it is in and the step from there; put into words only where something is wrong."""
+"""A location as (parent location, key or index), None for the root; formatted as a path only when a fault is found."""
 
 
 def _path(where: Where) -> str:
@@ -120,7 +120,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault]) 
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "requests"?`, or nothing where no field has a name near it."""
+    """`; did you mean "requests"?`, or "" where no known field has a similar name."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=1, cutoff=0.6)
     return f'; did you mean "{folded[near[0]]}"?' if near else ""

@@ -1,9 +1,9 @@
-"""Defaults: what an API server fills in when it takes an object, kind by kind.
+"""Defaults: what the API server fills in when an object is created, kind by kind.
 
 Source: Kubernetes v1.34, pkg/apis/{core,apps,batch,storage,scheduling,resource}/v1/defaults.go and the strategies
-in pkg/registry.  `default` takes an object as it was handed in and returns a new one; nothing is changed in
-place.  An object whose fields are of the wrong type comes back as it was: `validate` says what is wrong with it.
-What is up to admission (priority, tolerations, RuntimeClass, a claim's StorageClass) is not done here.
+in pkg/registry.  `default` takes an object as submitted and returns a new one; nothing is modified in
+place.  An object whose fields are of the wrong type is returned unchanged: `validate` reports its faults.
+Admission plugins' work (priority, tolerations, RuntimeClass, a claim's StorageClass) is not done here.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,13 +35,13 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def default(raw: Raw) -> Raw:
-    """The object with its defaults; with wrongly typed fields, the object as it was."""
+    """The object with its defaults; unchanged where fields are of the wrong type."""
     raw = slimmed(raw)
     return raw if check_shape(raw) else default_shaped(raw)
 
 
 def default_shaped(raw: Raw) -> Raw:
-    """The same for an object that passed `check_shape` and holds no nulls."""
+    """As `default`, for an object that passed `check_shape` and holds no nulls."""
     kind = kind_of(raw)
     new = dict(raw)
     new["metadata"] = default_meta(raw.get("metadata") or {}, namespaced=kind.namespaced)
@@ -51,7 +51,7 @@ def default_shaped(raw: Raw) -> Raw:
 
 
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
-    """Metadata with a namespace if the kind lives in one.  (Names and uids are made where objects are stored.)"""
+    """Metadata with a namespace if the kind is namespaced.  (The store generates names and uids.)"""
     if any(field in meta and not meta[field] for field in _LEFT_OUT_IF_EMPTY):
         meta = {field: value for field, value in meta.items() if value or field not in _LEFT_OUT_IF_EMPTY}
     if namespaced and not meta.get("namespace"):
@@ -60,7 +60,7 @@ def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
 
 
 def with_hostname(node: Raw) -> Raw:
-    """The Node as its kubelet would register it: with the hostname label, which no API server adds."""
+    """The Node as its kubelet would register it: with the hostname label, which the API server does not add."""
     meta = node.get("metadata") or {}
     labels = meta.get("labels") or {}
     if HOSTNAME in labels or not meta.get("name"):
@@ -69,7 +69,7 @@ def with_hostname(node: Raw) -> Raw:
 
 
 def _missing(raw: Raw, **defaults: Any) -> Raw:
-    """A copy of `raw` with the fields it has not; "" counts as none, as it does in Go."""
+    """A copy of `raw` with `defaults` for absent fields; "" counts as absent, as in Go."""
     new = dict(raw)
     for field, value in defaults.items():
         if field not in new or (new[field] == "" and isinstance(value, str)):
@@ -90,7 +90,7 @@ def default_pod_status(status: Raw) -> Raw:
 
 
 def _template(spec: Raw) -> None:
-    """The pod template in a workload's spec, which is ours to change."""
+    """Default the pod template in a workload's spec.  Modifies `spec`, which is already a copy."""
     template = spec.get("template")
     if template and "spec" in template:
         spec["template"] = {**template, "spec": default_pod_spec(template["spec"], template=True)}
@@ -153,7 +153,7 @@ def _replica_set(workload: Raw) -> None:
 
 
 def _rolling(update: Raw | None, **defaults: Any) -> Raw:
-    """An update strategy, with the defaults of a rolling one if it is one."""
+    """An update strategy; of type RollingUpdate, with the defaults of `rollingUpdate`."""
     update = _missing(update or {}, type="RollingUpdate")
     if update["type"] == "RollingUpdate":
         update["rollingUpdate"] = _missing(update.get("rollingUpdate") or {}, **defaults)
@@ -291,7 +291,7 @@ def _storage_capacity(item: Raw) -> None:
 
 
 def _claim_devices(spec: Raw) -> Raw:
-    """The spec of a ResourceClaim: a request is for exactly one device unless it says otherwise."""
+    """The spec of a ResourceClaim with its defaults: a request is for exactly one device unless it says otherwise."""
     devices = spec.get("devices")
     if not devices or not devices.get("requests"):
         return spec

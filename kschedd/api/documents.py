@@ -1,11 +1,11 @@
-"""Documents: what YAML and JSON text says, document by document, and on which line each part of it stands.
+"""Documents: YAML and JSON text parsed document by document, with the line of each value.
 
-Plain YAML scalars mean what they mean to kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes`
-and `y` are booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text.  A
-number that is whole is an int, as it would be after the trip through JSON.
-A stream is cut at `---` before anything is parsed, so that one broken document leaves the others alone.
-Refused: deep nesting, documents that grow by their aliases, equal keys in one mapping, NaN and infinity.
-Never raises for what the text holds: a `Document` has a value or faults.  Owns nothing.
+Plain YAML scalars resolve as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are
+booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text.  A whole number is an
+int, as it would be after conversion to JSON.
+A stream is split at `---` before parsing, so that one malformed document does not affect the others.
+Refused: deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity.
+The text's content never raises: a `Document` has a value or faults.  Owns nothing.
 """
 
 import json
@@ -21,10 +21,10 @@ import yaml
 from kschedd.api.portions import SEPARATOR
 
 DEEPEST: Final = 100
-"""Levels of nesting; a pod's affinity takes 12."""
+"""Maximum nesting depth; a pod's affinity takes 12."""
 
 MOST_ALIASED: Final = 100_000
-"""Values that the aliases of one document may stand for together."""
+"""Maximum number of values that all aliases of one document may expand to."""
 
 MOST_FAULTS: Final = 1_000
 """Faults told of one text; it is not read further than that."""
@@ -54,7 +54,7 @@ _PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", 
 
 @attrs.frozen
 class Fault:
-    """What is wrong in a document, and where.  `line` is 1-based, in the whole text."""
+    """One fault of a document and its position.  `line` is 1-based, in the whole text."""
 
     line: int
     path: Path
@@ -64,15 +64,15 @@ class Fault:
 
 @attrs.define(eq=False, slots=False)
 class Document:
-    """One document of a text: its value, or the faults that leave it without one."""
+    """One document of a text: its value, or the faults that prevent parsing it."""
 
     text: str
-    first_line: int  # of `text` in the whole, 1-based
+    first_line: int  # of this document in the whole text, 1-based
     value: Any = None
     faults: tuple[Fault, ...] = ()
 
     def line_of(self, path: Path) -> int:
-        """The line on which the value at `path` stands, or the part of the path nearest to it."""
+        """The line of the value at `path`, or of its nearest existing ancestor."""
         node = self._root
         if node is None:
             return self.first_line
@@ -108,7 +108,7 @@ class Document:
         try:
             root: yaml.Node | None = yaml.compose(self.text, yaml.CSafeLoader)
         except (yaml.YAMLError, RecursionError):
-            return None  # JSON that is no YAML: its first line must do
+            return None  # JSON that is not YAML: the caller falls back to the first line
         return root
 
 
@@ -290,7 +290,7 @@ _MERGE: Final = "<<merge>>"
 
 
 def _path(frames: list[list[Any]], *, whole: bool = False) -> Path:
-    """Where the builder stands: the open keys and indices."""
+    """The builder's current path: the open keys and indices."""
     steps: list[str | int] = []
     for frame in frames:
         if frame[4] is None:
@@ -301,7 +301,7 @@ def _path(frames: list[list[Any]], *, whole: bool = False) -> Path:
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted YAML scalar means to kubectl.  Raises ValueError for what JSON cannot hold."""
+    """An unquoted YAML scalar as kubectl resolves it.  Raises ValueError for what JSON cannot represent."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC or len(text) > 400:
@@ -327,7 +327,7 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
 
 
 def _as_json(number: int | float) -> int | float:
-    """The number as it is after the trip through JSON: 2.0 is 2, and what fits no 64 bits is a float."""
+    """The number as it is after conversion to JSON: 2.0 is 2, and an integer beyond 64 bits is a float."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise ValueError("numbers must be finite")

@@ -1,4 +1,4 @@
-"""Field labels: by which fields a list of a kind may be selected.
+"""Field labels: the fields that a field selector may use, by kind.
 
 Source: Kubernetes v1.34, pkg/apis/*/v1/conversion.go (AddFieldLabelConversions...) and apimachinery's
 DefaultMetaV1FieldSelectorConversion.
@@ -49,7 +49,7 @@ _MORE: Final[Mapping[str, Sequence[str]]] = {
 
 @attrs.define(eq=False)
 class FieldLabelError(KscheddError):
-    """A field by which objects of this kind cannot be selected."""
+    """A field label that is not supported for this kind."""
 
     kind: str
     label: str
@@ -68,7 +68,7 @@ class FieldLabelError(KscheddError):
 
 
 def check_field_selector(kind: Kind, selector: FieldSelector | None) -> None:
-    """Raise FieldLabelError if objects of this kind cannot be selected by that."""
+    """Raise FieldLabelError if the selector uses a field that is not supported for this kind."""
     if selector is None:
         return
     supported = (*_META, *_MORE.get(kind.name, ()))

@@ -1,4 +1,4 @@
-"""Field errors: what is wrong with one field of an object, in the API server's words.
+"""Field errors: the fault of one field of an object, worded as by the API server.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go).
 `why` is the whole sentence after the path, so that `path: why` reads as upstream prints it.
@@ -61,7 +61,7 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def child(path: str, key: object) -> str:
-    """The path of a key under `path`; keys that are no plain word stand in brackets, long ones cut short."""
+    """The path of a key under `path`; keys that are not identifiers are put in brackets, long ones truncated."""
     text = str(key)
     if len(text) > _LONGEST_KEY:
         text = f"{text[:100]}..."
@@ -71,7 +71,7 @@ def child(path: str, key: object) -> str:
 
 
 def steps(path: str) -> tuple[str | int, ...]:
-    """The keys and indices that a path names, from the root."""
+    """The keys and indices of a path, from the root."""
     return tuple(
         int(index) if index else key if key is not None and not index else (name or key or "")
         for index, key, name in ((m.group(1), m.group(2), m.group(3)) for m in _STEP.finditer(path))
@@ -79,7 +79,7 @@ def steps(path: str) -> tuple[str | int, ...]:
 
 
 def path_text(parts: Iterable[str | int]) -> str:
-    """The other way round."""
+    """The path of these keys and indices: the inverse of `steps`."""
     path = ""
     for part in parts:
         path = f"{path}[{part}]" if isinstance(part, int) else child(path, part)

@@ -1,6 +1,6 @@
-"""Kinds: what there is, how people name it, and whether it lives in a namespace.
+"""Kinds: the built-in API resources with their plural, singular and short names, and whether they are namespaced.
 
-A kind we do not know is none the less a `Kind`, marked as such: its objects are kept and listed as they are.
+An unknown kind is a `Kind` with `known` false: its objects are stored and listed unchanged.
 Source: Kubernetes v1.34, the API discovery of a cluster without extensions (`kubectl api-resources`).
 """
 
@@ -12,7 +12,7 @@ import attrs
 
 @attrs.frozen
 class Kind:
-    """A sort of object.  `api_versions` are those we read, the preferred one first."""
+    """An API kind.  `api_versions` are the supported ones, the preferred one first."""
 
     name: str
     plural: str
@@ -33,9 +33,9 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """As kubectl names it in its answers: pod, deployment.apps."""
+        """The resource as kubectl names it in its output: pod, deployment.apps."""
         if "." in self.singular:
-            return self.singular  # another group's kind of a built-in name
+            return self.singular  # a kind of another group with a built-in kind's name
         return f"{self.singular}.{self.group}" if self.group else self.singular
 
 
@@ -121,9 +121,9 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 
 
 def lookup(word: str) -> Kind:
-    """The kind a person means by `word`: Pod, pods, po, deployments.apps, deploy.v1.apps.
+    """The kind that a resource argument names: Pod, pods, po, deployments.apps, deploy.v1.apps.
 
-    A word nobody knows gives a kind that is not `known`.
+    An unknown word gives a kind with `known` false.
     """
     spoken, _, group = word.lower().partition(".")
     kind = _WORDS.get(spoken)
@@ -134,7 +134,7 @@ def lookup(word: str) -> Kind:
 
 
 def _spellings(kind: Kind) -> set[str]:
-    """What may follow the name of a kind after a dot: its group, its version and group."""
+    """The suffixes allowed after a resource name and a dot: group, or version and group."""
     spellings = {group_of(version) for version in kind.api_versions}
     for version in kind.api_versions:
         group = group_of(version)
@@ -144,7 +144,7 @@ def _spellings(kind: Kind) -> set[str]:
 
 
 def kind_of(raw: Mapping[str, Any]) -> Kind:
-    """The kind of an object by `apiVersion` and `kind`.  Another group's kind of the same name is its own."""
+    """The kind of an object by `apiVersion` and `kind`.  A kind of another group with a built-in name is distinct."""
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))
     kind = BY_NAME.get(name)

@@ -1,7 +1,7 @@
-"""Values worked out when first asked for, and then kept in the object.
+"""Attributes computed on first access and cached in the instance.
 
-`functools.cached_property` takes a lock at every first access up to Python 3.11, which costs more than most of what is
-worked out here; nothing of ours is shared between threads while it is being filled in.
+Up to Python 3.11 `functools.cached_property` takes a lock at every first access, which costs more than most of the
+computations here; no instance is shared between threads while its attributes are being computed.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class lazily(Generic[T]):
-    """A method that becomes an attribute of its instance when first read."""
+    """Cached property without a lock: the method's result becomes an instance attribute on first access."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out

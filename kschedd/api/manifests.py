@@ -1,8 +1,8 @@
-"""Manifests: objects as people hand them in, in files, folders or text, each with the lines it stands on.
+"""Manifests: objects read from files, directories or text, each with its source lines.
 
-YAML and JSON, several documents in one, `kind: List` and typed lists such as kubectl prints.  One bad
-document never spoils the others: reading gives the objects that could be read and an error for each fault
-found, with file, line and field path.  What an object should hold is for `validation` to say.
+YAML and JSON, several documents in one, `kind: List` and typed lists such as kubectl prints.  One malformed
+document does not affect the others: reading gives the objects that could be read and an error for each fault
+found, with file, line and field path.  The content of an object is checked by `validation`.
 """
 
 import os
@@ -24,11 +24,11 @@ _DEEPEST_LIST: Final = 5
 
 @attrs.define(eq=False)
 class ManifestError(KscheddError):
-    """A fault in what was handed in."""
+    """A fault in a manifest."""
 
     file: str
-    line: int  # 1-based; 0 where the file itself is at fault
-    path: str  # "" where the document itself is at fault
+    line: int  # 1-based; 0 for a fault of the file itself
+    path: str  # "" for a fault of the document itself
     value: object
     why: str
 
@@ -39,29 +39,29 @@ class ManifestError(KscheddError):
 
 @attrs.frozen(eq=False)
 class Manifest:
-    """One object as handed in."""
+    """One object as written in its source."""
 
     raw: dict[str, Any]
     source: str
     _document: Document = attrs.field(repr=False)
-    _root: Steps = ()  # where in the document the object is
+    _root: Steps = ()  # path of the object in its document
 
     @property
     def line(self) -> int:
         return self.locate("")
 
     def locate(self, path: str) -> int:
-        """The line of the field at `path`, or of the part of it that is there."""
+        """The line of the field at `path`, or of its nearest existing ancestor."""
         return self._document.line_of(self._root + steps(path))
 
     def error(self, fault: FieldError) -> ManifestError:
-        """The fault with the place it was written at."""
+        """The fault with its source file and line."""
         return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)
 
 
 @attrs.frozen
 class Reading:
-    """What reading gave: the objects in order, and the faults in order."""
+    """Result of reading: the objects and the faults, both in source order."""
 
     manifests: tuple[Manifest, ...] = ()
     errors: tuple[ManifestError, ...] = ()
@@ -99,7 +99,7 @@ def read_bytes(data: bytes, source: str) -> Reading:
 
 
 def read_paths(paths: Iterable[str | os.PathLike[str]]) -> Reading:
-    """The objects in files, and in the .yaml, .yml and .json files of folders and the folders within them."""
+    """The objects in files, and in the .yaml, .yml and .json files of directories, recursively."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
     for path in paths:
@@ -143,7 +143,7 @@ def _unfold(
     found: list[Manifest],
     errors: list[ManifestError],
 ) -> None:
-    """The object, or the objects of a list, that `value` holds."""
+    """Append to `found` the object in `value`, or the items if it is a List; faults go to `errors`."""
 
     def refuse(path: Steps, culprit: object, why: str) -> None:
         at = document.line_of(root + path)

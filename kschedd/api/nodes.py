@@ -54,9 +54,9 @@ class Node(Object):
 
     @property
     def zone(self) -> str:
-        """The key by which nodes are visited zone by zone: region and zone joined, "" without either label.
+        """Zone key by which nodes are iterated zone by zone: region and zone joined, "" without either label.
 
-        A beta label that is present counts before the present name of the label, even where its value is empty.
+        A beta label, where present, takes precedence over the GA one, even if its value is empty.
         Source: component-helpers/node/topology (GetZoneKey).
         """
         labels = self.labels

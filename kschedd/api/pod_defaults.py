@@ -1,10 +1,10 @@
-"""What an API server fills in of a pod's spec.
+"""Server-side defaults of a pod's spec.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
 (applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition).
-Takes specs that have the right shape (`shapes`) and leaves them as they are: what changes is copied.
-Quantities come out in canonical form and finer than a thousandth rounded up, as an API server stores them.
-What it fills in of probes, hooks and environment stands in `container_defaults`.
+Takes specs that match the schema (checked by `shapes`) and does not modify them: changed parts are copied.
+Quantities come out in canonical form and rounded up to thousandths, as an API server stores them.
+Defaults of probes, hooks and environment are in `container_defaults`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def stored_quantity(quantity: str | int | float) -> str:
 
 
 def stored_resources(resources: Raw) -> Raw:
-    """A ResourceList with its quantities as stored; the same one if they were."""
+    """A ResourceList with its quantities as stored; the argument itself if they already are."""
     for quantity in resources.values():
         if stored_quantity(quantity) != quantity:
             return {name: stored_quantity(value) for name, value in resources.items()}
@@ -37,7 +37,7 @@ def stored_resources(resources: Raw) -> Raw:
 
 
 def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
-    """A copy without empty lists and maps, which an API server does not write down; `needed` ones stay."""
+    """A copy without empty lists and maps (omitempty in the API types); those in `needed` stay."""
     return {
         field: value
         for field, value in raw.items()
@@ -46,7 +46,7 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 
 
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
-    """The spec with its defaults.  A template's pods get theirs (requests from limits, ports) when made."""
+    """The spec with its defaults.  A template's pods get requests from limits, and ports, only when created."""
     new = without_empty(spec, type_named("PodSpec"), "containers")
     if not new.get("restartPolicy"):
         new["restartPolicy"] = "Always"
@@ -59,7 +59,7 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     if "securityContext" not in new:
         new["securityContext"] = {}
     if new.get("serviceAccountName") and "serviceAccount" not in new:
-        new["serviceAccount"] = new["serviceAccountName"]  # its name in older versions
+        new["serviceAccount"] = new["serviceAccountName"]  # the deprecated name of the field
     elif new.get("serviceAccount") and not new.get("serviceAccountName"):
         new["serviceAccountName"] = new["serviceAccount"]
     if not template and "enableServiceLinks" not in new:
@@ -202,12 +202,12 @@ def _is_huge_page(name: str) -> bool:
 
 
 def _for_pods(name: str) -> bool:
-    """Whether a pod may ask for the resource as a whole."""
+    """Whether the resource is supported at pod level."""
     return name in ("cpu", "memory") or _is_huge_page(name)
 
 
 def _default_pod_level(spec: Raw) -> None:
-    """What the pod asks for as a whole, where it says only half of it.  Changes `spec`, which is ours."""
+    """Default pod-level requests and limits that are partly stated.  Modifies `spec`, which is already a copy."""
     resources = spec["resources"]
     limits = dict(resources.get("limits") or {})
     requests = dict(resources.get("requests") or {})
@@ -242,7 +242,7 @@ def _all_resources(spec: Raw, side: str) -> set[str]:
 
 
 def _style_of(spec: Raw, side: str, name: str) -> Any:
-    """A sum is written as its first part is."""
+    """The notation of a sum: that of its first part."""
     for container in _each(spec):
         quantity = ((container.get("resources") or {}).get(side) or {}).get(name)
         if quantity is not None:
@@ -251,7 +251,7 @@ def _style_of(spec: Raw, side: str, name: str) -> Any:
 
 
 def aggregate(spec: Raw, side: str) -> dict[str, int]:
-    """Nanos that all containers ask for ("requests") or may use ("limits") together, whatever runs when."""
+    """Requests or limits of all containers together, in nanos: the maximum over the pod's init and main phases."""
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
@@ -275,10 +275,10 @@ def aggregate(spec: Raw, side: str) -> dict[str, int]:
 
 
 def merge_label_keys(spec: Raw, labels: Mapping[str, str]) -> Raw:
-    """The spec of a new pod, its matchLabelKeys and mismatchLabelKeys made part of the label selectors.
+    """The spec of a new pod with its matchLabelKeys and mismatchLabelKeys merged into the label selectors.
 
-    Keys the pod has no label for are ignored.  What is merged already is not merged again, so that an object
-    taken from one cluster can be given to another.
+    Keys without a matching label on the pod are ignored.  Keys merged already are not merged again, so that an object
+    exported from one cluster can be created in another.
     """
     new = None
     if any(constraint.get("matchLabelKeys") for constraint in spec.get("topologySpreadConstraints") or ()):

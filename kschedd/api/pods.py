@@ -1,9 +1,9 @@
 """Pods as scheduling reads them.
 
-A cluster runs many pods of few shapes, so what two pods have in common is held once: a `PodSpec` for all pods with
-the same spec (leaving out where each one runs), and a `PodShape` for all pods with the same spec, namespace and
-labels. Two pods of one shape get the same verdict and score from every plugin that looks at nothing else of a pod,
-which is what lets the scheduler remember an evaluation. Shapes are interned weakly: the last pod takes its shape along.
+A cluster runs many pods with few distinct specs, so common parts are interned: a `PodSpec` for all pods with the same
+spec (without nodeName), and a signature (`PodShape`) for all pods with the same spec, namespace and labels. Two pods
+with one signature get the same verdict and score from every plugin that reads nothing else of a pod, so evaluations
+can be cached by signature. Interning is weak: a signature is freed with its last pod.
 
 Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
 Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
@@ -49,21 +49,21 @@ from kschedd.values import FrozenDict, value
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
-_NOTHING: Mapping[str, Any] = FrozenDict()  # of all objects that have none
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared stand-in for an absent map
 _numbers = count(1)
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
 def image_name(name: str) -> str:
-    """The name with the tag it has by default, as ImageLocality compares names."""
+    """The image name with its default tag, as ImageLocality compares names."""
     if name.rfind(":") <= name.rfind("/"):
         return name + ":latest"
     return name
 
 
 class _of_trunk(lazily[T]):
-    """What does not depend on node affinity: worked out once for all specs that differ in nothing else."""
+    """Cached property that does not depend on node affinity: computed once for all specs that differ only in that."""
 
     def _value(self, instance: Any) -> T:
         trunk = instance.trunk
@@ -73,15 +73,15 @@ class _of_trunk(lazily[T]):
 
 @attrs.define(eq=False, slots=False)
 class PodSpec:
-    """What pods with equal specs share. `raw` has no nodeName; everything else is worked out when first asked for."""
+    """An interned pod spec. `raw` has no nodeName; all other attributes are computed on first access."""
 
     raw: Raw
-    key: bytes  # the packed trunk, or raw where there is none
-    trunk: "PodSpec | None" = None  # the spec with its node affinity left empty; None if it has none
+    key: bytes  # `trunk` packed, or `raw` packed where there is no trunk
+    trunk: "PodSpec | None" = None  # this spec with empty node affinity; None if it states no node affinity
 
     @_of_trunk
     def asks(self) -> "Asks":
-        """What it asks of a node: one object for all specs that ask for the same."""
+        """Resource requests: one object for all specs with the same containers, pod-level resources and overhead."""
         raw = self.raw
         parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
         return _asks(_pack(parts))
@@ -121,7 +121,7 @@ class PodSpec:
 
     @_of_trunk
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
-        """(host IP, protocol, port) of every port wanted on the host: of containers and of sidecars."""
+        """(host IP, protocol, port) of every host port of containers and sidecars."""
         wanted = []
         containers = list(self.raw.get("containers") or ())
         containers += [c for c in self.raw.get("initContainers") or () if c.get("restartPolicy") == "Always"]
@@ -133,7 +133,7 @@ class PodSpec:
 
     @_of_trunk
     def images(self) -> tuple[str, ...]:
-        """Normalised image names of init containers and containers, with repetitions."""
+        """Normalised image names of init containers and containers, with duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
@@ -147,14 +147,14 @@ class PodSpec:
 
     @lazily
     def required_node_affinity(self) -> NodeSelector | None:
-        """The required node affinity; None where the pod states none (nodeSelector is apart)."""
+        """The required node affinity; None where the pod states none (nodeSelector is not included)."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
     @lazily
     def required_node(self) -> str | None:
-        """The node it names by affinity, where its required affinity says nothing else: what DaemonSets' pods have."""
+        """The node that required node affinity names, where it states nothing else, as in DaemonSet pods; else None."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or _NOTHING
         terms: Sequence[Raw] = required.get("nodeSelectorTerms") or ()
@@ -168,13 +168,13 @@ class PodSpec:
 
     @lazily
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-        """(weight, term) pairs; raises SelectorError where a term cannot be read."""
+        """(weight, term) pairs; raises SelectorError where a term cannot be parsed."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
     @_of_trunk
     def has_pod_affinity(self) -> bool:
-        """Whether it states pod affinity or anti-affinity of any sort (upstream's podWithAffinity)."""
+        """Whether it states pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
     @_of_trunk
@@ -202,7 +202,7 @@ class Asks:
         return not all(0 <= amount <= PLAIN_AMOUNT for amount in amounts)
 
 
-# Specs that differ elsewhere often have the same containers and tolerations: these are worked out once for all of them.
+# Different specs often have the same containers and tolerations: their requests and tolerations are cached here.
 
 
 @lru_cache(4096)
@@ -224,7 +224,7 @@ def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
 
 @attrs.define(eq=False, slots=False)
 class PodShape:
-    """What pods with the same spec, namespace and labels share. `number` is unique in this process and never reused."""
+    """Pod signature: equal spec, namespace and labels. `number` is its id, unique in this process and never reused."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -241,12 +241,12 @@ class PodShape:
 
     @property
     def kinship(self) -> int:
-        """A number that this shape shares with those which name another node by affinity and differ in nothing else."""
+        """Signature id ignoring which node the required affinity names."""
         return self.number if self._kin is None else -self._kin.number
 
     @lazily
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
-        """What a selector can see of a pod: its namespace and labels."""
+        """Namespace and labels: all that label selectors read of a pod."""
         if self._kin is not None:
             return self._kin.group_key
         return self.namespace, frozenset(self.labels.items())
@@ -293,7 +293,7 @@ _pack = msgpack.Packer(autoreset=True).pack
 
 
 def intern_spec(raw: Raw) -> PodSpec:
-    """The one PodSpec of all specs equal to `raw`, wherever their pods run."""
+    """The interned PodSpec of all specs equal to `raw`, ignoring nodeName."""
     if "nodeName" in raw:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
     affinity = raw.get("affinity") or _NOTHING
@@ -308,13 +308,13 @@ def intern_spec(raw: Raw) -> PodSpec:
 
 
 def intern_branch(trunk: PodSpec, node_affinity: Raw) -> PodSpec:
-    """The one PodSpec that has this node affinity where `trunk` has an empty one; a DaemonSet's pods share a trunk."""
+    """The interned PodSpec of `trunk` with this node affinity; the pods of a DaemonSet share a trunk."""
     key = trunk.key, _pack(node_affinity)
     spec = _specs.get(key)
     if spec is None:
         raw = {**trunk.raw, "affinity": {**trunk.raw["affinity"], "nodeAffinity": node_affinity}}
         spec = _specs[key] = PodSpec(raw, trunk.key, trunk)
-        # What the trunk has worked out already, and node affinity has no say in.
+        # Copy the trunk's already computed attributes that do not depend on node affinity.
         spec.__dict__.update({name: value for name, value in trunk.__dict__.items() if name in _OF_TRUNK})
     return spec
 
@@ -322,7 +322,7 @@ def intern_branch(trunk: PodSpec, node_affinity: Raw) -> PodSpec:
 def intern_shape(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodShape:
     key = (id(spec), namespace, _pack(labels))
     shape = _shapes.get(key)
-    # A spec that was dropped may have left its id to another one: only the very spec counts.
+    # The id of a freed spec may have been reused by another spec: compare by identity.
     if shape is None or shape.spec is not spec:
         shape = _shapes[key] = PodShape(namespace, labels, spec, next(_numbers))
     return shape
@@ -331,10 +331,10 @@ def intern_shape(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Po
 @value(eq=False)
 class Pod(Object):
     shape: PodShape
-    node_name: str  # "" while it has none
+    node_name: str  # "" while unassigned
     nominated_node_name: str
     phase: str
-    start_time: str  # "" before it started
+    start_time: str  # "" before its kubelet accepted it
     deletion_timestamp: str  # "" unless it is terminating
 
     @classmethod
@@ -379,7 +379,7 @@ class Pod(Object):
 
     @property
     def requests(self) -> Resources:
-        """What it takes of its node now: while it is resized in place, more than its spec may count."""
+        """Current resource requests on its node; during an in-place resize they may exceed those of the spec."""
         status = self.raw.get("status")
         if resizes(status):
             return pod_requests(self.shape.spec.raw, status)
@@ -393,7 +393,7 @@ class Pod(Object):
         return self.shape.spec.nonzero_requests
 
     def on_node(self, node_name: str) -> "Pod":
-        """The pod as it is once it has this node: same shape, only the node's name differs."""
+        """The pod assigned to this node: same signature, only `spec.nodeName` differs."""
         raw = dict(self.raw)
         spec = dict(raw["spec"])
         spec["nodeName"] = node_name

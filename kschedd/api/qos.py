@@ -19,7 +19,7 @@ def qos_class(pod: Mapping[str, Any]) -> Qos:
 
 
 def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
-    """The same from the spec.  What the pod asks for as a whole counts instead of what its containers do."""
+    """The QoS class from the spec alone.  Pod-level resources, where set, count instead of the containers' ones."""
     if spec.get("resources") is not None:
         stated = [spec["resources"]]
     else:
@@ -38,5 +38,5 @@ def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
             limited_everywhere = limited_everywhere and limit > 0
     if not any(requests.values()) and not any(limits.values()):
         return "BestEffort"
-    # Where a request is absent or 0 beside a limit, the pod is not guaranteed: requests and limits must be equal.
+    # A request that is absent or 0 beside a limit rules out Guaranteed: requests and limits must be equal.
     return "Guaranteed" if limited_everywhere and requests == limits else "Burstable"

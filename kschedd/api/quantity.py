@@ -1,11 +1,11 @@
-"""Quantities: the numbers with suffixes in which Kubernetes counts cpu, memory and devices, exactly.
+"""Quantities: exact arithmetic on resource.Quantity, the suffixed numbers of cpu, memory and other resources.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go).
 A quantity is a whole number of billionths ("nanos", a Python int); no float is ever involved.  A YAML or
-JSON number is taken as the text it was written as.  Finer than a nano is rounded away from zero; one with a
-binary suffix is capped at 2**63-1 units.  Text that holds no digit at all ("m", ".") is refused, as the written
-grammar has it, although upstream's scanner reads it as 0.
-What does not fit an int64 becomes what upstream makes of it, which depends on how it holds the number (`Amount`).
+JSON number is parsed from its source text.  Fractions of a nano are rounded away from zero; a quantity with a
+binary suffix is capped at 2**63-1 units.  Text without any digit ("m", ".") is refused, as the documented
+grammar demands, although upstream's scanner reads it as 0.
+Values beyond int64 overflow as upstream's do, which depends on upstream's internal representation (`Amount`).
 Owns nothing but caches of pure functions.  Raises QuantityError, nothing else.
 """
 
@@ -29,12 +29,12 @@ MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
 
 Style = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
-"""How a quantity was written, and so how upstream prints it again."""
+"""Notation (upstream's Format): how a quantity was written and is printed again."""
 
 _NANO: Final = 10**9
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _ALL_BITS: Final = 2**64 - 1
-_NARROW_DIGITS: Final = 18  # of a decimal quantity that is held in an int64
+_NARROW_DIGITS: Final = 18  # most digits of a decimal quantity that upstream stores as an int64
 _LONGEST: Final = 256
 _TEXT: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
 _DECIMAL_EXPONENT: Final = {
@@ -56,7 +56,7 @@ _BINARY_SUFFIX: Final = {shift: suffix for suffix, shift in _BINARY_SHIFT.items(
 
 @attrs.define(eq=False)
 class QuantityError(KscheddError):
-    """A value that is no quantity."""
+    """A value that is not a quantity."""
 
     value: object
     allowed: str = ALLOWED
@@ -66,7 +66,7 @@ class QuantityError(KscheddError):
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """`value` as an error message may repeat it: as JSON, cut at `limit` characters (maps, lists: ten times that)."""
+    """`value` for an error message: as JSON, truncated at `limit` characters (maps, lists: ten times that)."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= limit else f'"{value[:limit]}"... ({len(value)} characters)'
     if value is None or isinstance(value, bool):
@@ -84,7 +84,7 @@ def shown(value: object, limit: int = 80) -> str:
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def _read(quantity: str | int | float) -> tuple[int, Style]:
-    """Nanos, and the way it was written."""
+    """Nanos and notation of a quantity."""
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
         raise QuantityError(quantity)
     if isinstance(quantity, int):
@@ -105,14 +105,14 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the outcome is 0 or one nano, whatever the 256 characters hold.
+        # Beyond +-600 the result is 0 or one nano, whatever the digits (the text has at most 256 characters).
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
     shift = exponent - len(fraction) + 9
     nanos = amount * 10**shift if shift >= 0 else -(-amount // 10**-shift)
     if style == "BinarySI" and 0 < nanos < _NANO:
-        style = "DecimalSI"  # upstream's own exception: less than one is never printed in Ki
+        style = "DecimalSI"  # upstream's rule: values below one are never printed with a binary suffix
     if style == "BinarySI":
         nanos = min(nanos, _MAX_NANOS)
     return (-nanos if sign == "-" else nanos), style
@@ -120,10 +120,10 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
 
 @attrs.frozen
 class Amount:
-    """A quantity as upstream holds it: `unscaled` times ten to the power of `exponent`.
+    """A quantity in upstream's internal representation: `unscaled` times ten to the power of `exponent`.
 
-    `narrow`: in an int64, which most are; else in a number without limits. That tells what becomes of one that does not
-    fit an int64 in the end.
+    `narrow`: stored as an int64 (int64Amount), the common case; otherwise with arbitrary precision (infDecAmount). The
+    representation decides the result when the value does not fit an int64.
     """
 
     unscaled: int
@@ -147,19 +147,19 @@ class Amount:
         return shifted
 
     def in_units_of(self, exponent: int) -> int:
-        """How many powers of ten of this exponent, as an int64 (Quantity.ScaledValue)."""
+        """The value in units of ten to the power of `exponent`, as an int64 (Quantity.ScaledValue)."""
         up = self.exponent - exponent
         if up < 0:
             return wrapped(-(-self.unscaled // 10**-up))
         exact: int = self.unscaled * 10**up
         if self.narrow:
             return wrapped(exact) if _fits(exact) or up in _MULTIPLIED_AT_ONCE else 0
-        # A power of ten that is no int64 is the least int64 there is.
+        # A power of ten beyond int64 becomes the minimum int64.
         factor: int = 10**up if up < 19 else MIN_INT64
         return wrapped(self.unscaled * factor)
 
 
-_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # powers of ten; with others it goes by tens, and is 0 if it overflows
+_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # exponents; others multiply by ten repeatedly and give 0 on overflow
 
 
 def _fits(number: int) -> bool:
@@ -167,12 +167,12 @@ def _fits(number: int) -> bool:
 
 
 def wrapped(number: int) -> int:
-    """The low 64 bits, with their sign: what is left of a number in Go's int64."""
+    """The number wrapped to a signed 64-bit integer, as Go's int64 overflows."""
     return (number - MIN_INT64 & _ALL_BITS) + MIN_INT64
 
 
 def amount(quantity: str | int | float) -> Amount:
-    """The quantity as upstream holds it once it is read (ParseQuantity)."""
+    """The quantity in upstream's representation after parsing (ParseQuantity)."""
     nanos = _read(quantity)[0]
     match = _TEXT.fullmatch(quantity if isinstance(quantity, str) else repr(quantity))
     assert match is not None, "what has been read is a quantity"
@@ -228,7 +228,7 @@ def milli_value(quantity: str | int | float) -> int:
 
 
 def nanos(quantity: str | int | float) -> int:
-    """The whole of it, exactly: billionths of a unit.  Compare and add these."""
+    """The exact value in billionths of a unit.  Compare and add these."""
     try:
         return _read(quantity)[0]
     except TypeError as unhashable:
@@ -247,12 +247,12 @@ def style(quantity: str | int | float) -> Style:
 
 
 def canonical(quantity: str | int | float) -> str:
-    """As upstream prints it: no fraction, the largest suffix that loses nothing, its own notation kept."""
+    """Canonical form: no fraction, the largest suffix without loss of precision, the notation kept."""
     return format_nanos(nanos(quantity), style(quantity))
 
 
 def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
-    """Canonical text of `amount` billionths in `notation` (decimal where binary would lose something)."""
+    """Canonical text of `amount` billionths in `notation` (decimal where binary would lose precision)."""
     if amount == 0:
         return "0"
     if notation == "BinarySI" and abs(amount) >= 1024 * _NANO and amount % _NANO == 0:

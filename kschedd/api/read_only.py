@@ -1,10 +1,10 @@
-"""API objects as code that is not ours gets them: the same objects, read-only all the way down.
+"""Deeply read-only API objects for out-of-tree plugins.
 
-Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that wrote into one
-would change what the whole cluster is. `read_only(obj)` is a twin of the object with the same fields and the same
-class for `isinstance`; its maps and lists are `FrozenDict` and `FrozenList`, which are dicts and lists whose changing
-methods raise TypeError. The raw manifest is copied when first read. A twin is made once for each object, spec and
-signature, and kept in it; it holds nothing of the original that could be changed.
+Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that modified one
+would corrupt the whole cluster's state. `read_only(obj)` is a read-only copy of the object with the same fields and
+the same class for `isinstance`; its maps and lists are `FrozenDict` and `FrozenList`: dicts and lists whose mutating
+methods raise TypeError. The raw manifest is copied on first access. The copy is made once per object, spec and
+signature and cached in it; it shares nothing mutable with the original.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _REFUSAL: Final = "an API object that a plugin is given is read-only"
 
 
 class _ReadOnly:
-    """Refuses every assignment; the fields are set through their slots when the twin is made."""
+    """Refuses every assignment; the fields are set through their slots when the copy is made."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class _Twin(_ReadOnly):
 
     @property
     def raw(self) -> Mapping[str, Any]:
-        """The manifest, copied when first read."""
+        """The manifest, copied on first access."""
         found: Mapping[str, Any] = _raw_of(self)
         if not isinstance(found, FrozenDict):
             found = frozen(found)
@@ -81,7 +81,7 @@ _twin_of = Object.__dict__["_read_only"]
 
 
 def read_only(obj: O) -> O:
-    """The object's twin; a twin is its own."""
+    """The object's read-only copy; a read-only object is returned as it is."""
     twin = _twin_of.__get__(obj)
     if twin is None:
         if isinstance(obj, _Twin):

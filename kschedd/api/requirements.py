@@ -1,7 +1,7 @@
-"""One condition on one label key: the piece that label selectors and node selectors are made of.
+"""Requirement: one condition on one label key, the building block of label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Requirement, NewRequirement).
-Errors: SelectorError, with every fault in upstream's words.
+Errors: SelectorError, with every fault in upstream's wording.
 """
 
 import re
@@ -26,7 +26,7 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 @attrs.define(eq=False)
 class SelectorError(KscheddError):
-    """A selector that cannot be used; `problems` has each fault with its path."""
+    """An invalid selector; `problems` has each fault with its path."""
 
     problems: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class SelectorError(KscheddError):
 
 
 def quoted(text: object) -> str:
-    """A value as messages repeat it."""
+    """A value quoted for error messages."""
     shown = text if isinstance(text, str) else repr(text)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
     return '"' + shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -44,7 +44,7 @@ def quoted(text: object) -> str:
 
 @lru_cache(1 << 16)
 def integer(text: str) -> int | None:
-    """What Go's ParseInt makes of `text` in base 10 and 64 bits; None where it fails."""
+    """`text` parsed as Go's ParseInt does (base 10, 64 bits); None where it fails."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -73,7 +73,7 @@ class Requirement:
         return self.accepts(labels.get(self.key))
 
     def accepts(self, label: str | None) -> bool:
-        """Whether a label with this value (None: absent) meets the requirement."""
+        """Whether a label with this value (None: absent) satisfies the requirement."""
         operator = self.operator
         if operator == IN:
             return label is not None and label in self.values
@@ -104,7 +104,7 @@ class Requirement:
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
-    """Why upstream would not make a requirement of this (NewRequirement); `operator` is a known one."""
+    """The faults for which upstream refuses the requirement (NewRequirement); `operator` must be a known one."""
     dot = f"{path}." if path else ""
     problems = []
     if wrong_key := qualified_name(key):

@@ -1,4 +1,4 @@
-"""What sort of resource a name stands for.
+"""Classification of resources by name.
 
 Source: Kubernetes v1.34, apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsNativeResource,
 IsHugePageResourceName, IsAttachableVolumeResourceName, IsPrefixedNativeResource) and scheduler/util/utils.go
@@ -12,7 +12,7 @@ from kschedd.api.validation_names import qualified_name
 
 @lru_cache(1 << 12)
 def is_extended(name: str) -> bool:
-    """A resource that Kubernetes itself knows nothing of, such as `example.com/gpu`."""
+    """Whether it is an extended resource, one outside the kubernetes.io domain, such as `example.com/gpu`."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return not qualified_name("requests." + name)
@@ -20,7 +20,7 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(1 << 12)
 def is_scalar(name: str) -> bool:
-    """A resource that is counted besides cpu, memory and ephemeral-storage; any other name is not looked at."""
+    """Whether it is counted besides cpu, memory and ephemeral-storage; resources with other names are ignored."""
     return (
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))

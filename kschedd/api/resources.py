@@ -1,12 +1,12 @@
-"""What a pod asks of a node: the arithmetic of containers, init containers, sidecars, pod level and overhead.
+"""Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
 
 Source: Kubernetes v1.34, component-helpers/resource/helpers.go (PodRequests) and scheduler/framework/types.go.
-Sums are made exactly and rounded up once, as upstream adds quantities, not integers. One that does not fit an int64 is
-made again the way upstream adds (`Amount`), and becomes what that leaves of it: it may be negative, or 0.
+Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that does not fit an int64 is
+recomputed with upstream's arithmetic (`Amount`) and overflows as it does there: the result may be negative, or 0.
 
 Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
 module sums are billionths of a unit.
-Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be read.
+Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be parsed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ Resources = dict[str, int]
 _N = TypeVar("_N", int, Amount)
 _Read = Callable[[Any], _N]
 
-# What a container that requests nothing counts as when nodes are scored (schedutil.Default*Request).
+# Assumed requests of a container without requests, for scoring (schedutil.Default*Request).
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
 PLAIN_AMOUNT = 1 << 56
-"""Amounts from 0 to here can be multiplied by a hundred and still fit an int64."""
+"""Amounts from 0 to this limit fit an int64 even when multiplied by a hundred."""
 
 _UNIT = 10**9
 _MILLI = _UNIT // 1000
@@ -72,7 +72,7 @@ def _infeasible(status: Raw) -> bool:
 def _container_requests(
     container: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], read: _Read[_N]
 ) -> dict[str, _N]:
-    """Requests of one container; while it is resized in place, the most of spec, allocated and actual counts."""
+    """Requests of one container; during an in-place resize the maximum of spec, allocated and actual resources."""
     asked = _exact((container.get("resources") or {}).get("requests"), read)
     status = reported.get(container["name"]) if reported else None
     if status is not None and status.get("resources") is not None:
@@ -118,7 +118,7 @@ def _total(
 def _sums(
     spec: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], *, pod_level: bool = True
 ) -> Resources:
-    """The total in whole units (of cpu: in millicores), rounded up."""
+    """The totals in whole units (cpu in millicores), rounded up."""
     exact = _total(nanos, spec, reported, infeasible, assumed, pod_level)
     total = {name: -(-n // (_MILLI if name == "cpu" else _UNIT)) for name, n in exact.items()}
     if all([n <= MAX_INT64 for n in total.values()]):
@@ -128,17 +128,17 @@ def _sums(
 
 
 def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
-    """All that a pod asks of its node, resource by resource; a resource it never names is absent."""
+    """A pod's total requests by resource; resources it does not request are absent."""
     reported, infeasible = _reported(status)
     return _sums(spec, reported, infeasible, {})
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
-    """(cpu in millicores, memory in bytes) with the assumed least for containers that name none: what scores use."""
+    """(cpu in millicores, memory in bytes) with default requests for containers that state none, for scoring."""
     reported, infeasible = _reported(status)
     assumed = _ASSUMED
     if _states_pod_level(spec):
-        # Then the least is assumed only of what neither the pod nor any container names.
+        # With pod-level resources, defaults apply only to resources that neither the pod nor any container requests.
         named = _total(nanos, spec, reported, infeasible, {})
         assumed = {name: least for name, least in assumed.items() if name not in named}
     total = _sums(spec, reported, infeasible, assumed)
@@ -146,16 +146,15 @@ def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int
 
 
 def pod_fit_score_requests(spec: Raw) -> Resources:
-    """What a pod to be placed counts for in NodeResourcesFit's score.
+    """Requests of the incoming pod in NodeResourcesFit's score.
 
-    Unlike everywhere else, v1.34 leaves out what the pod states for itself as a whole; the sum of its containers
-    counts.
+    Only here, v1.34 ignores pod-level resources and uses the sum over the containers.
     """
     return _sums(spec, {}, False, _ASSUMED, pod_level=False)
 
 
 def resizes(status: Raw | None) -> bool:
-    """Whether the status reports container resources, so that it counts beside the spec."""
+    """Whether the status reports container resources, so that requests depend on it besides the spec."""
     if not status or ("containerStatuses" not in status and "initContainerStatuses" not in status):
         return False
     lists: Sequence[Any] = (status.get("containerStatuses"), status.get("initContainerStatuses"))

@@ -1,10 +1,10 @@
-"""The schema: of which type each field of each built-in kind is, and how a strategic merge patch treats it.
+"""The schema: the type of each field of each built-in kind, and its patch strategy in a strategic merge patch.
 
 `schema.json` beside this module holds it, one type a line: its fields, each with its type and, if it has one, its patch
 strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a list of x,
-`{x}` a map from text to x. `merge=name` after it means that a list is merged item by item, items told apart by their
-`name`; `merge` alone, that a list of plain values is merged as a set; `retainKeys` and `replace` are upstream's, too.
-Types may hold themselves (JSONSchemaProps does), so the tables must not be walked without an object in hand.
+`{x}` a map from string to x. A suffix `merge=name` means that a list is merged item by item with `name` as merge key;
+`merge` alone, that a list of primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream.
+Types may be recursive (JSONSchemaProps is), so traverse the tables only alongside an object.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions.
 """
@@ -30,7 +30,7 @@ NUMBER: Final = "a number"
 ANY: Final = "anything"
 
 Schema = Any
-"""A leaf (one of the words above), Fields, ListOf or MapOf."""
+"""A leaf (one of the type names above), Fields, ListOf or MapOf."""
 
 _LEAVES: Final[Mapping[str, str]] = {
     "string": STR,
@@ -49,7 +49,7 @@ _LEAVES: Final[Mapping[str, str]] = {
 
 @attrs.frozen
 class PatchStrategy:
-    """How a strategic merge patch treats a field: `merge_key` of a list of maps, "" of a list of plain values."""
+    """Patch strategy of a field in a strategic merge patch; `merge_key` is "" for a list of primitives."""
 
     merge: bool = False
     merge_key: str = ""
@@ -61,7 +61,7 @@ NO_STRATEGY: Final = PatchStrategy()
 
 
 class Fields(dict[str, Schema]):
-    """The fields of one type; `strategies` of those that have a patch strategy."""
+    """The fields of one type; `strategies` maps fields to their patch strategy, if any."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Fields(dict[str, Schema]):
 
     @property
     def short_name(self) -> str:
-        """The name as upstream's types have it: PodSpec, DeploymentSpec."""
+        """The name of the Go type upstream: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
 
@@ -85,7 +85,7 @@ class MapOf:
 
 
 def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
-    """The schema and the strategy of a field; of one that the schema does not have, that anything goes."""
+    """The schema and patch strategy of a field; an unknown field accepts any value."""
     if isinstance(schema, Fields):
         return schema.get(name, ANY), schema.strategies.get(name, NO_STRATEGY)
     return (schema.item if isinstance(schema, MapOf) else ANY), NO_STRATEGY
@@ -108,7 +108,7 @@ _types: Final[dict[str, Fields]] = {}
 
 
 def type_named(name: str) -> Fields:
-    """The type of that name: `PodSpec`, `meta.ObjectMeta`, `apps.v1.Deployment`."""
+    """The type with this name: `PodSpec`, `meta.ObjectMeta`, `apps.v1.Deployment`."""
     known = _types.get(name)
     if known is None:
         known = _types[name] = Fields(name)
@@ -122,7 +122,7 @@ def type_named(name: str) -> Fields:
 
 @lru_cache(1 << 10)
 def schema_of(api_version: str, kind: str) -> Fields | None:
-    """The fields of a built-in kind in one of its versions; None if there is no such kind."""
+    """The schema of a built-in kind in one of its API versions; None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")
     return None if name is None else type_named(name)
 

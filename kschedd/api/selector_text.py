@@ -1,7 +1,7 @@
-"""Selectors as typed: `-l 'app=web,tier!=db,env in (a,b),!old'`, `--field-selector status.phase=Pending`.
+"""Selectors in kubectl's syntax: `-l 'app=web,tier!=db,env in (a,b),!old'`, `--field-selector status.phase=Pending`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Parse) and fields/selector.go (ParseSelector).
-Errors: SelectorTextError, which says where in the text.
+Errors: SelectorTextError, with the position in the text.
 """
 
 import re
@@ -30,7 +30,7 @@ _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">
 
 @attrs.define(eq=False)
 class SelectorTextError(KscheddError):
-    """Text that is no selector."""
+    """Text that cannot be parsed as a selector."""
 
     text: str
     why: str
@@ -41,7 +41,7 @@ class SelectorTextError(KscheddError):
 
 
 class _Words:
-    """The tokens of a selector, read from left to right; "" stands for the end."""
+    """Token stream of a selector; "" is the end of input."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class _Words:
 
 
 def parse_selector_text(text: str) -> LabelSelector:
-    """The label selector that `text` means; empty text matches everything."""
+    """Parse a label selector; empty text matches everything."""
     words = _Words(text)
     requirements = []
     while words.ahead:
@@ -104,7 +104,7 @@ def _requirement(words: _Words) -> Requirement:
 
 
 def _values(words: _Words) -> tuple[str, ...]:
-    """A list in parentheses; between two commas stands the empty value."""
+    """A list in parentheses; two adjacent commas enclose an empty value."""
     if words.ahead != "(":
         raise words.expected("'('")
     words.take()
@@ -132,7 +132,7 @@ class FieldRequirement:
 
 @attrs.frozen
 class FieldSelector:
-    """All requirements on an object's fields must hold."""
+    """Field selector: all requirements on an object's fields must hold."""
 
     requirements: tuple[FieldRequirement, ...] = ()
 
@@ -141,7 +141,7 @@ class FieldSelector:
 
 
 def field_text(raw: Mapping[str, Any], path: str) -> str:
-    """A field of an object as a field selector compares it; "" where there is none."""
+    """The value of a field as a field selector compares it; "" where absent."""
     found: Any = raw
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -157,7 +157,7 @@ _FIELD: Final = re.compile(r"([^=!\\]+)(==|!=|=)((?:\\.|[^=\\])*)", re.DOTALL)
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    r"""The field selector that `text` means.  In a value `\,` `\=` `\\` stand for the plain characters."""
+    r"""Parse a field selector.  `\,` `\=` `\\` in a value are escapes."""
     requirements = []
     for piece in _PIECE.findall(text):
         match = _FIELD.fullmatch(piece.strip())

@@ -1,13 +1,13 @@
-"""Label selectors and node selectors: which objects, and which nodes, an object speaks of.
+"""Label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery meta/v1/helpers.go (LabelSelectorAsSelector) and
 component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 Selectors are frozen and hashable, label selectors interned: equal ones are one object, so caches may key on
 them.  A columnar evaluator reads `requirements` (all must hold) and `nothing`, or `terms` (one must hold).
-A node selector term with neither expressions nor fields matches no node and is left out.  One that cannot be
-parsed never matches; its faults are told only if no other term matches (required affinity), or at once
-(preferred).  The only node field there is, is metadata.name.  `selector_text` has the forms of `-l`.
-Errors: SelectorError, with every fault in upstream's words.
+A node selector term with neither expressions nor fields matches no node and is dropped.  A term that cannot be
+parsed never matches; its faults are raised only if no other term matches (required affinity), or at once
+(preferred).  metadata.name is the only node field supported.  `selector_text` parses the syntax of `-l`.
+Errors: SelectorError, with every fault in upstream's wording.
 """
 
 import weakref
@@ -63,7 +63,7 @@ NODE_NAME: Final = "metadata.name"
 
 @attrs.frozen(cache_hash=True)
 class LabelSelector:
-    """All `requirements` must hold; without any everything matches, or with `nothing` nothing does."""
+    """All `requirements` must hold; without any it matches everything, or with `nothing` set, nothing."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -92,7 +92,7 @@ class LabelSelector:
         return True
 
     def adding(self, requirements: Iterable[Requirement]) -> "LabelSelector":
-        """The selector that also demands these; one that matches nothing stays so."""
+        """The selector with these requirements added; one that matches nothing still matches nothing."""
         return self if self.nothing else interned((*self.requirements, *requirements))
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ _selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] 
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
-    """The one selector with these requirements, whatever their order and repetition."""
+    """The interned selector with these requirements, regardless of their order and duplicates."""
     unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
@@ -137,9 +137,9 @@ def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> La
 
 
 def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
-    """The selector a metav1.LabelSelector means: None matches nothing, an empty one everything.
+    """Parse a metav1.LabelSelector: None matches nothing, an empty one everything.
 
-    Raises SelectorError where upstream would not make a selector of it.
+    Raises SelectorError where upstream refuses it.
     """
     if raw is None:
         return NOTHING
@@ -159,7 +159,7 @@ def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
-    """The selector of a Service or controller of its age (SelectorFromSet): no labels match everything."""
+    """The selector of a Service or ReplicationController, a plain map (SelectorFromSet): empty matches everything."""
     if not labels:
         return EVERYTHING
     return interned(Requirement(key, IN, (value,)) for key, value in labels.items())
@@ -167,7 +167,7 @@ def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
 
 @attrs.frozen(cache_hash=True)
 class FieldRequirement:
-    """A node field equals (In) or differs from (NotIn) a value; a field that does not exist reads as ""."""
+    """A node field equals (In) or differs from (NotIn) a value; an unknown field has the value ""."""
 
     key: str
     operator: str  # In, NotIn
@@ -191,7 +191,7 @@ class NodeSelectorTerm:
         return not (self.match_expressions or self.match_fields or self.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Whether the node meets the term.  A nameless node is not asked for its fields."""
+        """Whether the node matches the term.  Fields are not checked for a node without a name."""
         if self.problems or self.empty:
             return False
         for requirement in self.match_expressions:
@@ -212,11 +212,11 @@ class NodeSelector:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with its terms; to be told for a node that no term matches."""
+        """The faults of all terms; to be reported for a node that no term matches."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Whether the node meets a term.  Raises SelectorError if none does and some could not be parsed."""
+        """Whether any term matches the node.  Raises SelectorError if none does and some could not be parsed."""
         for term in self.terms:
             if term.matches(labels, node_name):
                 return True
@@ -226,7 +226,7 @@ class NodeSelector:
 
 
 def parse_node_selector(raw: Mapping[str, Any] | None, path: str = "") -> NodeSelector:
-    """The NodeSelector that a raw one means; faults are kept in its terms, with paths under `path`."""
+    """Parse a core/v1 NodeSelector; faults are kept in its terms, with paths under `path`."""
     path = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     terms = []
     for index, raw_term in enumerate((raw or {}).get("nodeSelectorTerms") or ()):
@@ -239,7 +239,7 @@ def parse_node_selector(raw: Mapping[str, Any] | None, path: str = "") -> NodeSe
 def parse_preferred_terms(
     raw: Sequence[Mapping[str, Any]] | None, path: str = ""
 ) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-    """(weight, term) of preferred node affinity; weightless and empty terms are left out.
+    """(weight, term) of preferred node affinity; terms with weight 0 and empty terms are dropped.
 
     Raises SelectorError with the faults of all terms.
     """

@@ -1,8 +1,8 @@
-"""Shapes: whether each field of an object is of the type its kind has there, as an API server's decoding would insist.
+"""Schema check: whether each field of an object has the type that its kind prescribes, as typed decoding demands.
 
-What passes `check_shape` may be walked without looking at types again: mappings are dicts with text keys, lists
-are lists, quantities and times can be read.  Fields that the schema does not have pass as they are (`decoding` is about
-those).  A null stands for an absent field: `without_nulls` takes them away, as a typed decoder does.
+An object that passes `check_shape` may be traversed without further type checks: mappings are dicts with string keys,
+lists are lists, quantities and times can be parsed.  Fields unknown to the schema are not checked (`decoding` handles
+those).  A null is an absent field: `without_nulls` removes nulls, as a typed decoder does.
 """
 
 import base64
@@ -35,7 +35,7 @@ from kschedd.api.schema import (
 from kschedd.api.times import micros
 
 _INT32_MAX: Final = 2**31 - 1
-_NIL: Final = b"\xc0"  # how msgpack writes None
+_NIL: Final = b"\xc0"  # msgpack's encoding of None
 _pack = msgpack.Packer(autoreset=True).pack
 
 _MICROS: Final = re.compile(r"[.,]\d{6}(?!\d)", re.ASCII)
@@ -47,7 +47,7 @@ _TOP.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
 
 
 def schema_for(raw: dict[str, Any]) -> Fields | None:
-    """The fields of an object's kind; None for kinds that are not built in."""
+    """The schema of an object's kind; None for kinds that are not built in."""
     name = raw.get("kind")
     if "apiVersion" not in raw:
         known = BY_NAME.get(name) if isinstance(name, str) else None
@@ -55,41 +55,41 @@ def schema_for(raw: dict[str, Any]) -> Fields | None:
     api_version = raw["apiVersion"]
     if isinstance(name, str) and isinstance(api_version, str) and (found := schema_of(api_version, name)):
         return found
-    # A kind of another group may bear the same name, with fields of its own.
+    # A kind of another API group may have the same name and a different schema.
     kind = kind_of(raw)
     return schema_of(kind.api_version, kind.name) if kind.known else None
 
 
 def check_shape(raw: dict[str, Any]) -> list[FieldError]:
-    """What in an object is of a type its kind does not have there."""
+    """The fields of an object that have the wrong type."""
     faults: list[FieldError] = []
     _check(raw, schema_for(raw) or _TOP, "", faults)
     return faults
 
 
 def check_pod_spec_shape(spec: object, path: str = "spec") -> list[FieldError]:
-    """The same for a pod's spec alone."""
+    """`check_shape` for a pod's spec alone."""
     return _check_part(spec, type_named("PodSpec"), path)
 
 
 def check_node_affinity_shape(affinity: object, path: str) -> list[FieldError]:
-    """The same for a pod's node affinity alone."""
+    """`check_shape` for a pod's node affinity alone."""
     return _check_part(affinity, type_named("NodeAffinity"), path)
 
 
 def check_pod_status_shape(status: object, path: str = "status") -> list[FieldError]:
-    """The same for a pod's status alone."""
+    """`check_shape` for a pod's status alone."""
     return _check_part(status, type_named("PodStatus"), path)
 
 
 def check_status_shape(kind: str, status: object) -> list[FieldError]:
-    """The same for the status alone of a built-in kind."""
+    """`check_shape` for the status alone of a built-in kind."""
     fields = (schema_for({"kind": kind}) or _TOP).get("status")
     return [] if fields is None else _check_part(status, fields, "status")
 
 
 def check_meta_shape(meta: object, path: str = "metadata") -> list[FieldError]:
-    """The same for metadata alone."""
+    """`check_shape` for metadata alone."""
     return _check_part(meta, type_named("meta.ObjectMeta"), path)
 
 
@@ -103,7 +103,7 @@ def _check_part(part: object, fields: Fields, path: str) -> list[FieldError]:
 
 
 Where = str | tuple[Any, str | int]
-"""A path, or a place and what to look up there; put into words only where something is wrong."""
+"""A path, or (parent location, key or index); formatted as a path only when a fault is found."""
 
 
 def _text(where: Where) -> str:
@@ -213,7 +213,7 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
 
 
 def slimmed(raw: dict[str, Any]) -> dict[str, Any]:
-    """An object without nulls; of one whose kind we do not know, only the metadata is ours to touch."""
+    """An object without nulls; of an unknown kind, only the metadata is cleaned."""
     if kind_of(raw).known:
         slim: dict[str, Any] = without_nulls(raw)
         return slim
@@ -223,13 +223,13 @@ def slimmed(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without fields and items that are null; what holds none of them is not copied."""
+    """`value` without null fields and items; values without nulls are not copied."""
     try:
-        # Most manifests hold none, and packing one takes a tenth of the time of walking over it.
+        # Most manifests have no nulls, and packing one takes a tenth of the time of traversing it.
         if _NIL not in _pack(value):
             return value
     except (OverflowError, TypeError, ValueError):
-        pass  # what cannot be packed is for others to refuse
+        pass  # values that cannot be packed are refused elsewhere
     return _slim(value)
 
 

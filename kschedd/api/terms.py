@@ -46,18 +46,18 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
-    """One (anti-)affinity term with its namespaces resolved for the pod that carries it.
+    """One (anti-)affinity term with its namespaces resolved for the pod that states it.
 
-    It speaks of pods in `namespaces`, and of those in namespaces whose labels `namespace_selector` matches.
+    It applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
     """
 
     selector: LabelSelector
     topology_key: str
     namespaces: frozenset[str]
-    namespace_selector: LabelSelector | None  # None: only `namespaces` count
+    namespace_selector: LabelSelector | None  # None: only `namespaces` apply
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels, in this namespace with its labels, is one the term speaks of."""
+        """Whether the term matches a pod with these labels in this namespace, which has `namespace_labels`."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels)
         ):
@@ -73,7 +73,7 @@ class WeightedPodAffinityTerm:
 
 @attrs.frozen
 class SpreadConstraint:
-    """One topologySpreadConstraint; `selector` already holds what matchLabelKeys add for this pod."""
+    """One topologySpreadConstraint; `selector` already includes what matchLabelKeys add for this pod."""
 
     max_skew: int
     topology_key: str
@@ -99,7 +99,7 @@ def parse_toleration(raw: Raw) -> Toleration:
 
 
 def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
-    """The term as upstream resolves it for a pod in `namespace`: with neither field, its own namespace counts."""
+    """Parse a term for a pod in `namespace`: with neither namespaces nor namespaceSelector, that namespace applies."""
     namespaces = frozenset(raw.get("namespaces") or ())
     namespace_selector = raw.get("namespaceSelector")
     if not namespaces and namespace_selector is None:
@@ -115,7 +115,7 @@ def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
 def with_label_values(
     selector: Raw | None, keys: list[str] | None, labels: Mapping[str, str]
 ) -> Mapping[str, Any] | None:
-    """The raw selector narrowed to the pod's own values of `keys` (matchLabelKeys); absent labels are ignored."""
+    """The raw selector restricted to the pod's own values of `keys` (matchLabelKeys); absent labels are ignored."""
     present = [key for key in keys or () if key in labels]
     if not present:
         return selector

@@ -1,8 +1,8 @@
-"""Times and durations of API objects: RFC 3339 in, exact microseconds since the epoch out, and back.
+"""Times and durations of API objects: RFC 3339 text to exact microseconds since the epoch, and back.
 
-What `micros` reads is what an API server's decoder lets in (Go's time.RFC3339: any offset, any number of digits of a
-second's fraction, the years 0 to 9999), so a time that was checked on its way in can be read, added to and printed
-for ever after: nothing here overflows. `stamp` prints what lies beyond those years as the first or last second of them.
+`micros` accepts what an API server's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
+the years 0 to 9999), so a validated time can always be parsed, added to and printed: nothing here overflows. `stamp`
+clamps times beyond those years to their first or last second.
 Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
 """
 
@@ -15,7 +15,7 @@ SECOND: Final = 1_000_000
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_CYCLE_YEARS: Final = 400  # after as many years the calendar is the same again
+_CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _FIRST: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
@@ -24,7 +24,7 @@ _LAST: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 @lru_cache(1 << 12)
 def micros(text: str) -> int:
-    """Microseconds since the epoch; digits beyond them are cut off. Raises ValueError for what is no RFC 3339 time."""
+    """Microseconds since the epoch; finer digits are truncated. Raises ValueError if it is not RFC 3339."""
     found = _RFC3339.fullmatch(text)
     if found is None:
         raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
@@ -33,7 +33,7 @@ def micros(text: str) -> int:
     ahead_s = 0 if sign is None else (int(ahead_h) * 3600 + int(ahead_m) * 60) * (1 if sign == "+" else -1)
     if hour > 23 or minute > 59 or second > 59 or (sign is not None and (int(ahead_h) > 24 or int(ahead_m) > 60)):
         raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
-    # The year 0 is one that datetime does not have.
+    # datetime does not support the year 0.
     days = date(year + _CYCLE_YEARS, month, day).toordinal() if year < 1 else date(year, month, day).toordinal()
     days -= _EPOCH + (_CYCLE_DAYS if year < 1 else 0)
     whole = days * 86_400 + hour * 3600 + minute * 60 + second - ahead_s
@@ -59,14 +59,13 @@ def _clock(rest: int) -> str:
 
 
 def stamp(now: float) -> str:
-    """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is cut off."""
+    """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
     return _stamp(int(min(max(now, _FIRST), _LAST)))
 
 
 def duration_s(whole_seconds: int) -> float:
-    """That many seconds as Go's time.Duration holds them: 64 bits of nanoseconds, which wrap around (after 292 years).
+    """That many seconds as a Go time.Duration: 64 bits of nanoseconds, which wrap around (after 292 years).
 
-    So an absurd grace period of 2^63-1 s is one of -1 s, for a kube-apiserver as well; and what was added can be taken
-    away again.
+    So a grace period of 2^63-1 s becomes -1 s, as in kube-apiserver; and an addition can be reversed by subtraction.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9

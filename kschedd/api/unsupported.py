@@ -1,6 +1,6 @@
-"""What is accepted and kept, but not acted on yet: said to whoever hands such an object in.
+"""Warnings about features that are accepted and stored but have no effect yet, shown to the submitting client.
 
-A command warns once for each thing of this kind and names the objects it is about; `grouped` makes its sentences.
+A command warns once per feature and names the objects concerned; `grouped` makes the sentences.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,9 +12,9 @@ from kschedd.api.kinds import kind_of
 
 Raw = Mapping[str, Any]
 
-_NAMED: Final = 5  # objects that a sentence names; of more it gives the number
+_NAMED: Final = 5  # objects named in a sentence; the rest are counted
 
-#: kinds that a user expects something of that does not happen yet
+#: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("ReplicationController", "StatefulSet", "DaemonSet", "Job", "CronJob"),
@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 @attrs.frozen(order=True)
 class Unsupported:
-    """One thing about one object that nothing acts on."""
+    """One feature that an object uses and that has no effect yet."""
 
     kind: str
     namespace: str
@@ -37,7 +37,7 @@ class Unsupported:
 
 
 def unsupported(raw: Raw) -> list[Unsupported]:
-    """What nothing acts on yet, of an object as stored."""
+    """The features of a stored object that have no effect yet."""
     kind = kind_of(raw)
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
@@ -48,7 +48,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
 
 
 def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
-    """What a change adds of it."""
+    """The unsupported features that an update adds."""
     before = unsupported(old)
     return [each for each in unsupported(new) if each not in before]
 
@@ -65,7 +65,7 @@ def _details(kind: str, raw: Raw) -> list[str]:
 
 
 def grouped(found: Iterable[Unsupported]) -> list[str]:
-    """A sentence for each kind and each reason, with the objects it is about."""
+    """A sentence for each kind and reason, with the objects concerned."""
     together: dict[tuple[str, str], list[str]] = {}
     for each in found:
         names = together.setdefault((each.kind, each.why), [])

@@ -1,9 +1,9 @@
-"""Validation: everything wrong with an object, as the API server would say it.
+"""Validation: all faults of an object, worded as by the API server.
 
 Source: Kubernetes v1.34, pkg/apis/*/validation.  `validate` takes an object with its defaults (`defaults`) and
-reports every fault of every field that anything here reads; types come first, and only what has the right types
-is looked at further.  `accept` does both in one go.  Changes to objects that exist are judged by the store.
-Unknown kinds need a name and nothing else.
+reports every fault of every field that kschedd reads; types are checked first, and only an object with the right
+types is validated further.  `accept` applies defaults and validates.  Updates are validated by the store
+(`validation_update`).  Objects of unknown kinds need only a name.
 """
 
 from collections.abc import Callable, Mapping
@@ -87,14 +87,14 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 @attrs.frozen
 class Accepted:
-    """An object as it would be stored, or why it would not be."""
+    """An object as it would be stored, or the faults for which it is refused."""
 
     raw: Raw
     faults: tuple[FieldError, ...] = ()
 
 
 def accept(raw: Raw) -> Accepted:
-    """The object with its defaults, and everything that is wrong with it."""
+    """The object with its defaults, and all its faults."""
     kind = kind_of(raw)
     slim = slimmed(raw)
     if faults := check_shape(slim):
@@ -104,15 +104,16 @@ def accept(raw: Raw) -> Accepted:
 
 
 def validate(raw: Raw) -> Faults:
-    """Everything wrong with an object that has its defaults."""
+    """All faults of an object that has its defaults."""
     slim = slimmed(raw)
     return check_shape(slim) or _validate_shaped(slim, kind_of(slim))
 
 
 def accept_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tuple[Raw, Faults]:
-    """A pod's spec with its defaults, and its faults; what holds for one pod of that spec holds for all.
+    """A pod's spec with its defaults, and its faults; the result is valid for every pod with that spec.
 
-    With a new pod's labels its matchLabelKeys are merged into its selectors, and it holds for pods with those labels.
+    With a new pod's labels its matchLabelKeys are merged into its selectors, and the result is valid only for pods with
+    those labels.
     """
     slim = without_nulls(spec)
     if faults := check_pod_spec_shape(slim):
@@ -124,7 +125,7 @@ def accept_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tu
 
 
 def accept_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
-    """A pod's node affinity, and its faults, which depend on nothing else of the pod."""
+    """A pod's node affinity, and its faults, which do not depend on the rest of the pod."""
     slim = without_nulls(affinity)
     faults = check_node_affinity_shape(slim, path)
     if not faults:
@@ -142,7 +143,7 @@ def accept_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults
 
 
 def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
-    """An object's metadata with a namespace if it needs one, and its faults."""
+    """An object's metadata with a namespace if the kind is namespaced, and its faults."""
     slim = without_nulls(meta)
     if faults := check_meta_shape(slim):
         return (slim if isinstance(slim, dict) else {}), faults
@@ -151,7 +152,7 @@ def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
 
 
 def validate_status(kind: str, status: Raw) -> Faults:
-    """What is wrong with a status of the right shape, of a kind of ours."""
+    """The faults of a built-in kind's status that matches the schema."""
     faults: Faults = []
     if kind == "Pod":
         faults = validate_pod_status(status)

@@ -1,7 +1,7 @@
-"""Validation of CustomResourceDefinitions: group, names, scope and versions, by which their objects are then known.
+"""Validation of CustomResourceDefinitions: group, names, scope and versions, which define the new resource's kind.
 
-Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. The schemas that a definition
-gives its objects are kept, but objects are not held to them yet.
+Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. The schemas in a definition
+are stored, but custom resources are not validated against them yet.
 """
 
 from typing import Any, Final

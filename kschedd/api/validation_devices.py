@@ -1,7 +1,7 @@
-"""Validation of dynamic resources: slices of devices, claims on them, templates and classes.
+"""Validation of dynamic resource allocation: ResourceSlices, ResourceClaims, their templates, DeviceClasses.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go.
-Works on objects of the right shape that have their defaults.  Whether a CEL expression compiles is not said here.
+Takes objects that match the schema and have their defaults.  CEL expressions are not compiled here.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Validation of metadata: names, namespaces, labels, annotations, owners, finalizers.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/validation/objectmeta.go.
-Works on metadata of the right shape.
+Takes metadata that matches the schema.
 """
 
 from typing import Any, Final
@@ -19,7 +19,7 @@ from kschedd.api.validation_names import (
 )
 
 _MOST_ANNOTATED: Final = 256 * 1024
-_EXTENSIONS: Final = "apiextensions.k8s.io"  # has names of its own, as its CustomResourceDefinitions do
+_EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects' finalizers need not be standard ones
 _STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 _LABEL_NAMED: Final = frozenset(("Namespace",))
 _DNS1035_NAMED: Final = frozenset(("Service",))
@@ -27,7 +27,7 @@ _PATH_NAMED: Final = frozenset(("Role", "ClusterRole", "RoleBinding", "ClusterRo
 
 
 def name_faults(kind: str, name: str) -> Faults:
-    """What is wrong with `name` for an object of `kind`."""
+    """The faults of `name` for an object of `kind`."""
     if kind in _LABEL_NAMED:
         return dns_label(name)
     if kind in _DNS1035_NAMED:
@@ -38,9 +38,9 @@ def name_faults(kind: str, name: str) -> Faults:
 
 
 def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
-    """What is wrong with the kind and apiVersion of an object whose kind is none of ours.
+    """The faults of the kind and apiVersion of an object whose kind is not built in.
 
-    Nothing but what a CustomResourceDefinition could define: it has a group, and names of the form that those have.
+    Only what a CustomResourceDefinition could define is valid: a group, and well-formed names.
     Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
     """
     group, slash, version = str(api_version or "").partition("/")
@@ -58,7 +58,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):
-        # A random suffix follows, so the last character may be a dash or a dot.
+        # A random suffix is appended, so the last character may be a dash or a dot.
         stem = generate[:-1] + "a" if generate[-1] in "-." else generate
         faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
     if name:
@@ -103,7 +103,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
 
 
 def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Add what is wrong with the keys and values of labels or of a nodeSelector."""
+    """Append the faults of the keys and values of labels or of a nodeSelector to `faults`."""
     for key, value in labels.items():
         if wrong := qualified_name(key):
             faults += [invalid(child(path, key), key, why) for why in wrong]

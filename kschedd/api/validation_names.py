@@ -1,8 +1,8 @@
-"""The syntax of names, label keys and label values, and what upstream says when it is broken.
+"""Syntax checks of names, label keys and label values, with upstream's messages.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go.
-Every check takes text and returns the faults found, as upstream words them; none means it is well formed.
-Results are cached, since a cluster uses few different names many times over.
+Every check takes text and returns its faults in upstream's wording; none means it is well formed.
+Results are cached, since a cluster uses few distinct names many times.
 """
 
 import re
@@ -36,7 +36,7 @@ def between(least: int, most: int) -> str:
 
 
 def does_not_match(rule: str, regex: str, *examples: str) -> str:
-    """Upstream's sentence for text that fails `regex`; its spacing is part of messages people see."""
+    """Upstream's sentence for text that fails `regex`; the exact spacing is part of the message."""
     text = f"{rule} ("
     if examples:
         text += "e.g. " + " or ".join(f"'{example}', " for example in examples)
@@ -45,7 +45,7 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
 
 @lru_cache(_CACHED)
 def dns_label(value: str) -> Faults:
-    """An RFC 1123 label: what namespaces, containers and volumes are called."""
+    """An RFC 1123 label: the name of a namespace, container or volume."""
     faults = []
     if len(value) > 63:
         faults.append(too_long(63))
@@ -63,7 +63,7 @@ def dns_label(value: str) -> Faults:
 
 @lru_cache(_CACHED)
 def dns_subdomain(value: str) -> Faults:
-    """An RFC 1123 subdomain: what most objects are called."""
+    """An RFC 1123 subdomain: the name of most objects."""
     faults = []
     if len(value) > 253:
         faults.append(too_long(253))
@@ -78,7 +78,7 @@ def dns_subdomain(value: str) -> Faults:
 
 @lru_cache(_CACHED)
 def dns1035_label(value: str) -> Faults:
-    """An RFC 1035 label: what Services are called."""
+    """An RFC 1035 label: the name of a Service."""
     faults = []
     if len(value) > 63:
         faults.append(too_long(63))
@@ -93,7 +93,7 @@ def dns1035_label(value: str) -> Faults:
 
 @lru_cache(_CACHED)
 def path_segment(value: str) -> Faults:
-    """What Roles and their like are called: whatever can stand between two slashes."""
+    """A path segment: the name of a Role and other RBAC objects."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
     return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in value)
@@ -101,7 +101,7 @@ def path_segment(value: str) -> Faults:
 
 @lru_cache(_CACHED)
 def qualified_name(value: str) -> Faults:
-    """A label key, taint key, extended resource: an optional DNS prefix, a slash, a name."""
+    """A label key, taint key or extended resource: a name with an optional DNS prefix and slash."""
     rule = (
         "must consist of alphanumeric characters, '-', '_' or '.', "
         "and must start and end with an alphanumeric character"

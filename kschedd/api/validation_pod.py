@@ -1,9 +1,9 @@
-"""Validation of pods: what an API server would say of a new pod's spec.
+"""Validation of a new pod's spec, and of a pod's status.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and what it calls).
-Works on specs of the right shape that have their defaults.  The spec is judged by itself, without the pod's
-metadata, so that the outcome holds for every pod of that spec.  Not judged: what only a kubelet cares for
-(probes, lifecycle hooks, security contexts, mounts' details, sources of environment variables).
+Takes specs that match the schema and have their defaults.  The spec is validated without the pod's metadata, so
+that the result is valid for every pod with that spec.  Not validated: what only a kubelet reads (probes, lifecycle
+hooks, security contexts, details of mounts, sources of environment variables).
 """
 
 import ipaddress
@@ -39,7 +39,7 @@ PORT_RANGE: Final = between(1, 65535)
 
 
 def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
-    """Everything wrong with a pod's spec, or with that of a template."""
+    """All faults of a pod's spec, or of a pod template's."""
     faults: Faults = []
     volumes: frozenset[str] = frozenset()
     if listed := spec.get("volumes"):
@@ -73,7 +73,7 @@ def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
 
 
 def _validate_policies(spec: Raw, path: str, faults: Faults) -> None:
-    """Fields that take one of a few values, and those that are times."""
+    """Validate enum fields, and fields that are durations."""
     restart = spec.get("restartPolicy")
     if not restart:
         faults.append(required(f"{path}.restartPolicy"))
@@ -166,7 +166,7 @@ def _validate_containers(spec: Raw, path: str, volumes: frozenset[str], claims: 
         if restart is not None and restart != "Always":
             faults.append(unsupported(f"{here}.restartPolicy", restart, ("Always",)))
         if ports := container.get("ports"):
-            # Init containers run one after the other; only those that stay on hold their ports against others.
+            # Init containers run in sequence; only host ports of sidecars conflict with those of other containers.
             together = host_ports_of_init if restart == "Always" else set()
             _validate_ports(ports, f"{here}.ports", host_network, together, faults)
 
@@ -269,7 +269,7 @@ def _validate_ports(
 
 
 def validate_pod_status(status: Mapping[str, Any], path: str = "status") -> Faults:
-    """What a pod's status may not say."""
+    """The faults of a pod's status."""
     faults: Faults = []
     if nominated := status.get("nominatedNodeName"):
         faults += [invalid(f"{path}.nominatedNodeName", nominated, why) for why in dns_subdomain(nominated)]

@@ -1,7 +1,7 @@
-"""Validation of changes to pods: little of a pod's spec may change once it is there.
+"""Validation of pod updates: few fields of a pod's spec may change after creation.
 
-A plain update may change images, shorten the deadline, add tolerations, take scheduling gates away, and of a gated pod
-narrow where it may go; a resize may change resources. All else must be equal.
+A plain update may change images, shorten activeDeadlineSeconds, add tolerations, remove scheduling gates, and of a
+gated pod narrow nodeSelector and node affinity; a resize may change resources. All other fields must be equal.
 Source: Kubernetes v1.34, ValidatePodUpdate and ValidatePodResize in pkg/apis/core/validation/validation.go.
 Takes specs that have their defaults.
 """
@@ -26,7 +26,7 @@ _TERMS: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDurin
 
 
 def validate_pod_update(old: Raw, new: Raw) -> Faults:
-    """What a plain update changes of a pod's spec that may not be changed."""
+    """The faults of a plain update: changes to immutable fields of a pod's spec."""
     if old == new:
         return []
     faults: Faults = []
@@ -62,7 +62,7 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
 
 
 def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
-    """What a resize changes of a pod's spec besides resources. `status` is the pod's as it is."""
+    """The faults of a resize, such as changes besides resources. `status` is the pod's current one."""
     if old == new:
         return []
     faults: Faults = []
@@ -103,7 +103,7 @@ def _without(containers: Sequence[Raw], *fields: str) -> list[Any]:
 
 
 def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
-    """Whether the deadline is one at all, and no later than before."""
+    """Append the faults of a changed activeDeadlineSeconds; False if it is out of range or greater than before."""
     path = "spec.activeDeadlineSeconds"
     if after is None:
         if before is not None:

@@ -1,8 +1,8 @@
-"""Validation of amounts: which resources may be named where, and how much of them may be asked.
+"""Validation of resource lists: which resource names and quantities are allowed where.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and what it
 calls) and pkg/apis/core/helper/helpers.go.
-Works on resource lists of the right shape, whose quantities can be read.
+Takes resource lists that match the schema, with quantities that can be parsed.
 """
 
 from functools import lru_cache
@@ -45,18 +45,18 @@ def is_huge_page(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """A resource of Kubernetes' own."""
+    """Whether it is a resource in the kubernetes.io namespace, or without a prefix."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether less of it may be requested than the limit allows."""
+    """Whether its request may be less than its limit."""
     return is_native(name) and not is_huge_page(name)
 
 
 @lru_cache(1 << 12)
 def resource_name_faults(name: str) -> tuple[str, ...]:
-    """What is wrong with a resource name anywhere."""
+    """The faults of a resource name in any resource list."""
     if wrong := qualified_name(name):
         return wrong
     if "/" not in name and name not in _STANDARD and not is_huge_page(name):
@@ -66,7 +66,7 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
 
 @lru_cache(1 << 12)
 def container_resource_faults(name: str) -> tuple[str, ...]:
-    """What is wrong with the name of a resource that a container asks for."""
+    """The faults of a resource name in a container's requests or limits."""
     if wrong := resource_name_faults(name):
         return wrong
     if "/" not in name:
@@ -78,12 +78,12 @@ def container_resource_faults(name: str) -> tuple[str, ...]:
 
 
 def is_whole(name: str) -> bool:
-    """Whether the resource comes in whole units only."""
+    """Whether the resource is counted in whole units only."""
     return name in _COUNTED or is_extended(name)
 
 
 def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None:
-    """One entry of a ResourceList: nothing negative, and whole units where there are no others."""
+    """One entry of a ResourceList: not negative, and an integer where the resource has whole units only."""
     amount = nanos(quantity)
     if amount < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
@@ -92,7 +92,7 @@ def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None
 
 
 def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
-    """What a node has or a quota allows."""
+    """A ResourceList such as a node's capacity or a quota's hard limits."""
     for name, quantity in resources.items():
         here = child(path, name)
         faults += [invalid(here, name, why) for why in resource_name_faults(name)]
@@ -100,7 +100,7 @@ def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_requirements(resources: Raw, path: str, faults: Faults, claims: frozenset[str] = frozenset()) -> None:
-    """requests, limits and claims of a container; `claims` are those of the pod."""
+    """requests, limits and claims of a container; `claims` are the names of the pod's resource claims."""
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     huge = False
@@ -155,7 +155,7 @@ _POD_LEVEL: Final = ("cpu", "memory", "hugepages-*")
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
-    """What a pod asks for as a whole; `together` are the nanos all its containers request."""
+    """Pod-level requests and limits; `together` are the aggregate container requests in nanos."""
     for side in ("requests", "limits"):
         for name in resources.get(side) or ():
             if name not in ("cpu", "memory") and not is_huge_page(name):

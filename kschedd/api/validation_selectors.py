@@ -1,7 +1,7 @@
-"""Validation of what chooses pods and nodes: selectors, affinity, spread constraints, tolerations, taints.
+"""Validation of selectors, affinity, topology spread constraints, tolerations and taints.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and apimachinery meta/v1/validation.
-Works on values of the right shape and adds what it finds to `faults`.
+Takes values that match the schema and appends to `faults`.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def validate_node_selector_term(term: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_node_selector(selector: Raw, path: str, faults: Faults) -> None:
-    """A required node affinity: of a pod, a volume, a slice of devices."""
+    """A NodeSelector: of a pod's required node affinity, a PersistentVolume or a ResourceSlice."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         faults.append(required(f"{path}.nodeSelectorTerms", "must have at least one node selector term"))
@@ -134,7 +134,7 @@ def _validate_pod_term(term: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults, *, merged: bool) -> None:
-    """matchLabelKeys and their like.  A merged key stands in the selector once, for that reason and no other."""
+    """matchLabelKeys and mismatchLabelKeys.  With `merged`, a key may occur only once in the selector."""
     if not keys:
         return
     if selector is None:
@@ -236,12 +236,12 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
 
 
 def label_selector_problems(selector: Raw | None, path: str) -> Faults:
-    """What is wrong with a label selector of the right shape."""
+    """The faults of a label selector that matches the schema."""
     return _collected(validate_label_selector, selector, path)
 
 
 def node_selector_problems(selector: Raw, path: str) -> Faults:
-    """What is wrong with a node selector of the right shape."""
+    """The faults of a node selector that matches the schema."""
     return _collected(validate_node_selector, selector, path)
 
 

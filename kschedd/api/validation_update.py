@@ -1,9 +1,9 @@
-"""Validation of changes: which fields of an object stay as they were made.
+"""Validation of updates: which fields of an object are immutable.
 
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go.
-Takes the object before and after, both defaulted; what the new one breaks by itself is for `validation` to say. The
-paths are upstream's even where the object has the field elsewhere (`volumeMode`, `spec.attachedRequired`).
-Pods have their rules in `validation_pod_update`.
+Takes the object before and after, both with their defaults; faults of the new object by itself are reported by
+`validation`. The paths are upstream's even where the field's real path differs (`volumeMode`, `spec.attachedRequired`).
+The rules for pods are in `validation_pod_update`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Faults = list[FieldError]
 
 FIELD_IS_IMMUTABLE: Final = "field is immutable"
 
-# Kind -> (the field, what upstream calls it) of those that keep the value they were made with.
+# Kind -> its immutable fields, each as (path, path in upstream's message).
 _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     kind: tuple((field.partition("=")[0], field.partition("=")[2] or field) for field in fields.split())
     for kind, fields in {
@@ -42,7 +42,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def validate_update(old: Raw, new: Raw) -> Faults:
-    """What `new` changes of `old` that may not be changed."""
+    """The faults of updating `old` to `new`: changes to immutable fields."""
     kind = kind_of(old)
     if not kind.known:
         return []
@@ -57,7 +57,7 @@ def validate_update(old: Raw, new: Raw) -> Faults:
 
 
 def validate_status_update(old: Raw, new: Raw) -> Faults:
-    """The same of a change to the status alone."""
+    """`validate_update` for the status subresource."""
     faults: Faults = []
     kind = kind_of(old).name
     if kind == "Pod":
@@ -73,7 +73,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """What metadata that somebody hands in says of the end of an object, which only deleting it decides."""
+    """The faults of submitted deletionTimestamp and deletionGracePeriodSeconds, which only a deletion may set."""
     faults: Faults = []
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if given.get(field) is not None and field not in old and "deletionTimestamp" not in old:
@@ -81,21 +81,21 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
     return faults
 
 
-# Kinds of which nobody may write a version without knowing the one that is there.
+# Kinds without unconditional update: a resourceVersion is required.
 NEED_VERSION: Final = frozenset(
     "CSIDriver CSINode CSIStorageCapacity VolumeAttachment Lease PodDisruptionBudget RuntimeClass".split()
 )
 
 
 def validate_version(kind: str, meta: Raw) -> Faults:
-    """What is wrong with the resourceVersion of an update."""
+    """The faults of an update's resourceVersion."""
     if kind in NEED_VERSION and not meta.get("resourceVersion"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
 
 
 def same(one: Any, other: Any) -> bool:
-    """Semantic equality: what is empty is the same as what is not there, and quantities are equal by their amount."""
+    """Semantic equality: empty equals absent."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
     if _empty(one) or _empty(other):
@@ -107,7 +107,7 @@ def same(one: Any, other: Any) -> bool:
     return False
 
 
-# Text that upstream tells from no text, and flags of which it does not tell false from none.
+# String fields for which upstream distinguishes "" from absent; boolean fields for which it equates false and absent.
 _NULLABLE: Final = frozenset(("storageClassName", "volumeAttributesClassName", "runtimeClassName"))
 _FLAGS: Final = frozenset(("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"))
 
@@ -123,7 +123,7 @@ def _empty(value: Any) -> bool:
 
 
 def same_amounts(one: Raw | None, other: Raw | None) -> bool:
-    """Whether two lists of resources have the same amounts, however they are written."""
+    """Whether two ResourceLists have the same amounts, whatever their notation."""
     one, other = one or {}, other or {}
     return one.keys() == other.keys() and all(_amount(one[name]) == _amount(other[name]) for name in one)
 
@@ -187,7 +187,7 @@ def _job(old: Raw, new: Raw, faults: Faults) -> None:
                 invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
             )
     fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
-    # A suspended job that has not started yet may still change where its pods go.
+    # A suspended Job that has not started yet may still change the scheduling directives of its pods.
     if not (before.get("suspend") and not (old.get("status") or {}).get("startTime")):
         fixed.insert(1, "template")
     for field in fixed:
@@ -196,7 +196,7 @@ def _job(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Drivers come and go, but what is said of one stays."""
+    """Drivers may be added and removed, but the entry of a driver is immutable."""
     before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
@@ -210,7 +210,7 @@ _CLAIM_IMMUTABLE: Final = (
 
 
 def _claim(old: Raw, new: Raw, faults: Faults) -> None:
-    """A claim may be bound once, given a class if it had none, and grow while it is bound."""
+    """A claim may be bound once, get a storage class if it had none, and be expanded while it is bound."""
     before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
     then, now = _requested(before), _requested(after)
     if not before.get("volumeName"):

@@ -1,7 +1,7 @@
-"""Validation of storage: volumes of pods, PersistentVolumes, claims, classes and what CSI drivers report.
+"""Validation of storage: pod volumes, PersistentVolumes and claims, StorageClasses and CSI objects.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and pkg/apis/storage/validation/validation.go.
-Works on values of the right shape that have their defaults.
+Takes values that match the schema and have their defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def validate_volumes(volumes: Sequence[Raw], path: str, faults: Faults) -> frozenset[str]:
-    """Check the volumes of a pod and return their names."""
+    """Validate the volumes of a pod and return their names."""
     names: set[str] = set()
     for index, volume in enumerate(volumes):
         here = f"{path}[{index}]"

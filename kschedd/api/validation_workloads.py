@@ -1,7 +1,7 @@
-"""Validation of what makes pods, and of what speaks of sets of them: workloads, Services, disruption budgets.
+"""Validation of workloads, Services and PodDisruptionBudgets.
 
 Source: Kubernetes v1.34, pkg/apis/{apps,batch,core,policy}/validation/validation.go.
-Works on objects of the right shape that have their defaults.
+Takes objects that match the schema and have their defaults.
 """
 
 from typing import Any, Final
@@ -60,7 +60,7 @@ def _validate_template(spec: Raw, policies: tuple[str, ...], faults: Faults) -> 
 
 
 def _validate_selected(spec: Raw, word: str, faults: Faults) -> None:
-    """The selector, and that it chooses the pods of the template."""
+    """Validate the selector, and that it matches the template's labels."""
     selector = spec.get("selector")
     if selector is None:
         faults.append(required("spec.selector"))
@@ -122,7 +122,7 @@ def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
-    """A number of pods, or a percentage of them."""
+    """An int-or-percent: a number of pods, or a percentage of them."""
     if isinstance(share, str):
         faults += [invalid(path, share, why) for why in percent(share)]
     elif share is not None and share < 0:
@@ -153,7 +153,7 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
 
 
 def _with_claims(spec: Raw) -> Raw | None:
-    """The template as its pods will have it: with a volume for each claim template, in place of one of that name."""
+    """The template with a volume for each volume claim template, replacing a volume of the same name."""
     template: Raw | None = spec.get("template")
     pod = (template or {}).get("spec")
     claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
@@ -193,7 +193,7 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     _validate_counts(spec, faults)
     selector = spec.get("selector")
     if spec.get("template") is None:
-        return  # kept as others keep it: without a template it makes no pods
+        return  # accepted: without a template it creates no pods
     if not selector:
         faults.append(required("spec.selector"))
     else:
