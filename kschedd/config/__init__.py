@@ -1,1 +1,1 @@
-"""KubeSchedulerConfiguration read into one internal configuration."""
+"""KubeSchedulerConfiguration parsed into one internal configuration."""

@@ -1,8 +1,8 @@
-"""What each in-tree plugin can be told: one frozen class per plugin, with the defaults of Kubernetes v1.34.
+"""Plugin arguments: one frozen class per in-tree plugin, with the defaults of Kubernetes v1.34.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1 (types_pluginargs.go, defaults.go).
-Only values live here; `plugin_args.py` reads and checks them, the plugins use them.  A plugin that comes
-from elsewhere gets `RawArgs`, the mapping as it was written.
+Only values are defined here; `plugin_args.py` parses and validates them, the plugins use them.  An out-of-tree
+plugin gets `RawArgs`, the mapping as it was written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ InclusionPolicy = Literal["Honor", "Ignore"]
 
 @attrs.frozen
 class ResourceWeight:
-    """A resource that counts in a score, and how much (1 to 100)."""
+    """A resource considered in a score, with its weight (1 to 100)."""
 
     name: str
     weight: int = 1
@@ -28,7 +28,7 @@ class ResourceWeight:
 
 @attrs.frozen
 class ShapePoint:
-    """One corner of a score function: at `utilization` percent the score is `score` of 10."""
+    """One point of a piecewise linear score function: at `utilization` percent the score is `score` of 10."""
 
     utilization: int
     score: int
@@ -42,15 +42,15 @@ class ScoringStrategy:
     type: StrategyType = "LeastAllocated"
     resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
     shape: tuple[ShapePoint, ...] = ()
-    """Corners in ascending utilisation; never empty for RequestedToCapacityRatio, unused otherwise."""
+    """Points in ascending utilisation; never empty for RequestedToCapacityRatio, unused otherwise."""
 
 
 @attrs.frozen
 class NodeResourcesFitArgs:
     ignored_resources: tuple[str, ...] = ()
-    """Resources the filter leaves out; scoring is not touched by it."""
+    """Resources the filter ignores; scoring is not affected."""
     ignored_resource_groups: tuple[str, ...] = ()
-    """`example.com` leaves out every `example.com/...`."""
+    """`example.com` ignores every `example.com/...`."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
 
@@ -62,12 +62,12 @@ class NodeResourcesBalancedAllocationArgs:
 @attrs.frozen
 class NodeAffinityArgs:
     added_affinity: Mapping[str, Any] | None = None
-    """A `nodeAffinity` as in a pod, laid on top of every pod's own."""
+    """A `nodeAffinity` as in a pod spec, applied to every pod in addition to its own."""
 
 
 @attrs.frozen
 class DefaultConstraint:
-    """A topology spread constraint without a selector: the pod's Services and owners give that."""
+    """A topology spread constraint without a selector, which is deduced from the pod's Services and owners."""
 
     max_skew: int
     topology_key: str
@@ -79,7 +79,7 @@ class DefaultConstraint:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The constraint as it would stand in a pod."""
+        """The constraint as written in a pod spec."""
         raw: dict[str, Any] = {
             "maxSkew": self.max_skew,
             "topologyKey": self.topology_key,
@@ -108,7 +108,7 @@ class PodTopologySpreadArgs:
 
     @property
     def constraints(self) -> tuple[DefaultConstraint, ...]:
-        """What applies to a pod that brings no constraint of its own."""
+        """The constraints for a pod that states none."""
         return SYSTEM_CONSTRAINTS if self.defaulting_type == "System" else self.default_constraints
 
 
@@ -127,7 +127,7 @@ class DefaultPreemptionArgs:
 @attrs.frozen
 class VolumeBindingArgs:
     bind_timeout_s: int = 600
-    """0 means no waiting."""
+    """0: does not wait."""
     shape: tuple[ShapePoint, ...] = ()
     """Empty: no score.  Only with the feature gate StorageCapacityScoring."""
 
@@ -135,12 +135,12 @@ class VolumeBindingArgs:
 @attrs.frozen
 class DynamicResourcesArgs:
     filter_timeout_s: float = 10.0
-    """Per node; 0 means no limit."""
+    """Per node; 0: no limit."""
 
 
 @attrs.frozen
 class RawArgs:
-    """What was written for a plugin whose arguments are its own business."""
+    """Unparsed arguments of an out-of-tree plugin."""
 
     values: Mapping[str, Any] = attrs.field(factory=dict)
 
@@ -167,11 +167,11 @@ TYPED_ARGS: Mapping[str, type[Any]] = {
     "VolumeBinding": VolumeBindingArgs,
     "DynamicResources": DynamicResourcesArgs,
 }
-"""The plugins whose arguments have a type here."""
+"""The plugins with typed arguments."""
 
 
 def default_args(plugin: str, gates: Mapping[str, bool]) -> PluginArgs:
-    """What a plugin gets when nothing was written for it."""
+    """The arguments of a plugin without `pluginConfig`."""
     if plugin == "VolumeBinding" and gates.get("StorageCapacityScoring", False):
         return VolumeBindingArgs(shape=CAPACITY_SHAPE)
     made: PluginArgs = TYPED_ARGS.get(plugin, RawArgs)()
@@ -179,4 +179,4 @@ def default_args(plugin: str, gates: Mapping[str, bool]) -> PluginArgs:
 
 
 CAPACITY_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
-"""The less of a volume's capacity a node would use, the better: the default once capacity is scored."""
+"""The lower the utilisation of a volume's capacity, the better: the default with StorageCapacityScoring."""

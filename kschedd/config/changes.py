@@ -1,7 +1,7 @@
-"""Changes to a configuration in use: each function gives a new `Config` and leaves the old one as it is.
+"""Changes to a configuration at runtime: each function returns a new `Config` and does not modify the old one.
 
-So a change takes effect when somebody starts to use the new value, and is undone by going back to the old.
-All raise `ConfigErrors` for a change that would leave a configuration that could not have been loaded.
+A change takes effect when the caller switches to the new value, and is reverted by switching back to the old one.
+All raise `ConfigErrors` for a change whose result would not pass validation when loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCE = "change"
 
 
 def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -> Config:
-    """The same, but for the weight of one plugin's score."""
+    """The configuration with another score weight for one plugin."""
     profile, path = _found(config, scheduler_name)
     path = f"{path}.plugins.score"
     scoring = profile.at("score")
@@ -38,7 +38,7 @@ def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -
 def with_plugin_disabled(
     config: Config, scheduler_name: str, plugin: str, points: Sequence[str] | None = None
 ) -> Config:
-    """The same without a plugin, at some extension points or at all of them."""
+    """The configuration with a plugin disabled, at some extension points or at all of them."""
     profile, path = _found(config, scheduler_name)
     points = EXTENSION_POINTS if points is None else _checked_points(points, path)
     changed = {
@@ -61,10 +61,10 @@ def with_plugin_enabled(
     args: Mapping[str, Any] | None = None,
     catalogue: Catalogue = IN_TREE,
 ) -> Config:
-    """The same with a plugin, at some extension points or at all those it has methods for.
+    """The configuration with a plugin enabled, at some extension points or at all those it implements.
 
-    A default plugin comes back to its place in the default order, any other goes last.  Without a weight it
-    gets its default one; without arguments it keeps those it has in this profile.
+    A default plugin gets its position in the default order, any other goes last.  Without `weight` it gets its
+    default weight; without `args` it keeps its arguments in this profile.
     """
     profile, path = _found(config, scheduler_name)
     takes_part = catalogue.get(plugin)
@@ -97,7 +97,7 @@ def with_plugin_enabled(
 
 
 def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any]) -> Config:
-    """The same with other arguments for a plugin, written as in a file; nothing is kept of the old ones."""
+    """The configuration with other arguments for a plugin, in the file's format; the old ones are replaced entirely."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
         why = "takes no part in this profile"
@@ -111,9 +111,9 @@ def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Map
 
 
 def with_percentage(config: Config, percentage: int | None, scheduler_name: str | None = None) -> Config:
-    """The same with another share of nodes to score, for all profiles without their own or for one profile.
+    """The configuration with another percentageOfNodesToScore: of one profile, or the top-level default.
 
-    0 means adaptive; more than 100 means 100; None, for a profile, means the common one.
+    0 means adaptive; more than 100 means 100; None, for a profile, means the top-level default.
     """
     if percentage is not None and percentage < 0:
         _refuse("$.percentageOfNodesToScore", percentage, "out of range", "0 (adaptive) to 100")
@@ -125,7 +125,7 @@ def with_percentage(config: Config, percentage: int | None, scheduler_name: str 
 
 
 def with_backoff(config: Config, initial_s: int, max_s: int) -> Config:
-    """The same with other waits after a failed attempt, in seconds."""
+    """The configuration with other podInitialBackoffSeconds and podMaxBackoffSeconds."""
     if not 1 <= initial_s <= INT64[1]:
         _refuse("$.podInitialBackoffSeconds", initial_s, "out of range", "1 or more")
     if max_s < initial_s:
@@ -155,7 +155,7 @@ def _checked_points(points: Sequence[str], path: str) -> Sequence[str]:
 
 
 def _inserted(refs: tuple[PluginRef, ...], new: PluginRef, order: list[str]) -> tuple[PluginRef, ...]:
-    """`new` before the first plugin that the default order has after it."""
+    """`refs` with `new` inserted before the first plugin that follows it in `order`, else appended."""
     if new.name in order:
         after = set(order[order.index(new.name) + 1 :])
         for at, ref in enumerate(refs):

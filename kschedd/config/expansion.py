@@ -1,12 +1,12 @@
-"""From what a profile says about plugins to the list of plugins at each extension point.
+"""Expands a profile's `plugins` to the ordered list of plugins at each extension point.
 
-Two steps.  `merged` lays a user's plugin sets over the defaults: what is disabled goes, what is named again
-is replaced where it stands, the rest comes after.  `expand` then spreads the MultiPoint list over the points
-each plugin takes part in:
+Two steps.  `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default enabled
+again is replaced in place, other enabled plugins are appended.  `expand` then expands MultiPoint to the extension
+points that each plugin implements; the order at a point is:
 
-1. plugins a point names itself that MultiPoint has too, in the order the point gives;
-2. the MultiPoint plugins, in their order, but for those the point disables (`*`: all of them);
-3. the other plugins the point names.
+1. plugins enabled at the point that are also in MultiPoint, in the point's order;
+2. the other MultiPoint plugins, in their order, except those disabled at the point (`*`: all of them);
+3. the other plugins enabled at the point.
 
 Source: Kubernetes v1.34, apis/config/v1/default_plugins.go (mergePluginSet) and
 framework/runtime/framework.go (updatePluginList, expandMultiPointPlugins, getScoreWeights).
@@ -43,18 +43,18 @@ FIELD_OF_POINT: Mapping[str, str] = {
     "bind": "bind",
     "post_bind": "postBind",
 }
-"""Our names of the points -> those of the files."""
+"""Internal name of an extension point -> field name in the configuration file."""
 
 
 @attrs.frozen
 class Listed:
-    """A plugin as it stands in a list of enabled ones."""
+    """An entry of a plugin set's `enabled` list."""
 
     name: str
     weight: int = 0
-    """0: none given."""
+    """0: not set."""
     path: str = ""
-    """Where it was written; empty for a default."""
+    """Its path in the configuration; empty for a default."""
 
 
 @attrs.frozen
@@ -64,16 +64,16 @@ class PluginSet:
 
 
 PluginSets = Mapping[str, PluginSet]
-"""Extension point, or `multi_point` -> what is said about it; a point not mentioned is absent."""
+"""Extension point or `multi_point` -> its plugin set; points that the configuration does not mention are absent."""
 
 NOTHING_SAID = PluginSet()
 
 Complain = Callable[[str, Any, str, str], None]
-"""Takes path, value, why, allowed."""
+"""Reports a fault: takes path, value, why, allowed."""
 
 
 def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
-    """The user's sets laid over the defaults, which are all in MultiPoint."""
+    """The user's plugin sets merged into the defaults, which are all in MultiPoint."""
     defaults = PluginSet(tuple(Listed(name, weight) for name, weight in default_plugins(gates)))
     return {
         point: _merged_set(defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID))
@@ -82,8 +82,8 @@ def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
 
 
 def _merged_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    # Of a name written twice the later one replaces the default and the earlier one is appended: a double
-    # registration, which the expansion then reports.
+    # Of a plugin enabled twice the later entry replaces the default and the earlier one is appended: a duplicate,
+    # which the expansion then reports.
     replacing = {one.name: at for at, one in enumerate(custom.enabled)}
     replaced: set[int] = set()
     enabled: list[Listed] = []
@@ -107,8 +107,8 @@ def expand(
 ) -> dict[str, tuple[PluginRef, ...]]:
     """The plugins of each extension point, in calling order.
 
-    `implements` gives the points a plugin takes part in, None for a plugin that does not exist.  What cannot
-    be is told to `complain`; what is returned then is of no use.
+    `implements` gives the extension points of a plugin, None for an unknown plugin.  Faults are reported to
+    `complain`; the return value is then not valid.
     """
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
     weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
@@ -144,7 +144,7 @@ def expand(
 def _own_plugins(
     said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], complain: Complain
 ) -> list[str]:
-    """What a point names itself, each once."""
+    """The plugins enabled at the point itself, without duplicates; duplicates are reported."""
     own: list[str] = []
     for one in said.enabled:
         takes_part = implements(one.name)
@@ -162,7 +162,7 @@ def _own_plugins(
 
 
 def _score_weights(listed: tuple[Listed, ...], implements: Callable[[str], frozenset[str] | None]) -> dict[str, int]:
-    """The weight of each plugin that scores: what `score` says goes before what MultiPoint says; 0 is 1."""
+    """The weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
     weights: dict[str, int] = {}
     for one in listed:
         if "score" in (implements(one.name) or ()):
@@ -171,7 +171,7 @@ def _score_weights(listed: tuple[Listed, ...], implements: Callable[[str], froze
 
 
 def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], complain: Complain, profile_path: str) -> None:
-    """A profile needs exactly one plugin that sorts the queue and at least one that binds."""
+    """A profile needs exactly one QueueSort plugin and at least one Bind plugin."""
     sorting = [ref.name for ref in points["queue_sort"]]
     if len(sorting) != 1:
         complain(

@@ -1,8 +1,8 @@
-"""Reading and checking the extenders of a configuration.
+"""Parsing and validation of a configuration's extenders.
 
 Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go.
-Differences: an address without http:// or https:// and TLS settings that contradict each other are refused
-here instead of failing at the first call.
+Differences: a URL without http:// or https:// and contradictory TLS settings are refused here instead of failing at
+the first call.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _managed(fields: Fields, seen: set[str]) -> tuple[ManagedResource, ...]:
 
 
 def _is_extended(name: str) -> bool:
-    """Neither one of Kubernetes' own resources nor a quota of requests (IsExtendedResourceName)."""
+    """Whether it is an extended resource: neither a native one nor a `requests.` quota (IsExtendedResourceName)."""
     own = "/" not in name or "kubernetes.io/" in name
     return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
@@ -131,6 +131,6 @@ def _pem(fields: Fields, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        # The value itself is not repeated: it may be a key.
+        # The message omits the value: it may be a private key.
         fields.place.reading.complain(fields.path(name), None, "not base64")
         return b""

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: every fault found in it, with its place and what would be right."""
+"""Configuration errors: every fault found, with its position and the allowed values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class ConfigError(KscheddError):
-    """One place in a configuration that cannot be used as written."""
+    """One fault at one position of a configuration."""
 
     file: str
     line: int
-    """1-based; 0 where there is no text to count lines in."""
+    """1-based; 0 where the configuration is not text."""
     path: str
     """For example `$.profiles[0].plugins.score.enabled[1].name`."""
     value: Any
-    """What stands there; None for what is missing."""
+    """The value at `path`; None if missing."""
     why: str
     allowed: str = ""
-    """What may stand there instead, if that can be said."""
+    """The allowed values, if they can be stated."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -34,7 +34,7 @@ class ConfigError(KscheddError):
 
 @attrs.define(eq=False)
 class ConfigErrors(KscheddError):
-    """A configuration that is refused, with all that is wrong with it, in the order of the text."""
+    """A refused configuration, with all its faults in text order."""
 
     errors: tuple[ConfigError, ...]
 

@@ -1,6 +1,6 @@
-"""The feature gates that change what the scheduler decides, with their state in Kubernetes v1.34.
+"""The feature gates that affect scheduling decisions, with their defaults in Kubernetes v1.34.
 
-Upstream takes gates on the command line, not in the configuration file; so do we.
+As upstream, gates are set on the command line, not in the configuration file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GATES: Mapping[str, bool] = {
 }
 
 LOCKED = frozenset({"SchedulerQueueingHints", "NodeInclusionPolicyInPodTopologySpread"})
-"""Gates of finished features, which v1.34 no longer lets anybody turn off."""
+"""GA feature gates that are locked to their default in v1.34."""
 
 
 def feature_gates(overrides: Mapping[str, bool] | None = None, source: str = "feature gates") -> dict[str, bool]:

@@ -1,8 +1,8 @@
-"""The plugins kube-scheduler v1.34 is built with: the one table of them, in the order of the default profile.
+"""The in-tree plugins of kube-scheduler v1.34: a single table, in the order of the default profile.
 
-A plugin's module is named after it in small letters (`kschedd.plugins.nodeaffinity`) and has a class of its name,
-which is imported when it is first needed. Where a plugin takes part is asked of its class: having an extension point's
-methods is taking part. Adding one takes its file, its test, and a line here.
+A plugin's module is its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
+imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
+by implementing its methods. Adding a plugin takes its module, its test, and a line here.
 
 Source: Kubernetes v1.34, framework/plugins/registry.go and apis/config/v1/default_plugins.go.
 """
@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any, Final
 
 Catalogue = Mapping[str, frozenset[str]]
-"""Name of a plugin -> the extension points it has methods for."""
+"""Plugin name -> the extension points it implements."""
 
-# Name -> weight in the default profile; 0 is one not given: a plugin that scores then gets 1.
+# Plugin name -> weight in the default profile; 0 means not set: a score plugin then gets 1.
 _PLUGINS: Final[Mapping[str, int]] = {
     "SchedulingGates": 0,
     "PrioritySort": 0,
@@ -33,7 +33,7 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "VolumeZone": 0,
     "PodTopologySpread": 2,
     "InterPodAffinity": 2,
-    # Before DefaultPreemption: giving back an idle claim hurts less than evicting a pod.
+    # Before DefaultPreemption: deallocating an unused claim is less disruptive than evicting a pod.
     "DynamicResources": 0,
     "DefaultPreemption": 0,
     "NodeResourcesBalancedAllocation": 1,
@@ -49,7 +49,7 @@ def in_tree_class(name: str) -> type[Any]:
 
 
 class _InTree(Mapping[str, frozenset[str]]):
-    """What the in-tree plugins take part in, looked up in their classes when asked for."""
+    """The in-tree plugins' extension points, derived from their classes on access."""
 
     def __getitem__(self, name: str) -> frozenset[str]:
         if name not in _PLUGINS:
@@ -68,7 +68,7 @@ class _InTree(Mapping[str, frozenset[str]]):
 
 @cache
 def _points_of(name: str) -> frozenset[str]:
-    # By name, for what a plugin is lies above configuration, which only has to know that it is there.
+    # Imported dynamically: the plugin interface is a layer above configuration.
     interface = importlib.import_module("kschedd.framework.interface")
     cls = in_tree_class(name)
     found: frozenset[str] = interface.extension_points(cls) | getattr(cls, "idle_points", frozenset())
@@ -92,7 +92,7 @@ REMOVED = frozenset(
         "ServiceAffinity",
     }
 )
-"""Plugins that older releases had and v1.34 no longer has."""
+"""In-tree plugins of older releases, removed by v1.34."""
 
 
 def default_plugins(gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:

@@ -1,8 +1,8 @@
-"""KubeSchedulerConfiguration, as text or as a mapping, to a `Config`; every fault found on the way is told.
+"""Loads a KubeSchedulerConfiguration, as text or as a mapping, into a `Config`; reports every fault found.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation.
-Differences: a negative weight and arguments for a plugin that does not exist are refused, where upstream
-takes them in silence.  Only the v1 format is read.
+Differences: a negative weight and arguments for an unknown plugin are refused, where upstream silently accepts
+them.  Only the v1 format is supported.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def load_config(
     catalogue: Catalogue = IN_TREE,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """The configuration in `text`, YAML or JSON; raises `ConfigErrors` with all that is wrong with it.
+    """The configuration in `text`, YAML or JSON; raises `ConfigErrors` with all faults.
 
-    `source` is what messages call the file.  `catalogue` has the plugins there are, in-tree ones included.
+    `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones.
     """
     document = read_document(text, source)
     return _config(document.value, Reading(source, document), catalogue, all_gates(feature_gates))
@@ -66,14 +66,14 @@ def config_from_raw(
     feature_gates: Mapping[str, bool] | None = None,
     source: str = "configuration",
 ) -> Config:
-    """The configuration in a mapping, None being the default one; as `load_config`, without lines."""
+    """The configuration in a mapping (None: the default one); as `load_config`, but faults have no lines."""
     if raw is None:
         return default_config(catalogue=catalogue, feature_gates=feature_gates)
     return _config(raw, Reading(source), catalogue, all_gates(feature_gates))
 
 
 def default_config(*, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None) -> Config:
-    """What kube-scheduler v1.34 runs with when nobody tells it anything."""
+    """The configuration of kube-scheduler v1.34 started without a configuration file."""
     raw = {"apiVersion": API_VERSION, "kind": KIND}
     return config_from_raw(raw, catalogue=catalogue, feature_gates=feature_gates)
 
@@ -112,7 +112,7 @@ def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[s
 
 
 def _percentage(fields: Fields) -> int | None:
-    """percentageOfNodesToScore; more than all nodes are all nodes."""
+    """percentageOfNodesToScore; more than 100 counts as 100, with a warning."""
     name = "percentageOfNodesToScore"
     found = fields.maybe_integer(name)
     if found is not None and found < 0:
@@ -124,7 +124,7 @@ def _percentage(fields: Fields) -> int | None:
 
 
 def _root_fields(root: Place) -> Fields | None:
-    """The top level's fields; None, with a fault, if this is no configuration of a format we read."""
+    """The top-level fields; None, with a fault reported, if this is not a configuration in a supported format."""
     if not isinstance(root.value, Mapping):
         root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
         return None
@@ -170,7 +170,7 @@ def _profiles(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -
 
 
 def _check_same_queue(first: Profile, profile: Profile, place: Place) -> None:
-    """All profiles share one queue, so they must sort it alike."""
+    """All profiles share one scheduling queue, so they must have the same QueueSort plugin and arguments."""
     sort, first_sort = profile.plugins["queue_sort"], first.plugins["queue_sort"]
     path = f"{place.path}.plugins.queueSort"
     if len(sort) != 1 or len(first_sort) != 1:
@@ -217,7 +217,7 @@ def _plugins(
             custom[point] = _plugin_set(said, point, catalogue)
     sets = merged(custom, gates)
     if len(profile.reading.faults) > faults_before:
-        # Half of what was meant is missing: what the rest expands to would only raise more complaints.
+        # The plugin sets are incomplete after faults: expanding them would only report consequential faults.
         return expand(sets, catalogue.get, lambda path, value, why, allowed: None, profile.path)
     return expand(sets, catalogue.get, profile.reading.complain, profile.path)
 
@@ -240,7 +240,7 @@ def _plugin_set(place: Place, point: str, catalogue: Catalogue) -> PluginSet:
         enabled.append(Listed(name, weight, item.path))
     disabled = []
     for item in fields.items("disabled"):
-        # Upstream takes a whole plugin here and looks at its name only.
+        # Upstream's type is Plugin here too, but only the name is used.
         inner = item.fields("name", "weight")
         name = inner.needed_text("name") if inner else None
         if inner is None or name is None:
@@ -268,7 +268,7 @@ def _plugin_config(fields: Fields, catalogue: Catalogue, gates: Mapping[str, boo
 
 
 def _with_ignored(profile: Profile, extenders: tuple[Extender, ...]) -> Profile:
-    """What an extender counts in the scheduler's stead, the filter on resources leaves out."""
+    """The profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`."""
     ignored = [one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler]
     fit = profile.plugin_args.get("NodeResourcesFit")
     if not ignored or not isinstance(fit, NodeResourcesFitArgs):
@@ -289,7 +289,7 @@ def _leader_election(place: Place | None) -> LeaderElection:
     )
     if not fields:
         return LeaderElection()
-    # Upstream gives each of these its default when it is empty or zero.
+    # Upstream applies the default to each of these when it is empty or zero.
     election = LeaderElection(
         leader_elect=fields.boolean("leaderElect", True),
         lease_duration_s=fields.duration_s("leaseDuration", 15.0) or 15.0,

@@ -1,7 +1,7 @@
-"""The one internal configuration: what every format of file is read into and what all other rooms use.
+"""The internal configuration: the result of loading a file, used by all other packages.
 
-Values only, all frozen.  Profiles come fully worked out: defaults merged in, MultiPoint expanded, weights
-settled, arguments typed.  `load.py` makes them from text, `changes.py` makes new ones from old ones.
+Values only, all frozen.  Profiles are fully resolved: defaults merged, MultiPoint expanded, weights set, arguments
+typed.  `load.py` makes them from text, `changes.py` derives new ones from existing ones.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ class PluginRef:
 class Profile:
     scheduler_name: str
     plugins: Mapping[str, tuple[PluginRef, ...]]
-    """Extension point -> the plugins called there, in the order they are called.  Has all points as keys."""
+    """Extension point -> its plugins, in calling order.  Has all extension points as keys."""
     plugin_args: Mapping[str, PluginArgs] = attrs.field(factory=dict)
-    """Arguments of every plugin that takes part, and of those configured without taking part."""
+    """Arguments of every enabled plugin, and of every other plugin with `pluginConfig`."""
     percentage_of_nodes_to_score: int | None = None
-    """None: the configuration's own.  0: adaptive."""
+    """None: that of the configuration.  0: adaptive."""
 
     def at(self, point: str) -> tuple[PluginRef, ...]:
         return self.plugins[point]
 
     def names(self) -> tuple[str, ...]:
-        """Every plugin that takes part anywhere, once, in the order of first appearance."""
+        """Every plugin enabled at any extension point, once, in the order of first appearance."""
         return tuple(dict.fromkeys(ref.name for point in EXTENSION_POINTS for ref in self.plugins[point]))
 
     def args(self, plugin: str) -> PluginArgs:
         return self.plugin_args.get(plugin, RawArgs())
 
     def weight(self, plugin: str) -> int:
-        """What the plugin's score is multiplied by; 0 if it does not score."""
+        """The plugin's score weight; 0 if it is not enabled at Score."""
         return next((ref.weight for ref in self.plugins["score"] if ref.name == plugin), 0)
 
     @property
@@ -84,14 +84,14 @@ class ExtenderTLS:
     key_file: str = ""
     ca_file: str = ""
     cert_data: bytes = b""
-    """PEM; takes precedence over the file, as do the next two."""
+    """PEM; takes precedence over `cert_file`, as the next two do over their files."""
     key_data: bytes = attrs.field(default=b"", repr=False)
     ca_data: bytes = b""
 
 
 @attrs.frozen
 class Extender:
-    """An HTTP service asked in addition to the plugins; an empty verb is one it does not have."""
+    """An HTTP extender; an empty verb means that the extender does not implement it."""
 
     url_prefix: str
     filter_verb: str = ""
@@ -104,9 +104,9 @@ class Extender:
     http_timeout_s: float = 5.0
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
-    """Empty: it is asked about every pod."""
+    """Empty: called for every pod; otherwise only for pods that request one of these."""
     ignorable: bool = False
-    """Its failure does not fail the scheduling of a pod."""
+    """Its failure does not fail the scheduling attempt."""
 
 
 @attrs.frozen
@@ -144,16 +144,16 @@ class Config:
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
     feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: dict(GATES))
-    """Every gate we know of, with its state."""
+    """Every known feature gate, with its state."""
     warnings: tuple[ConfigError, ...] = attrs.field(default=(), eq=False)
-    """What is odd in the text it was read from without being wrong."""
+    """Warnings about suspicious but valid configuration."""
 
     def profile(self, scheduler_name: str) -> Profile | None:
-        """The profile that pods of this `spec.schedulerName` ask for."""
+        """The profile for pods with this `spec.schedulerName`; None if there is none."""
         return next((one for one in self.profiles if one.scheduler_name == scheduler_name), None)
 
     def percentage(self, profile: Profile) -> int:
-        """The share of nodes to find feasible before scoring them; 0 means adaptive."""
+        """percentageOfNodesToScore in effect for the profile; 0 means adaptive."""
         own = profile.percentage_of_nodes_to_score
         return self.percentage_of_nodes_to_score if own is None else own
 
@@ -162,4 +162,4 @@ class Config:
 
 
 Raw = Mapping[str, Any]
-"""A configuration or a part of it as a file has it: mappings, lists, text, numbers, booleans, None."""
+"""An unparsed configuration or part of one: mappings, lists, strings, numbers, booleans, None."""

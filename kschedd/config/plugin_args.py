@@ -1,7 +1,7 @@
-"""Reading and checking the arguments of the in-tree plugins: a profile's `pluginConfig`.
+"""Parsing and validation of in-tree plugin arguments: a profile's `pluginConfig`.
 
 Source: Kubernetes v1.34, apis/config/validation/validation_pluginargs.go and apis/config/v1/defaults.go.
-Differences: a field that v1.34 would ignore is told as a warning.
+Differences: a field that v1.34 would silently ignore gives a warning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Gates = Mapping[str, bool]
 
 
 def read_plugin_args(plugin: str, args: Place | None, gates: Gates) -> PluginArgs:
-    """What was written for `plugin`, typed if it is one of ours; faults go to the place's reading."""
+    """The arguments of `plugin`, typed for in-tree plugins; faults are added to `args.reading`."""
     if args is None:
         return default_args(plugin, gates)
     if plugin not in _READERS:
@@ -110,7 +110,7 @@ def _strategy(place: Place) -> ScoringStrategy:
 
 
 def _weights(fields: Fields, bounds: tuple[int, int], unique: bool = False) -> tuple[ResourceWeight, ...]:
-    """`resources`; none of them mean cpu and memory, a weight of 0 or none means 1."""
+    """`resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
     found: dict[str, ResourceWeight] = {}
     weights = []
     for item in fields.items("resources"):
@@ -129,7 +129,7 @@ def _weights(fields: Fields, bounds: tuple[int, int], unique: bool = False) -> t
 
 
 def _shape(fields: Fields) -> tuple[ShapePoint, ...]:
-    """`shape`: at least one corner, utilisation 0 to 100 and rising, score 0 to 10."""
+    """`shape`: at least one point, utilisation 0 to 100 and increasing, score 0 to 10."""
     points: list[ShapePoint] = []
     places = fields.items("shape")
     if not places:

@@ -1,7 +1,7 @@
-"""Reading plain values strictly: each typed look at a field either gives a value or notes a fault.
+"""Strict parsing of untyped values: each typed access to a field either returns a value or records a fault.
 
-A `Place` is a value with its path; `Fields` are those of a mapping that may only have certain keys.  A value
-that is null counts as absent, as in Go.  Faults are gathered, never raised, so that one reading finds all.
+A `Place` is a value with its path; `Fields` are those of a mapping that may only have certain keys.  A null
+counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 @attrs.define
 class Reading:
-    """One configuration being read, and what was found wrong or odd in it so far."""
+    """One configuration being parsed, with the faults and warnings found so far."""
 
     source: str
     document: Document | None = None
-    """The text it came from, if it came from text."""
+    """The source document; None if the configuration was given as a mapping."""
     faults: list[ConfigError] = attrs.field(factory=list)
     warnings: list[ConfigError] = attrs.field(factory=list)
 
@@ -41,7 +41,7 @@ class Reading:
         self.warnings.append(ConfigError(self.source, self.line(path), path, value, why, allowed))
 
     def line(self, path: str) -> int:
-        """Where `path` stands, or what is around it if it is missing; 0 if there is no text."""
+        """The line of `path`, or of its nearest existing ancestor; 0 if there is no text."""
         return line_in(self.document, path) if self.document else 0
 
 
@@ -58,7 +58,7 @@ class Place:
         return Place(value, child_path(self.path, key), self.reading)
 
     def fields(self, *names: str, any_other: bool = False) -> Fields | None:
-        """This mapping's fields; None if it is no mapping.  Others than `names` are faults."""
+        """This mapping's fields; None if it is not a mapping.  Keys not in `names` are faults."""
         if not isinstance(self.value, Mapping):
             self.wrong(f"must be a mapping, not {_kind(self.value)}")
             return None
@@ -88,7 +88,7 @@ class Place:
         return None
 
     def integer(self, bounds: tuple[int, int] = INT32) -> int | None:
-        """A whole number between `bounds`, both included."""
+        """An integer within `bounds`, inclusive."""
         value = self.value
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -107,7 +107,7 @@ class Place:
         return float(self.value)
 
     def duration_s(self) -> float | None:
-        """A duration as Go writes it, in seconds."""
+        """A duration in Go's notation, as seconds."""
         text = self.text()
         if text is None:
             return None
@@ -127,7 +127,7 @@ class Place:
 
 @attrs.frozen
 class Fields:
-    """A mapping's fields.  Each look gives the default where the field is absent, null or wrong."""
+    """A mapping's fields.  Each accessor returns the default where the field is absent, null or invalid."""
 
     place: Place
 
@@ -147,7 +147,7 @@ class Fields:
         return default if value is None else value
 
     def needed_text(self, name: str) -> str | None:
-        """Text that must be there and not be empty; None, with a fault, if it is not."""
+        """A required non-empty string; None, with a fault recorded, if absent or invalid."""
         found = self.get(name)
         if found is None:
             self.missing(name)
@@ -192,7 +192,7 @@ class Fields:
         return found.items() if found else []
 
     def texts(self, name: str) -> list[tuple[Place, str]]:
-        """The items of a list of text that are text, with their places."""
+        """The strings of a list of strings, with their places; other items are faults."""
         return [(item, value) for item in self.items(name) if (value := item.text()) is not None]
 
     def mapping(self, name: str) -> Place | None:

@@ -1,4 +1,4 @@
-"""The one YAML or JSON document that a configuration is, read as manifests are read."""
+"""The single YAML or JSON document of a configuration, parsed as manifests are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kschedd.config.faults import ConfigError, ConfigErrors
 
 
 def read_document(text: str, source: str) -> Document:
-    """The only document in `text`; raises `ConfigErrors` if there is none, are several, or it has faults."""
+    """The single document in `text`; raises `ConfigErrors` if there is none, several, or one with faults."""
     documents = list(read_documents(text.removeprefix("\ufeff")))
     if not documents:
         raise ConfigErrors((ConfigError(source, 0, "$", None, "there is no configuration in it"),))
@@ -33,10 +33,10 @@ def path_of(parts: tuple[str | int, ...]) -> str:
 
 
 def child_path(path: str, key: str | int) -> str:
-    """`$.profiles` and 0 make `$.profiles[0]`; a key that is no plain word stands in brackets, too."""
+    """`$.profiles` and 0 make `$.profiles[0]`; a key that is not an identifier is put in brackets, too."""
     return f"{path}.{key}" if isinstance(key, str) and key.isidentifier() else f"{path}[{key}]"
 
 
 def line_in(document: Document, path: str) -> int:
-    """The line of what stands at `path`, or of what is around it if it is missing."""
+    """The line of the value at `path`, or of its nearest existing ancestor."""
     return document.line_of(steps(path.removeprefix("$").removeprefix(".")))
