@@ -1,1 +1,1 @@
-"""Devices of dynamic resource allocation: selectors, pools, the allocator. Pure functions of values."""
+"""Dynamic resource allocation: device selectors, resource pools, the allocator. Pure functions of values."""

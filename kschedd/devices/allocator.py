@@ -1,16 +1,15 @@
-"""Find devices on one node for claims that have none: the first solution in upstream's order of search.
+"""Allocates devices on one node to unallocated claims: the first solution in upstream's search order.
 
-Claim after claim, request after request, device after device, each time the first candidate that is free, selected
-and within the constraints, and back to the next one when the rest cannot be done. Alternatives of a prioritised list
-are tried in their order. It finds what an exhaustive search would find first, but no dead end is walked twice: whether
-the rest can be done depends only on which devices are taken so far and what the constraints have seen, so failed states
-are remembered. The work is counted and ends at `most_steps`, which stands for upstream's timeout (time would make two
-runs differ).
+Backtracking search over claims, requests and devices: each step picks the first candidate that is free, selected and
+within the constraints, and the next candidate when the remaining search fails. The subrequests of a prioritised list
+are tried in order. The result is that of an exhaustive search, but failed states are memoised and not searched twice:
+whether the remaining search succeeds depends only on the devices taken so far and the constraints' current values.
+Steps are counted and limited to `most_steps`, in place of upstream's timeout (real time would make two runs differ).
 
-Two bugs of v1.34.1 concern a prioritised list in which another alternative than the first wants all devices; what comes
-of them is what is decided here. The devices that match the second alternative are taken from a cache filed under the
-first, so they are the first one's if that wants all devices too. And after the first of its devices the search goes on
-as if it were the first alternative that was being tried.
+Two bugs of v1.34.1 are reproduced here. Both concern a prioritised list in which a subrequest other than the first has
+allocation mode All. The devices of the second subrequest are read from a cache keyed by the first, so they are the
+first one's devices if it has mode All too. And after its first device the search continues as if the first subrequest
+were being tried.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
 Errors: AllocationError ends the scheduling attempt; NodeFailure concerns this node only.
@@ -31,12 +30,12 @@ from kschedd.errors import KscheddError
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 _MOST_REMEMBERED: Final = 100_000
-_REMEMBER_FROM: Final = 32  # steps after which failed states are worth remembering
+_REMEMBER_FROM: Final = 32  # steps after which memoising failed states pays off
 
 
 @attrs.define(eq=False)
 class AllocationError(KscheddError):
-    """Something is wrong with a claim or class, whatever the node."""
+    """A fault of a claim or device class, independent of the node."""
 
     why: str
 
@@ -46,7 +45,7 @@ class AllocationError(KscheddError):
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
-    """This node cannot be judged; others can."""
+    """This node cannot be evaluated; other nodes can."""
 
     why: str
 
@@ -62,7 +61,7 @@ class Features:
 
 @attrs.frozen(eq=False)
 class Given:
-    """One device given to one request of a claim."""
+    """One device allocated to one request of a claim."""
 
     request: Request
     wish: Wish
@@ -71,7 +70,7 @@ class Given:
 
 @attrs.frozen(eq=False)
 class Solution:
-    """For each claim: the devices in the order they were chosen, and the wish that was met for each request."""
+    """For each claim: its devices in allocation order, and the subrequest that was satisfied for each request."""
 
     given: tuple[tuple[Given, ...], ...]
     chosen: tuple[tuple[Wish, ...], ...]
@@ -79,7 +78,7 @@ class Solution:
 
 @attrs.frozen(eq=False)
 class Allocator:
-    """What is the same for all nodes in one scheduling attempt."""
+    """Inputs of the allocation that are the same for all nodes in one scheduling attempt."""
 
     claims: tuple[Claim, ...]
     in_use: frozenset[DeviceId]
@@ -99,17 +98,17 @@ class Allocator:
 
 @attrs.define(eq=False)
 class _Wanted:
-    """What one wish means on this node."""
+    """A request or subrequest resolved for this node."""
 
     wish: Wish
     device_class: Object
     count: int
-    every: tuple[Device, ...] | None  # for mode All: the very devices
+    every: tuple[Device, ...] | None  # mode All: all matching devices; None for ExactCount
 
 
 @attrs.define(eq=False)
 class _MatchAttribute:
-    """All devices chosen for these requests have one value of the attribute."""
+    """matchAttribute constraint: all devices allocated to these requests have the same value of the attribute."""
 
     requests: frozenset[str]
     attribute: str
@@ -132,15 +131,15 @@ class _MatchAttribute:
         return True
 
 
-# Where the search stands: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
+# Position of the search: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
 _Place = tuple[int, int, int, int, int]
 
 
 class _DeadEnd(Enum):
-    """Why nothing comes of a place."""
+    """Why the search from a position failed."""
 
     FAILED = 0
-    TOO_MANY = 1  # a claim cannot hold so many devices, whichever they are: other devices need not be tried
+    TOO_MANY = 1  # the claim would exceed its device limit whichever devices are chosen: no others are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -152,8 +151,8 @@ class _Search:
     pools: tuple[Pool, ...]
     wanted: list[list[list[_Wanted]]] = attrs.field(factory=list)  # claim, request, alternative
     constraints: list[list[_MatchAttribute]] = attrs.field(factory=list)
-    candidates: list[Device | Pool] = attrs.field(factory=list)  # a pool stands for itself if it is invalid
-    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> claims it is being given to
+    candidates: list[Device | Pool] = attrs.field(factory=list)  # an invalid pool is in the list itself
+    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> indices of claims holding it in this search
     given: list[list[Given]] = attrs.field(factory=list)
     chosen: list[list[int]] = attrs.field(factory=list)
     failed: set[Any] = attrs.field(factory=set)
@@ -163,7 +162,7 @@ class _Search:
         for claim in self.setting.claims:
             self._understand(claim)
         for pool in self.pools:
-            # An incomplete pool is as good as any for those who do not want all of it.
+            # Devices of an incomplete pool may be allocated except in mode All.
             self.candidates += [pool] if pool.invalid else [device for one in pool.slices for device in one.devices]
         if not self._solve():
             return None
@@ -189,7 +188,7 @@ class _Search:
                 )
             alternatives: list[_Wanted] = []
             for which, wish in enumerate(request.wishes):
-                # Looked up in the cache of the first alternative, which has any only if that one wants all.
+                # Upstream's bug: taken from the first alternative's cache entry, which exists only in mode All.
                 matched = alternatives[0].every if which == 1 else None
                 alternatives.append(self._wanted(claim, wish, matched))
             requests.append(alternatives)
@@ -211,7 +210,7 @@ class _Search:
         self.chosen.append([0] * len(requests))
 
     def _wanted(self, claim: Claim, wish: Wish, matched: tuple[Device, ...] | None) -> _Wanted:
-        """`matched`: the devices that are taken to match it where it wants all; None: they are looked for."""
+        """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
         here = f"claim {claim}, request {wish.name}"
         for number, selector in enumerate(wish.selectors):
             if selector.get("cel") is None:
@@ -244,10 +243,10 @@ class _Search:
     # -- the search -------------------------------------------------------------------------------------------
 
     def _solve(self) -> bool:
-        """Depth first, on a stack of its own: a generator makes a choice and undoes it when it led nowhere."""
+        """Depth-first search with an explicit stack of generators, each of which makes its choices and undoes them."""
         begin: _Place = (0, 0, -1, 0, 0)
         stack: list[tuple[_Place, _Choices]] = [(begin, self._choices(begin))]
-        led_to: _DeadEnd | None = None  # what came of the last choice
+        led_to: _DeadEnd | None = None  # why the last choice failed
         while stack:
             place, choices = stack[-1]
             try:
@@ -277,7 +276,7 @@ class _Search:
             raise NodeFailure("timed out trying to allocate devices")
 
     def _state(self, place: _Place) -> Any:
-        """All that what comes after this place depends on."""
+        """Memo key: everything that the search from this position depends on."""
         taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
         seen = tuple(
             constraint.value if constraint.devices else None
@@ -291,7 +290,7 @@ class _Search:
         requests = self.wanted[claim]
         if request >= len(requests):
             yield (claim + 1, 0, -1, 0, 0)
-            return _DeadEnd.FAILED  # what another claim cannot hold is no fault of this one
+            return _DeadEnd.FAILED  # another claim's device limit is not a fault of this claim
         if alternative < 0:
             return (yield from self._alternatives(claim, request))
         wanted = requests[request][alternative]
@@ -305,7 +304,7 @@ class _Search:
             device = wanted.every[number]
             if not self._take(place, wanted, device, must=True):
                 return _DeadEnd.FAILED
-            led_to = yield (claim, request, 0, number + 1, 0)  # as the first alternative: see the module's text
+            led_to = yield (claim, request, 0, number + 1, 0)  # alternative 0: upstream's bug, see the module docstring
             self._give_back(place, wanted, device)
             return led_to
         of_claim = self.setting.claims[claim]
@@ -319,7 +318,7 @@ class _Search:
             if not self._selected(of_claim, wanted.wish, wanted.device_class, device):
                 continue
             if self._take(place, wanted, device, must=False):
-                # The order of devices within a request does not matter: go on behind this one.
+                # The order of devices within a request does not matter: continue after this one.
                 led_to = yield (claim, request, alternative, number + 1, at + 1)
                 self._give_back(place, wanted, device)
                 if led_to is _DeadEnd.TOO_MANY:
@@ -327,7 +326,7 @@ class _Search:
         return _DeadEnd.FAILED
 
     def _alternatives(self, claim: int, request: int) -> _Choices:
-        """One alternative after the other; too many devices only if that is so whichever is taken."""
+        """Try the alternatives in order; TOO_MANY only if every alternative exceeds the device limit."""
         ends = set()
         for which in range(len(self.wanted[claim][request])):
             self.chosen[claim][request] = which
@@ -379,7 +378,7 @@ class _Search:
 
     def _selected(self, claim: Claim, wish: Wish, device_class: Object, device: Device) -> bool:
         if device.raw.get("bindingConditions"):
-            return False  # nothing could wait for them: the feature is off
+            return False  # the feature gate that waits for binding conditions is off
         of_class: tuple[Raw, ...] = tuple(device_class.spec.get("selectors") or ())
         return _all_select(f"class {device_class.name}", of_class, device) and _all_select(
             f"claim {claim}", wish.selectors, device

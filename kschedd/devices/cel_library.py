@@ -1,8 +1,8 @@
-"""The functions and operators a device selector may call: each name with its overloads.
+"""The functions and operators available in device selectors: each name with its overloads.
 
-An overload is a row: types in, type out, what it does, what it costs. The checker picks rows by the types it knows, the
-running program by the types it meets. Methods are named `.name` and get what they are called on as first argument.
-Cost is counted in upstream's units: one for a call, a tenth of the length for going through a text or list.
+An overload has parameter types, a result type, an implementation and a cost. The checker selects overloads by static
+types, the running program by the types of the values. Methods are named `.name` and get their receiver as first
+argument. Cost is counted in upstream's units: one per call, a tenth of the length for traversing a string or list.
 
 Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/library
 (quantity.go, semverlib.go, lists.go, cost.go).
@@ -42,10 +42,10 @@ class Overload:
     params: tuple[str, ...]
     result: str
     run: Callable[..., Any]
-    cost: Callable[..., int] | None = None  # beyond the 1 of every call, known from the arguments before it runs
+    cost: Callable[..., int] | None = None  # besides the 1 of every call; computed from the arguments before the call
 
     def takes(self, kinds: tuple[str, ...]) -> bool:
-        """Whether arguments of these types may be meant; "dyn" may be anything."""
+        """Whether the overload accepts arguments of these types; "dyn" matches any type."""
         if len(kinds) != len(self.params):
             return False
         for given, wanted in zip(kinds, self.params, strict=True):
@@ -148,7 +148,7 @@ def _uint_of(value: float) -> Uint:
 
 def _read(what: str, convert: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        # Python reads "1_0", " 1" and numbers of any length; none of them is meant.
+        # Python accepts "1_0", " 1" and numbers of any length; CEL does not.
         if len(text) > 64 or "_" in text or text != text.strip():
             raise CelFailure(f"type conversion error from string to {what}")
         try:
@@ -206,7 +206,7 @@ _define("bool", "string", "bool", _truth)
 _define("dyn", "dyn", "dyn", lambda a: a)
 _define("type", "dyn", "type", lambda a: TypeName(kind(a)))
 
-# -- texts ----------------------------------------------------------------------------------------------------
+# -- strings --------------------------------------------------------------------------------------------------
 
 
 def _size(value: Any) -> int:

@@ -1,8 +1,8 @@
-"""Regular expressions of CEL's `matches`: RE2, whose matching takes time linear in the text whatever the pattern.
+"""Regular expressions of CEL's `matches`: RE2, which matches in linear time whatever the pattern.
 
-A pattern comes from whoever writes a claim, so a backtracking engine (Python's `re`) is out of the question. RE2 also
-bounds the memory a compiled pattern may take. Its syntax is that of Go's `regexp`, which the real API server and
-scheduler use; the wording of a refusal is Go's.
+Patterns are untrusted input from claims, which rules out a backtracking engine (Python's `re`). RE2 also bounds the
+memory of a compiled pattern. Its syntax is that of Go's `regexp`, which the real API server and scheduler use; error
+messages are worded as Go's.
 
 Errors: PatternError.  Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """
@@ -29,13 +29,13 @@ _GO_WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "pattern too large - compile failed": "expression too large",
 }
-"""What RE2 says that Go says otherwise."""
+"""RE2's error messages -> Go's, where they differ."""
 
 
 @attrs.define(eq=False)
 class PatternError(KscheddError):
     pattern: str
-    why: str  # Go's words, with the offending part
+    why: str  # Go's message, with the offending part
 
     def __str__(self) -> str:
         return f"error parsing regexp: {self.why}"
@@ -57,7 +57,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _utf8(text: str) -> bytes:
-    # JSON can spell half of a surrogate pair; Go reads that as U+FFFD.
+    # JSON escapes can contain a lone surrogate; Go decodes it as U+FFFD.
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,6 @@
-"""What a compiled CEL expression does when it runs: lookups, calls, loops, and the cost they count.
+"""Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and their cost accounting.
 
-Owned by nobody: a `Run` lives for one evaluation of one expression on one device. The functions here are the pieces
-that `cel_program` puts together.
+A `Run` lives for one evaluation of one expression on one device. `cel_program` combines the functions defined here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
 CELSelectorExpressionMaxCost of api/resource/v1.
@@ -27,7 +26,7 @@ DEVICE_FIELDS: Final = {
 
 @attrs.frozen(eq=False)
 class DeviceInput:
-    """What an expression sees of a device: domain -> name -> value for attributes and capacities."""
+    """The variable `device` of an expression: domain -> name -> value for attributes and capacities."""
 
     driver: str
     attributes: DeviceMaps
@@ -35,7 +34,7 @@ class DeviceInput:
 
 
 class Run:
-    """One evaluation: its input, the variables macros made, the cost so far."""
+    """One evaluation: its input, the macros' variables, the cost so far."""
 
     __slots__ = ("cost", "device", "names")
 
@@ -51,7 +50,7 @@ class Run:
 
 
 class TooExpensive(Exception):
-    """Ends a run from any depth; no operator may absorb it."""
+    """Cost limit exceeded: ends the evaluation from any depth; no operator may absorb it."""
 
 
 Code = Callable[[Run], Any]
@@ -90,7 +89,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
 
 
 def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
-    """Run the one overload that takes what the arguments turn out to be."""
+    """A closure that calls the overload matching the run-time types of the arguments."""
 
     def call(run: Run) -> Any:
         values = [code(run) for code in codes]

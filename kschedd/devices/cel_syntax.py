@@ -1,12 +1,12 @@
-"""CEL's grammar: the text of an expression becomes a tree.
+"""CEL parser: the text of an expression to a syntax tree.
 
 The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
-Operators are calls with CEL's own names for them (`_==_`, `_&&_`), so whoever reads the tree knows only calls. Macros
-(`has`, `all`, `exists`, ...) look like calls here; `cel_program` gives them their meaning. Both nesting and height are
-bounded, so that the walks over the tree never run out of stack.
+Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree has only calls. Macros (`has`, `all`,
+`exists`, ...) are parsed as calls; `cel_program` expands them. Nesting and tree height are bounded, so that recursive
+traversals of the tree cannot overflow the stack.
 
-Source: cel-spec doc/langdef.md (Syntax); messages and positions as cel-go's parser gives them.
-Errors: CelSyntaxError, with line, column and the line itself.
+Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
+Errors: CelSyntaxError, with line, column and the source line.
 """
 
 import re
@@ -66,7 +66,7 @@ class Select(Node):
 
 @attrs.frozen
 class Call(Node):
-    """A function, macro or operator; with `target` it was called as `target.name(...)`."""
+    """Call of a function, macro or operator; with `target`, a method call `target.name(...)`."""
 
     name: str
     args: tuple[Node, ...]
@@ -84,12 +84,12 @@ class MapLiteral(Node):
 
 
 class Uint(int):
-    """CEL's unsigned integer, a type of its own beside int."""
+    """CEL's unsigned integer, a type distinct from int."""
 
 
 @attrs.define(eq=False)
 class CelSyntaxError(KscheddError):
-    """The expression is none."""
+    """The text is not a valid CEL expression."""
 
     text: str
     at: int
@@ -100,7 +100,7 @@ class CelSyntaxError(KscheddError):
 
 
 def located(text: str, at: int, why: str) -> str:
-    """`why` with its place in the text, as cel-go prints an issue."""
+    """`why` with its position in the text, formatted as cel-go's issues."""
     line = text.count("\n", 0, at) + 1
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
@@ -161,13 +161,13 @@ def _number(text: str, at: int, match: re.Match[str]) -> object:
         if value >= 1 << 64:
             raise CelSyntaxError(text, at, "invalid uint literal")
         return Uint(value)
-    if value > 1 << 63:  # 2**63 itself may stand behind a minus
+    if value > 1 << 63:  # 2**63 itself is valid after a unary minus
         raise CelSyntaxError(text, at, "invalid int literal")
     return value
 
 
 def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, int]:
-    """The string or bytes literal that begins at `at`, and where it ends."""
+    """The string or bytes literal that begins at `at`, and its end offset."""
     prefix, quote = opening[1].lower(), opening[2]
     if prefix in ("rr", "bb"):
         raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{opening[0]}'")
@@ -195,7 +195,7 @@ def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, in
 
 
 def _escape(text: str, at: int) -> tuple[int, bool, int]:
-    """Of the escape behind the backslash at `at` - 1: its code, whether bytes take it as an octet, where it ends."""
+    """(code, whether it is a single octet in bytes, end offset) of the escape after the backslash at `at` - 1."""
     kind = text[at : at + 1]
     if kind in _SIMPLE_ESCAPES:
         return _SIMPLE_ESCAPES[kind], False, at + 1
@@ -217,8 +217,8 @@ class _Parser:
     tokens: list[_Token]
     place: int = 0
     nesting: int = 0
-    heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of the tree under it
-    alive: list[Node] = attrs.field(factory=list)  # keeps the ids above theirs
+    heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of its subtree
+    alive: list[Node] = attrs.field(factory=list)  # holds the nodes so that the ids in `heights` are not reused
 
     def whole(self) -> Node:
         tree = self.expression()
@@ -278,7 +278,7 @@ class _Parser:
             right = self.binary(binds + 1)
             name = f"_{token.text}_" if token.text != "in" else "@in"
             if binds <= 2 and isinstance(left, Call) and left.name == name:
-                # A long chain of && or || stays one node, however long it is.
+                # A chain of && or || becomes one node, so that its length does not add height.
                 left = self.made(Call(left.at, name, (*left.args, right)), *left.args, right)
             else:
                 left = self.made(Call(token.at, name, (left, right)), left, right)
@@ -343,7 +343,7 @@ class _Parser:
             return self.made(ListLiteral(token.at, items), *items)
         if self.take("{"):
             return self.map_literal(token.at)
-        self.take(".")  # a leading dot names the root namespace, and there is no other one here
+        self.take(".")  # a leading dot means the root namespace, the only one here
         word = self.now
         if word.kind != "word":
             raise self.unexpected()

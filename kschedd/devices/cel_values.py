@@ -1,11 +1,11 @@
-"""The values a CEL expression works on, and how two of them compare.
+"""CEL values and their comparison.
 
-CEL's own types are Python's: bool, int (64 bits), `Uint`, float, str, bytes, list, dict, None. Kubernetes adds
-`Quantity` and `Semver`; `Optional` is what `.?` and `[?]` give. CEL keeps types apart where Python does not.
+CEL's types are represented by Python's: bool, int (64 bits), `Uint`, float, str, bytes, list, dict, None. Kubernetes
+adds `Quantity` and `Semver`; `Optional` is the result of `.?` and `[?]`. CEL distinguishes types that Python equates.
 
 Source: cel-spec doc/langdef.md (Values, Equality); apiserver/pkg/cel (quantity.go, semver.go); blang/semver v4.
 Units: a Quantity is a whole number of billionths.
-Errors: CelFailure, for what an expression meets while it runs.
+Errors: CelFailure, for evaluation errors.
 """
 
 import math
@@ -35,7 +35,7 @@ _SEMVER: Final = re.compile(
 
 @attrs.define(eq=False)
 class CelFailure(KscheddError):
-    """The expression has no value for this input."""
+    """Evaluation error: the expression has no value for this input."""
 
     why: str
 
@@ -59,7 +59,7 @@ class Quantity:
 
 @attrs.frozen(order=False)
 class Semver:
-    """A version as semver.org 2.0.0 has it; `build` counts for equality only."""
+    """A version per semver.org 2.0.0; `build` is compared for equality only."""
 
     core: tuple[int, int, int]
     pre: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Semver:
 
     @property
     def precedence(self) -> tuple[Any, ...]:
-        """Compares as the version does: a pre-release comes before its release, numbers before words."""
+        """Sort key in semver order: a pre-release before its release, numeric identifiers before alphanumeric ones."""
         pre = tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in self.pre)
         return (self.core, not self.pre, pre)
 
@@ -94,7 +94,7 @@ def _semver_fault(text: str) -> str:
 
 @attrs.frozen(eq=False)
 class Optional:
-    """A value that may not be there."""
+    """CEL's optional: a value that may be absent."""
 
     values: tuple[Any, ...] = ()
 
@@ -107,13 +107,13 @@ class Optional:
 
 @attrs.frozen
 class TypeName:
-    """What `type(x)` gives."""
+    """The result of `type(x)`."""
 
     name: str
 
 
 class DeviceMaps(dict[str, Any]):
-    """`device.attributes` and `device.capacity`: looking up a domain that is not there gives an empty map."""
+    """`device.attributes` and `device.capacity`: an unknown domain gives an empty map."""
 
 
 _KINDS: Final[dict[type, str]] = {
@@ -141,7 +141,7 @@ def kind(value: Any) -> str:
 
 
 def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
-    """CEL's `==`; `spend` is told how much was compared."""
+    """CEL's `==`; the cost of the comparison is passed to `spend`."""
     of_left, of_right = kind(left), kind(right)
     if of_left != of_right:
         return of_left in NUMBERS and of_right in NUMBERS and bool(left == right)
@@ -165,7 +165,7 @@ def _same_key(left: dict[Any, Any], key: Any, right: dict[Any, Any]) -> bool:
 
 
 def key_in(table: dict[Any, Any], key: Any) -> bool:
-    """Whether a map has the key; a bool is no number here, though Python's dict takes it for one."""
+    """Whether a map has the key; unlike in a Python dict, a bool is not equal to a number."""
     if kind(key) not in ("string", "bool", "int", "uint", "double") or (isinstance(key, float) and math.isnan(key)):
         return False
     if isinstance(key, str):
@@ -174,7 +174,7 @@ def key_in(table: dict[Any, Any], key: Any) -> bool:
 
 
 def traversed(length: int) -> int:
-    """The cost of going through a text or list of that length: a tenth, rounded up."""
+    """The cost of traversing a string or list of that length: a tenth, rounded up."""
     return -(-length // 10)
 
 

@@ -1,11 +1,11 @@
-"""What the API server refuses of claims, templates and classes beyond their shape: selectors that do not compile, and
-admin access where the namespace does not allow it.
+"""Validation of ResourceClaims, their templates and DeviceClasses that needs CEL or the namespace: selectors must
+compile, and the namespace must allow admin access.
 
-For whoever takes objects in; the shape is checked by `kschedd.api.validation_devices`. CEL is loaded only for an object
-that has a selector.
+Called on create and update; all other validation is in `kschedd.api.validation_devices`. CEL is imported only for an
+object that has a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
-(AuthorizedForAdmin). The worst-case cost is not estimated: a run that costs too much is stopped instead.
+(AuthorizedForAdmin). The worst-case cost is not estimated: an evaluation that exceeds the limit is stopped instead.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true`
 
 
 def faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """Everything wrong with an object of one of KINDS; `namespace_labels` are those of the namespace it is in."""
+    """The faults of an object of one of KINDS; `namespace_labels` are those of its namespace."""
     spec, path = raw.get("spec") or {}, "spec"
     if raw.get("kind") == "ResourceClaimTemplate":
         spec, path = spec.get("spec") or {}, "spec.spec"

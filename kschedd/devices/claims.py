@@ -1,8 +1,8 @@
-"""ResourceClaims as the allocator reads them: requests, alternatives, constraints, and what is already given out.
+"""ResourceClaims as the allocator reads them: requests, subrequests, constraints, and allocated devices.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go;
 scheduler plugins/dynamicresources/allocateddevices.go.
-Errors: ClaimError, in upstream's words.
+Errors: ClaimError, with upstream's messages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ from kschedd.devices.inventory import DeviceId
 from kschedd.errors import KscheddError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-MOST_DEVICES: Final = 32  # that one claim can hold (AllocationResultsMaxSize)
+MOST_DEVICES: Final = 32  # per claim (AllocationResultsMaxSize)
 
 
 @attrs.define(eq=False)
 class ClaimError(KscheddError):
-    """A pod's claim is not there, not its own, or cannot be used."""
+    """A pod's claim does not exist, is not owned by the pod, or cannot be used."""
 
     why: str
 
@@ -32,7 +32,7 @@ class ClaimError(KscheddError):
 
 @attrs.frozen(eq=False)
 class Wish:
-    """One exact request, or one alternative of a prioritised list."""
+    """One exact request, or one subrequest of a prioritised list."""
 
     name: str
     device_class: str
@@ -40,7 +40,7 @@ class Wish:
     mode: str  # ExactCount or All
     count: int
     admin_access: bool
-    asks_admin_access: bool  # whether the field is there at all
+    asks_admin_access: bool  # whether the field adminAccess is set, even to false
     tolerations: tuple[Raw, ...]
 
     @classmethod
@@ -61,8 +61,8 @@ class Wish:
 @attrs.frozen(eq=False)
 class Request:
     name: str
-    wishes: tuple[Wish, ...]  # one if exact; none if of a kind unknown here
-    prioritised: bool  # `wishes` are alternatives, the best first
+    wishes: tuple[Wish, ...]  # one for an exact request; none for an unknown request type
+    prioritised: bool  # `wishes` are subrequests in order of preference
 
     def full_name(self, wish: Wish) -> str:
         return f"{self.name}/{wish.name}" if self.prioritised else self.name
@@ -102,7 +102,7 @@ def _request(raw: Raw) -> Request:
 
 
 def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
-    """(whether its template was dealt with, name of the claim made) for an entry; without a name none is needed."""
+    """(whether the entry's template was processed, name of the generated claim); None: the pod needs no claim."""
     for status in pod.status.get("resourceClaimStatuses") or ():
         if status.get("name") == pod_claim:
             return True, status.get("resourceClaimName")
@@ -110,7 +110,7 @@ def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
 
 
 def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
-    """(name of the claim, whether the pod must own it) of a `spec.resourceClaims` entry; None: none is needed."""
+    """(name of the claim, whether the pod must own it) of a `spec.resourceClaims` entry; None: no claim needed."""
     if entry.get("resourceClaimName") is not None:
         return entry["resourceClaimName"], False
     if entry.get("resourceClaimTemplateName") is not None:
@@ -125,7 +125,7 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
 
 
 def pod_claims(pod: Pod, claims: Mapping[str, Object]) -> list[Object]:
-    """The claims the pod needs, in the order of its spec; raises ClaimError for the first that cannot be used."""
+    """The pod's claims in spec order; raises ClaimError for the first that cannot be used."""
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():
         name, must_own = claim_name(pod, entry)
@@ -164,12 +164,12 @@ def is_reserved_for(claim: Object, pod: Pod) -> bool:
 
 
 def consumer(pod: Pod) -> dict[str, Any]:
-    """The pod as it stands in a claim's `status.reservedFor`."""
+    """The pod's entry for a claim's `status.reservedFor`."""
     return {"resource": "pods", "name": pod.name, "uid": pod.uid}
 
 
 def devices_of(allocated: Raw | None) -> Iterator[DeviceId]:
-    """The devices an allocation keeps from others; admin access keeps none."""
+    """The devices that an allocation holds exclusively: those without admin access."""
     for result in ((allocated or {}).get("devices") or {}).get("results") or ():
         if not result.get("adminAccess"):
             yield DeviceId(result.get("driver") or "", result.get("pool") or "", result.get("device") or "")
@@ -177,14 +177,14 @@ def devices_of(allocated: Raw | None) -> Iterator[DeviceId]:
 
 @attrs.define(eq=False)
 class InUse:
-    """Devices that allocated claims hold, kept up to date claim by claim."""
+    """Cache of the devices held by allocated claims, updated incrementally by claim."""
 
     _stamp: int = -1
     _by_claim: dict[str, tuple[Object, tuple[DeviceId, ...]]] = attrs.field(factory=dict)
     _devices: frozenset[DeviceId] = frozenset()
 
     def devices(self, claims: Mapping[str, Object], versions: Versions) -> frozenset[DeviceId]:
-        """All of them."""
+        """All devices in use."""
         if self._stamp >= versions.latest("ResourceClaim"):
             return self._devices
         known, self._by_claim = self._by_claim, {}

@@ -1,8 +1,8 @@
-"""Claims in flight: what has been decided for ResourceClaims and the watch has not shown yet.
+"""Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
-From Reserve until then the devices of an allocation count as used, and other pods wait for its claim; and a pod whose
-entry in `status.reservedFor` is being written is not written over by the next one. Shared by all instances of
-DynamicResources, so that none gives away what another has kept; it reads the cluster and changes nothing in it.
+From Reserve until the watch event, the devices of an allocation count as in use and other pods wait for its claim; and
+a pod's entry in `status.reservedFor` that is being written is not overwritten by the next pod's. Shared by all
+instances of DynamicResources, so that none allocates another's devices; reads the cluster state, never modifies it.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -15,7 +15,7 @@ from kschedd.cache.cluster import Cluster
 from kschedd.devices.claims import allocation, consumer, devices_of, reserved_for
 from kschedd.devices.inventory import DeviceId
 
-_MANY = 64  # claims with entries under way, from which on those that are written are looked for
+_MANY = 64  # number of claims with pending entries above which `forget_seen` drops the written ones
 
 
 class ClaimsInFlight:
@@ -28,11 +28,11 @@ class ClaimsInFlight:
         return bool(self._allocations)
 
     def __contains__(self, claim: Object) -> bool:
-        """Whether the claim is being allocated."""
+        """Whether an allocation of the claim is in flight."""
         return claim.uid in self._allocations
 
     def devices(self) -> Iterator[DeviceId]:
-        """The devices that are being allocated."""
+        """The devices of allocations in flight."""
         return (device for _, kept in self._allocations.values() for device in devices_of(kept))
 
     def allocate(self, claim: Object, kept: Raw) -> None:
@@ -42,7 +42,7 @@ class ClaimsInFlight:
         self._allocations.pop(claim.uid, None)
 
     def reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
-        """`status.reservedFor` with this pod, and with those whose entry is on its way."""
+        """`status.reservedFor` with this pod added, and the pods whose entries are in flight."""
         entries = self._reserving.setdefault(claim.uid, {})
         for entry in reserved_for(claim):
             entries.pop(entry.get("uid") or "", None)
@@ -50,11 +50,11 @@ class ClaimsInFlight:
         return [*reserved_for(claim), *entries.values()]
 
     def release(self, claim: Object, pod: Pod) -> None:
-        """The pod's entry is not to be written any more."""
+        """Drop the pod's entry in flight: it is no longer to be written."""
         self._reserving.get(claim.uid, {}).pop(pod.uid, None)
 
     def forget_seen(self) -> None:
-        """Allocations and reservations that the watch has shown by now, or whose claim is gone, need no keeping."""
+        """Drop allocations and reservations that the watch has delivered, or whose claim no longer exists."""
         for uid, (key, _) in list(self._allocations.items()):
             claim = self._cluster.get("ResourceClaim", key)
             if claim is None or claim.uid != uid or allocation(claim) is not None:

@@ -1,11 +1,11 @@
-"""Which devices there are: ResourceSlices gathered into pools, as one node sees them.
+"""Device inventory: ResourceSlices grouped into resource pools, per node.
 
-A driver publishes a pool of devices as one or more slices of one generation. For a node count the slices that can be
-reached from it: those that name it, those for all nodes, those whose node selector matches. A pool of which a slice of
-its generation is missing is incomplete; one in which two devices share a name is invalid.
+A driver publishes a pool of devices as one or more slices of one generation. A node can use the slices that name it,
+those for all nodes, and those whose node selector matches. A pool with a missing slice in its generation is
+incomplete; one with a duplicate device name is invalid.
 
-An `Inventory` is made from the slices of the moment and then only read; `updated` makes the next one and keeps what did
-not change, so that what was found out about a device (`Device.verdicts`) stays with it.
+An `Inventory` is a read-only snapshot of the slices; `updated` makes the next one and reuses unchanged slices, so that
+cached selector results (`Device.verdicts`) are kept.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (the variant
 that runs with default feature gates). Upstream gathers slices in no particular order; here it is that of their names.
@@ -49,17 +49,17 @@ class Device:
     id: DeviceId
     raw: Raw
     slice: "Slice"
-    # Outcome of each selector asked so far: True, False or what went wrong. Owned by `kschedd.devices.selection`.
+    # Cached result of each evaluated selector: True, False or the failure. Owned by `kschedd.devices.selection`.
     verdicts: dict[str, Any] = attrs.field(factory=dict)
-    view: list[Any] = attrs.field(factory=list)  # what selectors see of it, once made
+    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: empty, or one element
 
     @property
     def usable(self) -> bool:
-        """Whether devices like this can be given out with the features that v1.34 has on by default."""
+        """Whether the device can be allocated with v1.34's default feature gates."""
         return not self.raw.get("consumesCounters")
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
-        """(type, value) of the attribute with this fully qualified name; the driver's domain may be left out of it."""
+        """(type, value) of the attribute with this qualified name; the driver domain is the default domain."""
         attributes: Mapping[str, Any] = self.raw.get("attributes") or {}
         found = attributes.get(qualified)
         if found is None:
@@ -71,7 +71,7 @@ class Device:
 
 
 def typed_value(attribute: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The one value an attribute holds, with its type: int, bool, string or version."""
+    """(type, value) of an attribute; the type is int, bool, string or version."""
     for of_type in _ATTRIBUTE_TYPES:
         value = attribute.get(of_type)
         if value is not None:
@@ -94,7 +94,7 @@ class Slice:
 
     @classmethod
     def read(cls, obj: Object) -> "Slice | None":
-        """None for one that only switched-off features can make sense of."""
+        """The slice of an API object; None if it depends on disabled feature gates."""
         spec = obj.spec
         if spec.get("perDeviceNodeSelection") is not None:
             return None
@@ -139,9 +139,9 @@ class Slice:
 class Pool:
     driver: str
     name: str
-    slices: tuple[Slice, ...]  # those the node can reach, of one generation
+    slices: tuple[Slice, ...]  # those the node can use, of one generation
     incomplete: bool
-    invalid: str  # what is wrong with it; "" if nothing
+    invalid: str  # why the pool is invalid; "" if it is valid
 
     def __str__(self) -> str:
         return f"{self.driver}/{self.name}"
@@ -152,11 +152,11 @@ PoolKey = tuple[str, str]
 
 @attrs.frozen(eq=False)
 class Inventory:
-    _read: dict[str, tuple[Object, Slice | None]] = attrs.field(factory=dict)  # by name of the slice
+    _read: dict[str, tuple[Object, Slice | None]] = attrs.field(factory=dict)  # by slice name
     _by_node: dict[str, list[Slice]] = attrs.field(factory=dict)
-    _shared: list[Slice] = attrs.field(factory=list)  # those that do not name one node
-    _generations: dict[PoolKey, dict[int, int]] = attrs.field(factory=dict)  # generation -> slices of it
-    _pools: dict[str, tuple[Node, tuple[Pool, ...]]] = attrs.field(factory=dict)  # by node, while the node is the same
+    _shared: list[Slice] = attrs.field(factory=list)  # slices without nodeName
+    _generations: dict[PoolKey, dict[int, int]] = attrs.field(factory=dict)  # generation -> number of slices
+    _pools: dict[str, tuple[Node, tuple[Pool, ...]]] = attrs.field(factory=dict)  # cache by node name
 
     def updated(self, slices: Iterable[Object]) -> "Inventory":
         """The inventory of these slices."""
@@ -177,7 +177,7 @@ class Inventory:
         return made
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools the node can reach, in the order of their first slices' names."""
+        """The pools the node can use, in the order of their first slices' names."""
         known = self._pools.get(node.name)
         if known is not None and known[0] is node:
             return known[1]
@@ -204,7 +204,7 @@ class Inventory:
             if not complete:
                 everywhere = self._generations[key]
                 if max(everywhere) > generation:
-                    continue  # the driver is replacing what this node still sees
+                    continue  # obsolete: the driver is replacing this generation
                 complete = everywhere[generation] == wanted
             yield Pool(*key, tuple(members), not complete, _fault(members))
 

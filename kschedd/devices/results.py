@@ -1,4 +1,4 @@
-"""A solution as it is written into the status of its claims.
+"""Converts an allocation to the `status.allocation` of its claims.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/structured (Allocate: results, configs, createNodeSelector).
 Errors: AllocationError for a slice whose node selector has several terms.
@@ -51,7 +51,7 @@ def _result(given: Given) -> dict[str, Any]:
 
 
 def _configs(claim: Claim, chosen: Sequence[Wish], classes: Callable[[str], Object | None]) -> list[dict[str, Any]]:
-    """Configurations of the classes, each class once, then the claim's own that concern a chosen request."""
+    """Configurations of the device classes, each class once, then those of the claim for allocated requests."""
     found: list[dict[str, Any]] = []
     of_class: dict[str, list[str]] = {}
     for request, wish in zip(claim.requests, chosen, strict=True):
@@ -73,12 +73,12 @@ def _configs(claim: Claim, chosen: Sequence[Wish], classes: Callable[[str], Obje
 
 
 def _for(requests: list[str], claim: Claim) -> dict[str, Any]:
-    """The `requests` of a configuration; one for all of them names none."""
+    """The `requests` field of a configuration; omitted if it applies to all requests."""
     return {"requests": requests} if requests and len(requests) != len(claim.requests) else {}
 
 
 def _node_selector(claim: Claim, given: Sequence[Given]) -> dict[str, Any] | None:
-    """Where the devices can be used: one node, the nodes all their slices reach, or (None) everywhere."""
+    """Where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:

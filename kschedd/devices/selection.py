@@ -1,10 +1,10 @@
-"""Whether a device meets CEL selectors, each expression compiled once and asked once of each device.
+"""Evaluates CEL selectors on devices; compiled expressions and results per device are cached.
 
-The only module of the room that knows CEL, and it loads it when the first selector is asked: a cluster without devices
-never does.
+The only module of this package that imports CEL, and it does so on the first evaluation: a cluster without devices
+never imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
-Errors: SelectorFailure, with upstream's words as far as they do not name the claim or class.
+Errors: SelectorFailure, with upstream's message except the claim's or class's name.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class SelectorFailure(KscheddError):
-    """The selector has no answer: it does not compile, or it fails on this device."""
+    """The selector has no result: it does not compile, or its evaluation on this device fails."""
 
     why: str
     at_compile_time: bool
@@ -47,7 +47,7 @@ def selects(expression: str, device: Device) -> bool:
 
 
 def compile_error(expression: str) -> str | None:
-    """What is wrong with an expression, before any device is asked; None if nothing is."""
+    """The compile error of an expression; None if it compiles."""
     failure = _compiled(expression)
     return str(failure) if isinstance(failure, SelectorFailure) else None
 
@@ -77,7 +77,7 @@ def _compiled(expression: str) -> "Program | SelectorFailure":
 
 
 def _view(device: Device) -> "DeviceInput":
-    """The device as expressions see it; raises CelFailure where an attribute cannot be read."""
+    """The CEL input of the device; raises CelFailure where an attribute cannot be parsed."""
     from kschedd.devices.cel_run import DeviceInput
     from kschedd.devices.cel_values import CelFailure, DeviceMaps, Quantity, Semver
 
