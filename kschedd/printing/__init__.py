@@ -1,1 +1,1 @@
-"""API objects and the daemon's answers as text: tables, descriptions, YAML, JSON, JSONPath. Pure functions."""
+"""API objects and the daemon's responses as text: tables, descriptions, YAML, JSON, JSONPath. Pure functions."""

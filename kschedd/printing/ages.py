@@ -1,4 +1,4 @@
-"""Times and time spans as kubectl prints them: `5m12s`, `3d4h`, `<unknown>`.
+"""Times and durations as kubectl prints them: `5m12s`, `3d4h`, `<unknown>`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/duration (HumanDuration).
 Units: seconds; `now` is seconds since the epoch.
@@ -15,7 +15,7 @@ _YEAR = 365 * _DAY
 
 
 def span(seconds: float) -> str:
-    """A time span with as much detail as somebody cares about at that length."""
+    """A duration with at most two units; the longer it is, the coarser they are."""
     if seconds < -1:
         return "<invalid>"
     whole = max(0, int(seconds))
@@ -44,7 +44,7 @@ def _two(whole: int, large: int, large_unit: str, small: int, small_unit: str) -
 
 
 def seconds_of(time: Any) -> float | None:
-    """A point in time as seconds since the epoch, from RFC 3339 text or such a number; None if it is neither."""
+    """Seconds since the epoch, from RFC 3339 text or a number of seconds; None if it is neither."""
     if isinstance(time, int | float) and not isinstance(time, bool):
         return float(time)
     if not isinstance(time, str) or not time:
@@ -56,12 +56,12 @@ def seconds_of(time: Any) -> float | None:
 
 
 def age(time: Any, now: float) -> str:
-    """How long ago that was."""
+    """The duration from `time` to `now`."""
     at = seconds_of(time)
     return UNKNOWN if at is None else span(now - at)
 
 
 def clock(time: Any) -> str:
-    """A point in time in full, local time being nobody's business: `2025-01-31 12:00:05Z`."""
+    """A point in time as date and time in UTC: `2025-01-31 12:00:05Z`."""
     at = seconds_of(time)
     return UNKNOWN if at is None else stamp(at).replace("T", " ")

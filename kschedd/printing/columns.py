@@ -1,4 +1,4 @@
-"""Which columns `get` shows of which kind, as kubectl does: the narrow ones, and what `-o wide` adds.
+"""The columns that `get` prints for each kind, as kubectl does: the default ones, and those that `-o wide` adds.
 
 Pods, nodes and namespaces are here, with what all columns are made of; workloads and storage have files of their own,
 and `kind_tables` has them all.
@@ -25,10 +25,10 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 @attrs.frozen
 class Surroundings:
-    """What a row may say besides its object."""
+    """Data for a row besides the object itself."""
 
     now: float
-    #: node -> what its pods request: cpu in millicores, the rest in whole units (needed for `-o wide` of nodes)
+    #: node -> total requests of its pods: cpu in millicores, the rest in whole units (needed for `-o wide` of nodes)
     requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
 
 
@@ -52,7 +52,7 @@ def status(raw: Raw) -> Raw:
 
 
 def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, Surroundings], str]:
-    """A cell that shows one field as it is."""
+    """A cell function that prints one field of the object unchanged; `absent` where it is unset or empty."""
 
     def cell(raw: Raw, around: Surroundings) -> str:
         value = where(raw).get(name)
@@ -88,7 +88,7 @@ def _restartable(pod: Raw) -> frozenset[str]:
 
 
 def pod_ready(pod: Raw) -> str:
-    """Containers that are ready of all there are: `1/2`. Sidecars count."""
+    """Ready containers out of all, including sidecars: `1/2`."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("containers") or ()) + len(sidecars)
     ready = sum(_container_ready(c) for c in status(pod).get("containerStatuses") or ())
@@ -101,7 +101,7 @@ def pod_ready(pod: Raw) -> str:
 
 
 def pod_status(pod: Raw) -> str:
-    """The word under STATUS: the phase, or what says more than it."""
+    """The value of the STATUS column: the phase, or a more specific reason."""
     word = str(status(pod).get("reason") or status(pod).get("phase") or "Unknown")
     for condition in status(pod).get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
@@ -137,7 +137,7 @@ def _exit_words(ended: Raw) -> str:
 
 
 def _initializing(pod: Raw) -> str:
-    """`Init:0/2` and its like while init containers have work to do; "" when they are done."""
+    """`Init:0/2` or another `Init:` status while init containers have not completed; "" once they have."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("initContainers") or ())
     for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):
@@ -224,7 +224,7 @@ def _use(resource: str) -> Callable[[Raw, Surroundings], str]:
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """An amount as the scheduler counts it (cpu in millicores), written as a quantity."""
+    """An amount in the scheduler's units (cpu in millicores), formatted as a quantity."""
     if resource == "cpu":
         return format_milli(amount)
     binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
@@ -272,7 +272,7 @@ def _event_count(event: Raw, around: Surroundings) -> str:
 
 
 def event_moment(event: Raw) -> str:
-    """When it was last seen, as text that sorts."""
+    """When the event was last observed, as sortable text."""
     times = ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return str(next((time for time in times if time), meta(event).get("creationTimestamp") or ""))
 

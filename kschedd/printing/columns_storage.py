@@ -1,4 +1,4 @@
-"""Columns of volumes, claims, storage classes and devices.
+"""Columns of PersistentVolumes and claims, StorageClasses, CSI objects and dynamic resources.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
@@ -49,7 +49,7 @@ def _class_name(raw: Raw, around: Surroundings) -> str:
 
 
 def claim_state(claim: Raw) -> str:
-    """A resource claim's state in words: `pending`, `allocated,reserved`."""
+    """The value of a ResourceClaim's STATE column: `pending`, `allocated,reserved`."""
     words = []
     if _terminating(claim):
         words.append("deleted")
@@ -77,7 +77,7 @@ def _of(raw: Raw) -> Raw:
 
 
 def _volume_nodes(volume: Raw, around: Surroundings) -> str:
-    """The labels that a node must have for the volume: `zone=a|b`, terms joined by " or "."""
+    """The required node affinity of a PersistentVolume: `zone=a|b`, terms joined by " or "."""
     required = (spec(volume).get("nodeAffinity") or {}).get("required") or {}
     terms = []
     for term in required.get("nodeSelectorTerms") or ():

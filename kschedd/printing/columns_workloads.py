@@ -1,4 +1,4 @@
-"""Columns of workloads, services, disruption budgets, quotas and priorities.
+"""Columns of workloads, Services, PodDisruptionBudgets, ResourceQuotas and PriorityClasses.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
@@ -147,7 +147,7 @@ def _amount(quantity: Any) -> str:
 
 
 def top(name: str, absent: str = "") -> Column:
-    """A column of a field at the object's top, its header the field's name in capitals."""
+    """A column for a top-level field of the object; the header is the field's name in capitals."""
     return Column(name.upper(), field(lambda raw: raw, name, absent))
 
 

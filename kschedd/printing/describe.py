@@ -1,6 +1,6 @@
 """`describe` in words: any object as an indented tree, and its events; the parts that descriptions are made of.
 
-Talks to nobody: what belongs to the object (events, claims, the queue's view, pods of a node) comes in as `Related`.
+Performs no requests: related data (events, claims, the queue's view, pods of a node) is passed in as `Related`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _INDENT = "  "
 
 @attrs.frozen
 class Related:
-    """What is shown with an object. None: not asked for, or not to be had."""
+    """Data printed with an object. None: not requested, or not available."""
 
     now: float
     look: Look
@@ -35,13 +35,13 @@ def line(label: str, value: str, indent: str = "", width: int = 18) -> str:
 
 
 def several(label: str, values: Iterable[str], indent: str = "", width: int = 18) -> str:
-    """A label with one value a line."""
+    """A label with one value per line."""
     first, *rest = list(values) or [NONE]
     return line(label, first, indent, width) + "".join(f"{indent}{' ' * width}{clean(value)}\n" for value in rest)
 
 
 def section(title: str, body: str) -> str:
-    """A heading with lines below it; `<none>` beside it where there are none."""
+    """A heading with `body` below it; `<none>` on the same line if the body is empty."""
     return f"{title}:\n{body}" if body else line(title, NONE)
 
 
@@ -50,7 +50,7 @@ def pairs(values: Mapping[str, Any] | None, join: str) -> list[str]:
 
 
 def heading(raw: Raw, related: Related) -> str:
-    """Name, namespace, labels, annotations, creation: what every object has."""
+    """The metadata lines common to all objects: name, namespace, labels, annotations, creation."""
     text = line("Name", str(meta(raw).get("name", "")))
     if meta(raw).get("namespace"):
         text += line("Namespace", meta(raw)["namespace"])
@@ -62,7 +62,7 @@ def heading(raw: Raw, related: Related) -> str:
 
 
 def since(time: Any, related: Related) -> str:
-    """A point in time, and how long ago it was."""
+    """A point in time with its age."""
     return UNKNOWN if not time else f"{clock(time)} ({age(time, related.now)} ago)"
 
 
@@ -86,7 +86,7 @@ def conditions(raw: Raw) -> str:
 
 
 def events_text(events: Sequence[Raw] | None, related: Related) -> str:
-    """The events of an object, as the daemon's `events.list` gives them."""
+    """The events of an object, in the format of the daemon's `events.list`."""
     if events is None:
         return ""
     if not events:
@@ -103,7 +103,7 @@ def events_text(events: Sequence[Raw] | None, related: Related) -> str:
 
 
 def describe_any(raw: Raw, related: Related) -> str:
-    """An object of any kind: its heading, all of its own fields as a tree, its events."""
+    """Layout for any kind: the metadata lines, all other fields as a tree, the events."""
     text = heading(raw, related)
     text += line("API Version", str(raw.get("apiVersion", "")))
     text += line("Kind", str(raw.get("kind", "")))
@@ -124,7 +124,7 @@ def describe_any(raw: Raw, related: Related) -> str:
 
 
 def words(field: str) -> str:
-    """A field's name for people: `nodeSelector` is Node Selector."""
+    """A field name as a heading: `nodeSelector` becomes `Node Selector`."""
     spaced = "".join(
         f" {char}" if char.isupper() and place and not field[place - 1].isupper() else char
         for place, char in enumerate(field)
@@ -133,7 +133,7 @@ def words(field: str) -> str:
 
 
 def tree(label: str, value: Any, indent: str = "") -> str:
-    """A value as an indented tree. Keys that are data and not fields (labels, resources) stay as they are."""
+    """A value as an indented tree. Keys that are data, not field names (labels, resources), are printed as they are."""
     match value:
         case Mapping() if not value:
             return ""
@@ -155,14 +155,14 @@ def tree(label: str, value: Any, indent: str = "") -> str:
 
 
 def _item(item: Any, indent: str) -> str:
-    """One element of a list of maps, marked where it begins."""
+    """One element of a list of maps, with a marker on its first line."""
     if not isinstance(item, Mapping):
         return f"{indent}{_INDENT}- {clean(str(item))}\n"
     body = "".join(tree(words(key), value, indent + 2 * _INDENT) for key, value in item.items())
     return indent + _INDENT + "- " + body.removeprefix(indent + 2 * _INDENT)
 
 
-#: what a selector is made of, where anything else below it would be a label
+#: the field names of a selector; all other keys below a selector are labels
 _OF_SELECTORS: Final = frozenset({"matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms"})
 
 

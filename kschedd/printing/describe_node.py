@@ -1,4 +1,4 @@
-"""`describe node`: its condition, what it has, what of it is taken and by which pods."""
+"""`describe node`: conditions, capacity and allocatable, allocated resources, and the node's pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,7 +43,7 @@ def describe_node(node: Raw, related: Related) -> str:
 
 
 def requests_of(pod: Raw) -> Mapping[str, int]:
-    """What a pod takes of its node; nothing where its manifest cannot be read."""
+    """A pod's resource requests; empty where its manifest is invalid."""
     try:
         return pod_requests(spec(pod), status(pod))
     except (QuantityError, KeyError, TypeError, AttributeError):
@@ -51,7 +51,7 @@ def requests_of(pod: Raw) -> Mapping[str, int]:
 
 
 def requested_by_node(pods: Sequence[Raw]) -> dict[str, dict[str, int]]:
-    """What the pods that have a node and have not ended request of it, pods themselves counted."""
+    """Node -> total requests of its assigned, not terminated pods; the resource `pods` is their number."""
     totals: dict[str, dict[str, int]] = {}
     for pod in pods:
         node = spec(pod).get("nodeName")

@@ -1,4 +1,4 @@
-"""`describe pod`: where it is or why it is nowhere, what it asks, its volumes, claims and devices, its events."""
+"""`describe pod`: its node or why it is pending, its requests, volumes, claims and devices, its events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ def describe_pod(pod: Raw, related: Related) -> str:
 
 
 def _why_pending(pod: Raw, related: Related) -> str:
-    """For a pod without a node: what the scheduler last said, and where in the queue it stands."""
+    """For an unassigned pod: the PodScheduled condition, scheduling gates, Permit wait and queue state."""
     if spec(pod).get("nodeName"):
         return ""
     text = ""
@@ -84,7 +84,7 @@ def _why_pending(pod: Raw, related: Related) -> str:
 
 
 def queue_words(queued: Raw) -> str:
-    """A pod's place in the scheduling queue in one sentence."""
+    """A pod's state in the scheduling queue as one sentence."""
     place = str(queued.get("place") or "outside")
     words = ["not in it" if place == "outside" else place.replace("_", " ")]
     if queued.get("attempts"):
@@ -138,7 +138,7 @@ def _volume(volume: Raw, related: Related) -> str:
 
 
 def _ephemeral(volume: str, related: Related) -> str:
-    """The claim of an ephemeral volume is named after its pod and itself."""
+    """The name of an ephemeral volume's claim: `<pod>-<volume>`."""
     return next((name for name in related.claims if name.endswith("-" + volume)), volume)
 
 
@@ -157,7 +157,7 @@ def _claim(claim: Raw, pod: Raw, related: Related) -> str:
     name = str(claim.get("name", ""))
     made = {
         s.get("name"): s.get("resourceClaimName") for s in status(pod).get("resourceClaimStatuses") or ()
-    }  # claims from templates have names of their own
+    }  # claims from templates have generated names
     object_name = claim.get("resourceClaimName") or made.get(name)
     if not object_name:
         return f"  {name}: from template {claim.get('resourceClaimTemplateName', '')}, not made yet\n"

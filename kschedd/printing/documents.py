@@ -1,4 +1,4 @@
-"""Objects in full: YAML and JSON as kubectl prints them, and their names alone."""
+"""Output formats `yaml`, `json` and `name`, as kubectl prints them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ def as_json(value: Any) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """Keys in the order of the alphabet, as everybody who compares two outputs wants them."""
+    """YAML with keys in alphabetical order, so that two outputs can be compared."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):
@@ -32,7 +32,7 @@ def _text(dumper: Any, text: str) -> Any:
 
 
 def listing(items: Sequence[Raw]) -> dict[str, Any]:
-    """Several objects as the one `List` that kubectl makes of them."""
+    """Several objects as one `List`, as kubectl does."""
     return {"apiVersion": "v1", "kind": "List", "items": list(items), "metadata": {"resourceVersion": ""}}
 
 

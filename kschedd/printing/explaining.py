@@ -1,4 +1,4 @@
-"""The answer of `scheduler.explain` for people: where the pod goes, why not elsewhere, how the choice was made."""
+"""Formats the result of `scheduler.explain`: the chosen node, why other nodes were rejected, and the scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _PASSED = ("", "Success", "Skip")
 
 
 def explanation(answer: Raw, look: Look, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
-    """`node` narrows it to one; otherwise at most so many nodes are listed, unless all are asked for."""
+    """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
     text = _where(answer, look) + _would_fit(answer, look)
@@ -37,7 +37,7 @@ def _nodes(value: Any) -> list[str]:
 
 
 def _where(answer: Raw, look: Look) -> str:
-    """The answer in a sentence: where the pod is or would go, or that it fits nowhere."""
+    """The result in a sentence: the pod's node, the node it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
     held, ties, totals = answer.get("node"), _nodes(answer.get("ties")), answer.get("totals") or {}
     best = answer.get("chosen") or (ties[0] if ties else None)
@@ -98,7 +98,7 @@ def _would_fit(answer: Raw, look: Look) -> str:
 
 
 def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool, every: bool) -> str:
-    """Why each node is out. Many nodes with the same reason are summed up. `every`: what other plugins say, too."""
+    """Why each node was rejected. Many nodes are grouped by reason. `every`: include the verdicts of other plugins."""
     if not verdicts:
         return ""
     nodes = {str(v.get("node") or "") for v in verdicts}
@@ -141,7 +141,7 @@ def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
     shown = [name for name in ranked if name == node] if node else ranked[:limit]
     if not shown:
         return f"\n{node} has no score: it did not pass the filters.\n"
-    # A plugin that gave every node nothing adds a column and no information.
+    # A plugin with score 0 for every node would add a column without information.
     plugins = [name for name, of in scores.items() if node or any(_weighted(of.get(n)) for n in shown)]
     rows = [
         (

@@ -1,11 +1,11 @@
-"""JSONPath as kubectl's `-o jsonpath=` takes it: a template of text and `{expressions}`.
+"""JSONPath in kubectl's `-o jsonpath=` syntax: a template of text and `{expressions}`.
 
     {.metadata.name}   {.items[*].spec.nodeName}   {.items[?(@.status.phase=="Pending")].metadata.name}
     {range .items[*]}{.metadata.name}{"\\n"}{end}   {..image}   {.items[0:2]}   {.items[-1:]}   {['a','b']}
 
-What is not there gives nothing, as kubectl does. Several results stand with a space between them.
+A missing field produces no output, as in kubectl. Multiple results are separated by a space.
 
-Source: Kubernetes v1.34, client-go/util/jsonpath.  Errors: JsonPathError says where and what is expected.
+Source: Kubernetes v1.34, client-go/util/jsonpath.  Errors: JsonPathError, with the position and what is expected.
 """
 
 import json
@@ -20,10 +20,10 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class JsonPathError(KscheddError):
-    """A template that cannot be read."""
+    """A template that cannot be parsed."""
 
     template: str
-    at: int  # characters from its start
+    at: int  # offset in characters
     why: str
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class _Text:
 
 @attrs.frozen
 class _Field:
-    names: tuple[str, ...]  # of a union there are several
+    names: tuple[str, ...]  # several for a union
 
 
 @attrs.frozen
@@ -47,12 +47,12 @@ class _Every:
 
 @attrs.frozen
 class _Deep:
-    """`..`: the value and everything within it."""
+    """`..`: the value and all its descendants."""
 
 
 @attrs.frozen
 class _Root:
-    """`$`: the whole document, wherever the path stands."""
+    """`$`: the document root, whatever the current value."""
 
 
 @attrs.frozen
@@ -63,7 +63,7 @@ class _Slices:
 @attrs.frozen
 class _Filter:
     left: "_Path | _Constant"
-    operator: str  # "" asks whether it is there
+    operator: str  # "" tests for existence
     right: "_Path | _Constant"
 
 
@@ -94,7 +94,7 @@ _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 
 
 def compile_template(template: str) -> tuple[_Part, ...]:
-    """The template, read. A bare path without braces is taken as one expression, as kubectl does."""
+    """Parse a template. A bare path without braces is one expression, as in kubectl."""
     text = template if "{" in template else "{" + (template if template[:1] in (".", "[", "$", "@") else "." + template)
     if "{" not in template:
         text += "}"
@@ -102,12 +102,12 @@ def compile_template(template: str) -> tuple[_Part, ...]:
 
 
 def evaluate(parts: Sequence[_Part], document: Any) -> str:
-    """What the template says of `document`."""
+    """The output of the template for `document`."""
     return "".join(_written(parts, document, document))
 
 
 def find(path: str, document: Any) -> list[Any]:
-    """All values that a single path leads to. Raises JsonPathError."""
+    """All values matched by a single path. Raises JsonPathError."""
     parts = compile_template(path)
     if len(parts) != 1 or not isinstance(parts[0], _Path):
         raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")

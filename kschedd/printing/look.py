@@ -1,6 +1,6 @@
-"""What the reader's terminal can show: colour, characters beyond ASCII, its width.
+"""Terminal capabilities and style: colour, Unicode, width and height.
 
-Colour means something and nothing depends on it: green is well, yellow waits, red failed.
+Colours repeat information that is also in the text: green is healthy, yellow pending, red failed.
 """
 
 import os
@@ -15,24 +15,24 @@ _PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗"
 
 @attrs.frozen
 class Look:
-    """A way of writing for one reader."""
+    """Output style for one terminal or file."""
 
     colour: bool = False
     unicode: bool = False
-    width: int = 0  # columns; 0 where it is no terminal
+    width: int = 0  # columns; 0 if not a terminal
     height: int = 0  # lines
 
     def paint(self, text: str, tone: str) -> str:
-        """`text` in that tone ("" for none)."""
+        """`text` in the colour of `tone` ("" for none)."""
         return f"\x1b[{CODES[tone]}m{text}\x1b[0m" if self.colour and tone and text else text
 
     def plain(self, text: str) -> str:
-        """`text` with the characters of ours that the terminal lacks written in ASCII."""
+        """`text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
         return text if self.unicode else text.translate(_PLAIN)
 
 
 def look_of(stream: Any, environment: Mapping[str, str]) -> Look:
-    """How to write to `stream`. $NO_COLOR (any value) and TERM=dumb switch colour off."""
+    """The style for `stream`. $NO_COLOR (any value) and TERM=dumb disable colour."""
     terminal = bool(getattr(stream, "isatty", lambda: False)())
     colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
     encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
@@ -75,7 +75,7 @@ TONES: Mapping[str, str] = {
 
 
 def tone_of(word: str) -> str:
-    """The tone of a status as it stands in a table; "" where it has none. The first of several words decides."""
+    """The colour of a status word in a table; "" for none."""
     tone = TONES.get(word)
     if tone is not None:
         return tone

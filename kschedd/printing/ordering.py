@@ -1,7 +1,7 @@
 """The order of `--sort-by`: quantities by amount, times by moment, numbers by size, all else in natural order.
 
-What a field holds is judged by all its values together, so that the order is one: cpu values are quantities if each of
-them is one. Objects without the field come first.
+The type of a field is determined from all its values together, so that the order is consistent: cpu values are
+quantities if each of them is one. Objects without the field come first.
 
 Source: Kubernetes v1.34, kubectl/pkg/cmd/get/sorter.go.
 """
@@ -20,8 +20,8 @@ Key = tuple[int, Any]
 
 
 def natural(text: str) -> tuple[tuple[int, int, int], ...]:
-    """A key by which `web-9` comes before `web-10`."""
-    # A run of digits stands where its first digit would, then counts by its value, then by its leading zeros.
+    """Natural sort key: `web-9` comes before `web-10`."""
+    # A run of digits sorts as a digit among other characters, then by its value, then by its leading zeros.
     return tuple(
         (ord("0"), int(piece), len(piece)) if piece.isascii() and piece.isdigit() else (ord(piece[0]), 0, 0)
         for piece in _PIECE.findall(text)
@@ -29,7 +29,7 @@ def natural(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def keys(values: Sequence[Any]) -> list[Key]:
-    """A key for each value, by which to sort them; None is a value that is not there."""
+    """A sort key for each value; None is an absent value."""
     present = [value for value in values if value is not None]
     for reading in (_number, _quantity, _time):
         try:
@@ -63,7 +63,7 @@ def _text(value: Any) -> str:
 
 
 def sort_by(objects: list[Any], value_of: Callable[[Any], Any]) -> bool:
-    """Sort in place by what `value_of` says; False, and nothing done, if it says None of each."""
+    """Sort in place by `value_of`; False, without sorting, if it returns None for every object."""
     values = [value_of(one) for one in objects]
     if objects and all(value is None for value in values):
         return False

@@ -1,4 +1,4 @@
-"""Standard output that leads to another program, and whether that program still reads it."""
+"""Detects when the reader of piped standard output has closed the pipe."""
 
 import io
 import os
@@ -8,7 +8,7 @@ from typing import IO
 
 
 def pipe_of(stream: IO[str]) -> int | None:
-    """The descriptor of a stream that leads to another program; None for a file, a terminal, no descriptor."""
+    """The descriptor of a stream that is a pipe or socket; None for a file, a terminal, or without a descriptor."""
     try:
         descriptor = stream.fileno()
     except io.UnsupportedOperation:
@@ -18,7 +18,7 @@ def pipe_of(stream: IO[str]) -> int | None:
 
 
 def wait_until_unread(descriptor: int) -> None:
-    """Wait until nobody reads what is written there any more."""
+    """Block until the reading end of the pipe is closed."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # that its reader is gone is reported in any case
+    poll.register(descriptor, 0)  # no event mask needed: POLLERR and POLLHUP are always reported
     poll.poll()

@@ -1,8 +1,8 @@
-"""What may go to a terminal: text in which nothing is a command to it, or turns the reading direction round.
+"""Sanitises text for the terminal: no control sequences, no bidirectional control characters.
 
-Names, labels and messages come from anybody. Control characters (C0 but line ends and tabs, DEL, C1) and marks of
-direction are written as escapes that can be read. Where the content has to stay exact, in JSON and YAML, they are
-written in the escapes of these formats instead.
+Names, labels and messages are untrusted input. Control characters (C0 except line feed and tab, DEL, C1) and
+bidirectional controls are printed as visible escapes. In JSON and YAML, where the content must not change, they are
+printed in the escapes of these formats instead.
 """
 
 import re
@@ -17,7 +17,7 @@ _COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
 
 
 def safe(text: str, *, colour: bool = False) -> str:
-    """`text` as it may be written; with `colour`, tones of ours in it stay what they are."""
+    """`text`, sanitised; with `colour`, the colour codes of `look` in it are kept."""
     if _COMMANDS.search(text) is None:
         return text
     if colour:
@@ -26,7 +26,7 @@ def safe(text: str, *, colour: bool = False) -> str:
 
 
 def exact(document: str) -> str:
-    """A JSON document, or a YAML one whose unsafe texts are in double quotes, without changing what it says."""
+    """A JSON document, or a YAML one whose unsafe strings are double-quoted, sanitised without changing its content."""
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

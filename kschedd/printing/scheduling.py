@@ -1,4 +1,4 @@
-"""The scheduler's own affairs for people: the queue, waiting pods, decisions, status, weights."""
+"""Formats the scheduler's state: the queue, waiting pods, decisions, status, score weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,7 +48,7 @@ def queue_table(pods: Sequence[Raw]) -> Table:
 
 
 def history_table(history: Sequence[Raw]) -> Table:
-    """The way of one pod through the queue; times in seconds since it first came in."""
+    """One pod's moves between sub-queues; times in seconds since it was first added."""
     start = next((h["time_s"] for h in history if isinstance(h.get("time_s"), int | float)), 0.0)
     rows = []
     for move in history:
@@ -116,7 +116,7 @@ def events_table(events: Sequence[Raw], now: float, *, namespaces: bool) -> Tabl
 
 
 def _object(about: Any, namespace: Any) -> tuple[str, str]:
-    """Namespace and `kind/name` of what an event is about, which comes as a map or as text."""
+    """Namespace and `kind/name` of the object an event is about, which is given as a map or as text."""
     if isinstance(about, Mapping):
         where = str(about.get("namespace") or namespace or "")
         return where, f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
@@ -154,7 +154,7 @@ def _score_plugins(profile: Raw) -> list[Raw]:
 
 
 def status_text(info: Raw, status: Raw, look: Look) -> str:
-    """What `status` prints: which daemon this is, what is in it, what it is doing."""
+    """Output of `status`: the daemon's identity, object counts and scheduling state."""
     lines = [
         (
             "Daemon",
@@ -185,7 +185,7 @@ _MOST_FAULTS = 20
 
 
 def _faults(faults: Sequence[Raw]) -> list[str]:
-    """A line for each object that cannot be handled."""
+    """A line per object that the daemon failed to process."""
     lines = []
     for fault in faults[:_MOST_FAULTS]:
         named = "/".join(str(fault.get(part)) for part in ("kind", "namespace", "name") if fault.get(part))
@@ -197,7 +197,7 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
 
 
 def on_the_way_text(status: Raw, look: Look) -> str:
-    """The pods that have a node reserved and are not bound yet; "" for none."""
+    """The number of assumed pods that are not bound yet, by stage; "" for none."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []
     parts += [f"{binding - waiting} being bound"] if binding > waiting else []
@@ -210,7 +210,7 @@ def _objects(objects: Raw, look: Look) -> str:
 
 
 def _counts(status: Raw) -> Raw:
-    """Counts stand in the status itself, or in a map of their own."""
+    """The object counts, which are in the status itself or in a nested map."""
     counts = status.get("counts")
     return counts if isinstance(counts, Mapping) else status
 

@@ -1,4 +1,4 @@
-"""How text lies on a terminal: long lines go on in the next row, and colours take no room."""
+"""Layout of text on a terminal: long lines wrap into the next row, and colour codes have no width."""
 
 import re
 from typing import Final
@@ -10,20 +10,20 @@ _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def rows_of(line: str, columns: int) -> int:
-    """How many rows of a terminal a line takes."""
+    """The number of terminal rows of a line."""
     width = width_of(_ESCAPE.sub("", line))
     return max(1, -(-width // columns)) if columns else 1
 
 
 def first_screen(text: str, look: Look, taken: int = 0) -> str:
-    """As much of the text, from its head, as fits below `taken` rows, and how many lines there are besides."""
+    """The beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
     lines = text.splitlines(keepends=True)
-    # The cursor stands in a row of its own below the text.
+    # The cursor is in a row of its own below the text.
     room = max(1, look.height - taken - 1)
     needed = [rows_of(line.rstrip("\n"), look.width) for line in lines]
     if sum(needed) <= room:
         return text
-    shown, used = 0, 1  # the row that says how many more there are
+    shown, used = 0, 1  # the row with the number of omitted lines
     while shown < len(lines) and used + needed[shown] <= room:
         used += needed[shown]
         shown += 1

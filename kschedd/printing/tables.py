@@ -14,14 +14,14 @@ _TONED = frozenset({"STATUS", "TYPE", "PLACE", "VERDICT", "READY"})
 
 @attrs.frozen
 class Table:
-    """Headers in capitals, and rows of as many cells."""
+    """Headers in capitals, and rows with one cell per header."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def clean(text: str) -> str:
-    """`text` on one line and without anything that a terminal takes as a command."""
+    """`text` on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The number of terminal columns of the text."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -39,7 +39,7 @@ def width_of(text: str) -> int:
 
 
 def widths_of(table: Table) -> list[int]:
-    """How wide each column is; what a watch gives to the rows that come later."""
+    """The width of each column; a watch passes it on to `render` for later rows."""
     return [
         max(width_of(table.headers[place]), *(width_of(clean(row[place])) for row in table.rows), 0)
         for place in range(len(table.headers))
@@ -49,7 +49,7 @@ def widths_of(table: Table) -> list[int]:
 def render(
     table: Table, look: Look, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
 ) -> str:
-    """The table as lines, each ended. The last column is not padded; status words get their tone."""
+    """The table as lines, each with a line end. The last column is not padded; status words are coloured."""
     columns = widths_of(table) if widths is None else list(widths)
     lines = [_line(table.headers, table.headers, columns, look, header=True, indent=indent)] if headers else []
     lines += [_line(row, table.headers, columns, look, header=False, indent=indent) for row in table.rows]

@@ -1,4 +1,4 @@
-"""What is requested: of each node and by each pod. Nothing runs here, so requests are all the use there is."""
+"""Output of `top`: resource requests per node and per pod. No containers run, so requests stand in for usage."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ RESOURCES = ("cpu", "memory")
 
 
 def allocatable(node: Raw) -> dict[str, int]:
-    """What a node has for pods: cpu in millicores, all else in whole units. What cannot be read is left out."""
+    """A node's allocatable resources: cpu in millicores, the rest in whole units. Invalid quantities are omitted."""
     found = {}
     for name, quantity in (status(node).get("allocatable") or {}).items():
         try:
@@ -25,7 +25,7 @@ def percentage(amount: int, has: int) -> str:
 
 
 def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]) -> Table:
-    """A row a node. `requested`: of each node by name, what its pods request."""
+    """One row per node. `requested`: node name -> total requests of its pods."""
     rows = []
     for node in nodes:
         has, takes = allocatable(node), requested.get(str(meta(node).get("name")), {})
@@ -45,7 +45,7 @@ def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]
 
 
 def pods_table(pods: Sequence[Raw], requests: Mapping[str, Mapping[str, int]], *, namespaces: bool) -> Table:
-    """A row a pod. `requests`: of each pod by `namespace/name`."""
+    """One row per pod. `requests`: `namespace/name` -> requests of the pod."""
     rows = []
     for pod in pods:
         asks = requests[pod_name(pod)]
