@@ -1,5 +1,5 @@
-"""The root of every error that is somebody's input or surroundings, never a bug of ours."""
+"""Base class of all errors caused by input or environment, never by a bug."""
 
 
 class KscheddError(Exception):
-    """Somebody's input or surroundings are at fault; never raised for a bug."""
+    """An error caused by input or environment; never raised for a bug."""
