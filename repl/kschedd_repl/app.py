@@ -1,9 +1,9 @@
-"""The terminal client: reads a line, carries it out, reads the next; meanwhile the status bar moves.
+"""The terminal client: a read-eval-print loop over the CLI's verbs, with a live status bar.
 
-Tasks: the link to the daemon (which feeds the status bar and the names to complete), Ctrl-C, and the conversation.
-The prompt and the verbs run in worker threads, since prompt_toolkit has a loop of its own and verbs are plain
-functions that wait. Talks to: the daemon through `Link`, the terminal. Ends: at `exit`, Ctrl-D, or the end of the
-script. The daemon goes on.
+Tasks: the connection to the daemon (which updates the status bar and the completion candidates), Ctrl-C, and the
+prompt loop or script. The prompt and the verbs run in worker threads, since prompt_toolkit has its own event loop and
+verbs are blocking functions. Talks to: the daemon through `Link`, the terminal. Ends: at `exit`, Ctrl-D, or the end of
+the script. The daemon keeps running.
 """
 
 import errno
@@ -35,7 +35,7 @@ from kschedd_repl.script import Lines, Script, read_scripts
 from kschedd_repl.terminal import Terminal
 
 _INTERRUPTED = 130
-_PATIENCE_S = 2.0  # for the first names
+_PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
 _LEAVE = ("exit", "quit", "detach")
 
 
@@ -48,7 +48,7 @@ def run_repl(
     namespace: str = "default",
     farewell: str = "The daemon goes on.",
 ) -> int:
-    """Converse until the user leaves, or run scripts. Returns an exit status. Raises KscheddError at the start only."""
+    """Run the prompt until the user leaves, or scripts. Returns an exit status. Raises KscheddError only on start."""
     scripts = read_scripts(files, commands)
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         scripts = [Script("standard input", sys.stdin.read().splitlines())]
@@ -56,7 +56,7 @@ def run_repl(
 
 
 class Shell:
-    """One conversation."""
+    """One interactive session or script run."""
 
     def __init__(
         self, socket: str | None, scripts: Sequence[Script], keep_going: bool, namespace: str, farewell: str
@@ -65,12 +65,12 @@ class Shell:
         self._scripts = scripts
         self._keep_going = keep_going
         self._farewell = farewell
-        self._out, self._err = sys.stdout, sys.stderr  # what is behind patch_stdout later
+        self._out, self._err = sys.stdout, sys.stderr  # the real streams, before patch_stdout replaces them
         self._look = look_of(self._out, os.environ)
         self._book = NameBook()
-        self._named = trio.Event()  # there are names to complete
+        self._named = trio.Event()  # completion data is available
         self._bar: str | None = None
-        self._unread = False  # what is written to standard output goes to nobody
+        self._unread = False  # the reader of standard output has closed the pipe
         self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
         self._link: Link
@@ -100,18 +100,18 @@ class Shell:
                     nursery.start_soon(self._readers_leave)
                 code = await (self._run_scripts() if self._scripts else self._converse())
             except (KscheddError, BrokenPipeError) as error:
-                failure = error  # raised outside, so that the nursery does not wrap it in a group
+                failure = error  # raised outside the nursery, which would wrap it in an ExceptionGroup
             nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
         return code
 
-    # -- beside the conversation ------------------------------------------------------------------------------
+    # -- background tasks -------------------------------------------------------------------------------------
 
     async def _keep_up(self, client: Client) -> None:
-        """While connected: the status bar, and the names of what there is."""
+        """While connected: update the status bar and the completion candidates."""
         if self._scripts:
-            await trio.sleep_forever()  # that the daemon has gone is seen by the command that asks it something
+            await trio.sleep_forever()  # a lost connection is reported by the command that uses it
         await together(partial(self._keep_bar, client), partial(keep_names, client, self._book, self._named.set))
 
     async def _keep_bar(self, client: Client) -> None:
@@ -122,7 +122,7 @@ class Shell:
                     self._terminal.redraw()
 
     async def _interrupts(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Ctrl-C cancels the command that runs. At the prompt it is a key like any other."""
+        """Ctrl-C cancels the running command. At the prompt, prompt_toolkit handles it as a key."""
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             task_status.started()
             async for _ in signals:
@@ -130,10 +130,10 @@ class Shell:
                     self._running.cancel()
 
     async def _readers_leave(self) -> None:
-        """The command that runs ends when the program that reads its output has ended, as `head` does."""
+        """End the running command when the program that reads its output, such as `head`, has exited."""
         output = pipe_of(self._out)
         if output is not None:
-            # Nobody waits for that thread: it goes with the process.
+            # The thread is abandoned on cancellation and ends with the process.
             await trio.to_thread.run_sync(wait_until_unread, output, abandon_on_cancel=True)
             self._unread = True
             if self._running is not None:
@@ -146,7 +146,7 @@ class Shell:
             lambda: self._book.names, lambda: self._session.namespace, self._status_line, self._look.unicode
         )
         with trio.move_on_after(_PATIENCE_S):
-            await self._named.wait()  # so that the first Tab knows them, unless the daemon is very busy
+            await self._named.wait()  # so that the first Tab has them, unless the daemon is very busy
         with patch_stdout(raw=True):
             self._write("help says what can be typed; Tab completes; exit leaves.\n")
             while True:
@@ -166,7 +166,7 @@ class Shell:
         return 0
 
     def _status_line(self) -> tuple[str, bool]:
-        """The status bar's text, and whether there is a daemon."""
+        """The status bar's text, and whether the daemon is connected."""
         if self._link.client is None:
             return " no daemon ", False
         return f" {self._bar or 'connected'} ", True
@@ -197,7 +197,7 @@ class Shell:
     # -- commands ---------------------------------------------------------------------------------------------
 
     def _words(self, line: str) -> list[str] | None:
-        """The words of a line; None if they cannot be told apart, which has been complained of."""
+        """The words of a line; None if its quoting is invalid, after printing an error."""
         try:
             return shlex.split(line, comments=True)
         except ValueError as wrong:
@@ -222,7 +222,7 @@ class Shell:
         return _INTERRUPTED
 
     def _own(self, words: list[str]) -> int | None:
-        """What is no verb of the daemon's; None for all that is."""
+        """Run a command of the REPL itself and return its exit status; None if it is a verb."""
         match words:
             case ["help"]:
                 self._write(overview(look_of(self._out, os.environ).width))
@@ -246,7 +246,7 @@ class Shell:
                 return None
         return 0
 
-    # -- what verbs need --------------------------------------------------------------------------------------
+    # -- what verbs call --------------------------------------------------------------------------------------
 
     def _write(self, text: str) -> None:
         self._out.write(text)
@@ -258,7 +258,7 @@ class Shell:
         self._err.flush()
 
     def _notice(self, text: str) -> None:
-        """News that nobody asked for: above a half-typed line, if there is one."""
+        """Print an asynchronous notice, above the prompt if one is active."""
         if self._terminal is not None and self._terminal.asking:
             print(self._look.paint(safe(text), "yellow"))
             self._terminal.redraw()
@@ -266,7 +266,7 @@ class Shell:
             self._complain(f"{safe(text)}\n")
 
     def _read_input(self) -> bytes:
-        """What `-f -` stands for: lines that follow, up to one with a dot."""
+        """The input of `-f -`: the following lines, up to a line with a single dot."""
         if self._lines is not None:
             return self._lines.block().encode() if not self._lines.from_command else sys.stdin.buffer.read()
         assert self._terminal is not None, "without a script there is a terminal"
@@ -280,7 +280,7 @@ class Shell:
 
 
 def overview(columns: int = 0) -> str:
-    """What `help` prints, for a terminal of so many columns (0: it is none)."""
+    """Output of `help`, for a terminal with that many columns (0: not a terminal)."""
     entries = [*((verb.name, verb.summary) for verb in VERBS), *OWN_WORDS.items()]
     more = "help VERB says more. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed before."
     return listing(entries, columns) + "\n" + paragraph(more, columns)

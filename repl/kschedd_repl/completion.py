@@ -1,4 +1,4 @@
-"""Completion at the prompt: what `kschedd.verbs.completing` says, as prompt_toolkit wants it."""
+"""Completion at the prompt: an adapter from `kschedd.verbs.completing` to prompt_toolkit."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 from kschedd.verbs.completing import candidates, split
 from kschedd_repl.names import Names
 
-#: what the REPL itself understands besides verbs
+#: commands of the REPL itself, besides verbs
 OWN_WORDS = {
     "help": "what can be typed here",
     "exit": "leave; the daemon goes on",
@@ -18,7 +18,7 @@ OWN_WORDS = {
 
 
 class NameCompleter(Completer):
-    """Runs in the prompt's thread: reads values only, which tasks replace as a whole."""
+    """prompt_toolkit completer. Runs in the prompt's thread: it reads only immutable values, which tasks replace."""
 
     def __init__(self, names: Callable[[], Names], namespace: Callable[[], str]) -> None:
         self._names = names

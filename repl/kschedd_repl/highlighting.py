@@ -1,4 +1,4 @@
-"""Colours of the line while it is typed: known verbs and kinds, flags, quoted text; what is unknown stands out."""
+"""Syntax highlighting of the command line: known verbs and kinds, flags, quoted text; unknown words are marked."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _TOKEN = re.compile(r"""(\s+)|(\#.*$)|("[^"]*"?|'[^']*'?)|([^\s'"]+)""")
 
 
 def coloured(line: str) -> StyleAndTextTuples:
-    """The line in pieces with the name of a style each."""
+    """The line as (style name, text) fragments."""
     pieces: StyleAndTextTuples = []
     words = 0
     verb = ""

@@ -1,7 +1,7 @@
-"""The lines typed before, in this session and in those before it.
+"""Command history of this session and of earlier ones.
 
-A line enters when it has been carried out: one that failed does not. It can be recalled once, right after, to be
-mended; it is neither written down nor suggested. Owns: the file, which only its owner may read.
+A line is added once its command has succeeded. The line of a failed command can be recalled once, immediately after, to
+be corrected; it is neither saved nor suggested. Owns: the history file, which only the user may read.
 """
 
 import os
@@ -12,13 +12,13 @@ from prompt_toolkit.history import FileHistory, History
 
 
 def history_file() -> Path:
-    """Where lines are kept between sessions."""
+    """The file that keeps the history between sessions."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(base, "kschedd", "history")
 
 
 class LineHistory(History):
-    """See the module. A file that cannot be written is no obstacle: the history then ends with the session."""
+    """See the module docstring. If the file cannot be written, the history lasts only for the session."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -30,26 +30,26 @@ class LineHistory(History):
             self._kept = list(self._file.load_history_strings())[::-1]  # the oldest first
         except (OSError, UnicodeDecodeError):
             self._file, self._kept = None, []
-        self._typed = ""  # the latest line, of which nothing is known yet, or that failed
+        self._typed = ""  # the latest line, while its command runs or if it failed
 
     def keep(self, line: str) -> None:
-        """Note down a line that was carried out."""
+        """Add the line of a command that succeeded."""
         if self._typed == line:
             self._typed = ""
         if line.strip() and line != next(reversed(self._kept), None):
             self._kept.append(line)
             self.store_string(line)
 
-    # -- what prompt_toolkit asks --------------------------------------------------------------------------------
+    # -- what prompt_toolkit calls -------------------------------------------------------------------------------
 
     async def load(self) -> AsyncGenerator[str, None]:
-        """What can be recalled, the latest first."""
+        """Lines to recall, latest first."""
         for line in [self._typed, *reversed(self._kept)]:
             if line:
                 yield line
 
     def get_strings(self) -> list[str]:
-        """What may be suggested, the oldest first."""
+        """Lines to suggest, oldest first."""
         return list(self._kept)
 
     def append_string(self, string: str) -> None:

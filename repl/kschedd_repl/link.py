@@ -1,9 +1,9 @@
-"""The connection to the daemon: kept up, made anew when it is lost, and lent to verbs that run in a thread.
+"""The connection to the daemon: reconnects when it is lost, and serves verbs that run in worker threads.
 
-Talks to: the daemon. Owns: the client. Tells `notice` when the daemon goes and comes. Ends: by cancellation.
+Talks to: the daemon. Owns: the client. Calls `notice` when the connection is lost or restored. Ends: by cancellation.
 
-Verbs are plain functions that wait; they run in a worker thread while this program's tasks go on. What they ask the
-daemon is carried to the Trio thread and back. If the command is cancelled, the next thing it waits for raises
+Verbs are blocking functions; they run in a worker thread concurrently with this program's tasks. Their requests are
+forwarded to the Trio thread and the results returned. If the command is cancelled, its next blocking call raises
 `trio.Cancelled` in its thread.
 """
 
@@ -25,7 +25,7 @@ Task = Callable[[Client], Awaitable[None]]
 
 
 class Link:
-    """The connection. `nursery` is where the tasks of open streams run."""
+    """The connection. The tasks of open streams run in `nursery`."""
 
     def __init__(
         self, path: str | os.PathLike[str] | None, notice: Callable[[str], None], nursery: trio.Nursery
@@ -33,14 +33,14 @@ class Link:
         self.path = path
         self.nursery = nursery
         self.client: Client | None = None
-        self.stopping = False  # the user has stopped the daemon: that it goes is no news
+        self.stopping = False  # the user has stopped the daemon: the disconnect is expected
         self._notice = notice
         self._up = trio.Event()
 
     async def run(self, while_up: Task, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Stays connected for ever, and runs `while_up` with each connection as long as it lasts.
+        """Stay connected, reconnecting after a loss, and run `while_up` during each connection.
 
-        Reports started with the first connection; raises NoDaemonError or SocketPathError if there is none to be had.
+        Reports started with the first connection; raises NoDaemonError or SocketPathError if that fails.
         """
         first = True
         while True:
@@ -68,7 +68,7 @@ class Link:
             await trio.sleep(_RETRY_S)
 
     async def _last(self, client: Client, while_up: Task) -> None:
-        """Runs the task until the connection ends, and raises what ended it."""
+        """Run the task until the connection ends, and raise the error that ended it."""
         while True:
             try:
                 await while_up(client)
@@ -78,7 +78,7 @@ class Link:
             await trio.sleep(_RETRY_S)
 
     async def up(self) -> Client:
-        """The client. Raises NoDaemonError if there is none now."""
+        """The client, after waiting briefly for a reconnect. Raises NoDaemonError if not connected."""
         if self.client is None:
             with trio.move_on_after(2 * _RETRY_S):
                 await self._up.wait()
@@ -88,7 +88,7 @@ class Link:
 
 
 async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
-    """Run these tasks until one of them ends. What it raised as a KscheddError comes out in no group."""
+    """Run these tasks until one of them ends. A KscheddError it raised is not wrapped in an ExceptionGroup."""
     failure: KscheddError | None = None
 
     async def run(task: Callable[[], Awaitable[None]]) -> None:
@@ -107,7 +107,7 @@ async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
 
 
 class ThreadDaemon:
-    """The daemon as verbs know it, for use in a thread started with `trio.to_thread.run_sync`."""
+    """Blocking interface to the daemon for verbs, for use in a thread started with `trio.to_thread.run_sync`."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -126,14 +126,14 @@ class ThreadDaemon:
 
     @contextmanager
     def _stream(self, method: str, named: dict[str, Any]) -> Iterator[Iterable[Any]]:
-        """Items one by one. A task on the Trio side holds the subscription open while the block runs."""
+        """Iterate over a subscription. A task in the Trio thread keeps it open while the `with` block runs."""
         opened = trio.from_thread.run_sync(partial(trio.open_memory_channel[Any], 1000))
         send, receive = opened
         token = trio.from_thread.run(self._open, method, named, send)
         try:
             yield _items(receive)
         finally:
-            # Not `run`: the command may be cancelled already, and this has to be said none the less.
+            # Not `run`, which raises if the command is cancelled already: the stream must be closed in any case.
             trio.from_thread.run_sync(token.cancel)
 
     async def _open(self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]") -> trio.CancelScope:

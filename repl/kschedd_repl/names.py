@@ -1,7 +1,7 @@
-"""What there is to complete: kinds, names of live objects, label keys, profiles and plugins; and how it is kept true.
+"""Completion data: kinds, names of live objects, label keys, profiles and plugins, kept up to date by a watch.
 
-`Names` is an immutable value: the completer reads it in the prompt's thread. `NameBook` is what it is made from; its
-task lists every kind once and then follows every change of an object. Talks to: the daemon. Owns: the book.
+`Names` is an immutable value that the completer reads in the prompt's thread. `NameBook` is the mutable state it is
+made from; its task lists every kind once and then watches all objects. Talks to: the daemon. Owns: the book.
 Ends: with the connection, or by cancellation.
 """
 
@@ -16,13 +16,13 @@ from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
 from kschedd_repl.link import together
 
-MOST_NAMES = 2000  # of one kind: more are no help to anybody, and cost the daemon time
-_PAUSE_S = 0.05  # between two makings of the value: many changes come together
+MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
+_PAUSE_S = 0.05  # between two updates of the value: changes are batched
 
 
 @attrs.frozen
 class Names:
-    """`objects` is kind -> "namespace/name" ("/name" outside namespaces), sorted."""
+    """`objects` is kind -> "namespace/name" ("/name" if cluster-scoped), sorted."""
 
     kinds: tuple[str, ...] = tuple(kind.plural for kind in KINDS)
     objects: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -33,7 +33,7 @@ class Names:
     counts: tuple[tuple[str, int], ...] = ()
 
     def of(self, kind: str, namespace: str) -> list[str]:
-        """The names to choose from in a namespace."""
+        """The names of a kind's objects in a namespace."""
         found = []
         for key in self.objects.get(kind, ()):
             where, _, name = key.partition("/")
@@ -50,17 +50,17 @@ Labels = Mapping[str, str]
 
 
 class NameBook:
-    """The names of every kind as the watch has told them. `names` is the latest value made of them."""
+    """The names of every kind, updated from the watch. `names` is the latest value made from them."""
 
     def __init__(self) -> None:
         self.names = Names()
-        self._objects: dict[str, dict[str, Labels]] = {}  # of kinds that are not too many
+        self._objects: dict[str, dict[str, Labels]] = {}  # only kinds with at most MOST_NAMES objects
         self._plurals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._changed: set[str] = set()
 
     def begin(self, kinds: list[dict[str, Any]]) -> list[str]:
-        """Start anew with these kinds, as `objects.kinds` gives them; which of them to list."""
+        """Reset to these kinds, in the format of `objects.kinds`; returns the kinds to list."""
         self._objects.clear()
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
         self._counts = {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
@@ -73,7 +73,7 @@ class NameBook:
         self._changed.add(kind)
 
     def changed(self, change: Mapping[str, Any]) -> bool:
-        """Take one item of `objects.watch`; whether its kind has to be listed: it is new, or was too many before."""
+        """Apply one item of `objects.watch`. True if its kind must be listed: it is new, or had too many objects."""
         raw = change["object"]
         kind = kind_of(raw).name
         if kind not in self._plurals:
@@ -82,7 +82,7 @@ class NameBook:
         self._changed.add(kind)
         if known is None:
             if self._counts[kind] or change["type"] == "DELETED":
-                # Too many to know: only their number is kept, and it may tell that they no longer are.
+                # Too many objects: only their number is kept, to notice when they can be listed again.
                 self._counts[kind] += {"ADDED": 1, "DELETED": -1}.get(change["type"], 0)
                 return self._counts[kind] <= MOST_NAMES // 2
             known = self._objects[kind] = {}
@@ -97,7 +97,7 @@ class NameBook:
         return False
 
     def make(self, profiles: tuple[str, ...], plugins: tuple[str, ...]) -> None:
-        """Bring the value up to date: of kinds that did not change it has the same parts as before."""
+        """Update `names`; the parts of unchanged kinds are reused."""
         objects, keys = dict(self.names.objects), dict(self.names.label_keys)
         labels = dict(self.names.labels)
         for kind in self._changed:
@@ -118,13 +118,13 @@ def _entry(raw: Mapping[str, Any]) -> tuple[str, Labels]:
 
 
 async def keep_names(client: Client, book: NameBook, told: Callable[[], None] = lambda: None) -> None:
-    """Keep the book true for as long as the connection lasts. `told` is called after each change of `book.names`.
+    """Keep the book up to date while the connection lasts. `told` is called after each change of `book.names`.
 
-    Raises RpcError where the daemon breaks the stream off; begin again then.
+    Raises RpcError where the daemon ends the stream; the caller then starts again.
     """
     profiles, plugins = await _configured(client)
     async with client.subscribe("objects.watch", metadata_only=True, patience_s=5.0) as stream:
-        # Listed after the watch began: what changes in between comes twice, and is the same the second time.
+        # Listed after the watch began: changes in between arrive twice, and applying them is idempotent.
         for kind in book.begin(await client.call("objects.kinds")):
             await _list(client, book, kind)
         news = trio.Event()

@@ -1,7 +1,7 @@
 """Commands from files, from -c, or from standard input, line by line.
 
-A line that ends with a backslash goes on in the next one. `apply -f -` reads the lines that follow, up to one that
-holds a dot.
+A line that ends with a backslash continues on the next one. `apply -f -` reads the following lines, up to a line with
+a single dot.
 """
 
 import sys
@@ -27,11 +27,11 @@ class ScriptError(KscheddError):
 class Script:
     name: str
     lines: Sequence[str]
-    from_command: bool = False  # given with -c: standard input is free for others
+    from_command: bool = False  # given with -c: standard input is available to commands
 
 
 def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
-    """All of them, files first. Raises ScriptError before any is run."""
+    """All scripts, files first. Raises ScriptError before any of them runs."""
     scripts = []
     for file in files:
         try:
@@ -49,7 +49,7 @@ def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
 
 
 class Lines:
-    """(number, line) of each command; a command may take the lines after its own with `block`."""
+    """Iterator over (line number, command); a command may consume the lines after its own with `block`."""
 
     def __init__(self, script: Script) -> None:
         self.from_command = script.from_command
@@ -69,7 +69,7 @@ class Lines:
         return self._lines[self._at - 1]
 
     def block(self) -> str:
-        """The lines up to one with a dot and nothing else, or to the end."""
+        """The lines up to a line with a single dot, or to the end."""
         taken = []
         while self._at < len(self._lines):
             line = self._next()

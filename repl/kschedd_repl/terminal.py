@@ -1,7 +1,7 @@
 """The prompt: one line at a time with completion, history, suggestions and a status bar.
 
-prompt_toolkit runs a loop of its own, so each prompt runs in a worker thread. What it shows of the rest of the
-program it reads through functions that return immutable values. A cancelled prompt is told to end, and does.
+prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. It reads the rest of the program's state
+through functions that return immutable values. Cancellation makes the prompt exit.
 """
 
 from collections import deque
@@ -26,14 +26,14 @@ from kschedd_repl.names import Names
 
 @attrs.define(eq=False)
 class TakenBackError(KscheddError):
-    """The user broke off what they were typing."""
+    """The user cancelled the input with Ctrl-C."""
 
     def __str__(self) -> str:
         return "taken back: nothing was done"
 
 
 class Terminal:
-    """The prompt of one conversation."""
+    """The prompt of one session."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Terminal:
         **options: Any,
     ) -> None:
         self.asking = False
-        self._pasted: deque[str] = deque()  # lines after the first of what was pasted at once
+        self._pasted: deque[str] = deque()  # remaining lines of a multi-line paste
         self._namespace = namespace
         self._status_line = status_line
         self._options = options
@@ -71,7 +71,7 @@ class Terminal:
         return keys
 
     def _complete(self, event: KeyPressEvent) -> None:
-        """Tab, as in a shell: what all entries have in common; then the list; then one entry after the other."""
+        """Tab, as in a shell: insert the common prefix; then show the list; then cycle through the entries."""
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
@@ -94,7 +94,7 @@ class Terminal:
             buffer.start_completion()
 
     def carried_out(self, line: str, *, good: bool) -> int:
-        """Take note of what came of a line. How many lines pasted after a failed one are dropped."""
+        """Record a line's result. Returns how many remaining pasted lines were dropped because it failed."""
         if good:
             self._history.keep(line)
             return 0
@@ -115,7 +115,7 @@ class Terminal:
         cancelled = False
 
         def unless_cancelled() -> None:
-            # Cancelled before the prompt's loop ran: nobody has told it yet.
+            # Cancelled before the prompt's event loop ran: the prompt could not be told to exit yet.
             if cancelled:
                 self._prompt.app.exit(result="")
 
@@ -153,7 +153,7 @@ class Terminal:
             self._prompt.app.exit(result="")
 
     def ask_block(self) -> bytes:
-        """Lines up to one with a dot, or Ctrl-D. For a verb's thread. Raises TakenBackError after Ctrl-C."""
+        """Lines up to a single dot, or Ctrl-D. Call from a verb's thread. Raises TakenBackError after Ctrl-C."""
         keys = KeyBindings()
         keys.add(Keys.BracketedPaste)(_take_whole_lines)
         prompt: PromptSession[str] = PromptSession("  ... ", key_bindings=keys, **self._options)
@@ -162,7 +162,7 @@ class Terminal:
         while True:
             if not self._pasted:
                 try:
-                    # What was pasted comes in one piece; without a line end after the last one of it.
+                    # A paste arrives as one string, without a line end after its last line.
                     self._pasted.extend(prompt.prompt(bottom_toolbar=hint).split("\n"))
                 except EOFError:
                     break
@@ -175,7 +175,7 @@ class Terminal:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def ask_yes(self, question: str) -> bool:
-        """Whether the answer is yes. For a verb's thread."""
+        """Ask a yes-no question. Call from a verb's thread."""
         asker: PromptSession[str] = PromptSession(**self._options)
         try:
             return asker.prompt(f"{question} [y/N] ").strip().lower() in ("y", "yes")
@@ -183,7 +183,7 @@ class Terminal:
             return False
 
     def redraw(self) -> None:
-        """Show the status bar as it is now. From any thread."""
+        """Redraw the status bar. May be called from any thread."""
         if self.asking:
             self._prompt.app.invalidate()
 
@@ -198,7 +198,7 @@ class Terminal:
 
 
 def _take_whole_lines(event: KeyPressEvent) -> None:
-    """Pasted lines count as typed: those that are whole are taken at once, and a dot among them ends the block."""
+    """Pasted lines count as typed: complete lines are accepted at once, and a single dot among them ends the block."""
     text = event.data.replace("\r\n", "\n").replace("\r", "\n")
     buffer = event.current_buffer
     if text.endswith("\n") or any(line.strip() == "." for line in text.split("\n")):
