@@ -1,1 +1,1 @@
-"""The scheduling queue as a pure machine."""
+"""The scheduling queue as a state machine without I/O."""

@@ -1,9 +1,9 @@
-"""backoffQ: pods that wait after a failed attempt, twice as long after each one, up to a limit.
+"""backoffQ: pods that back off after a failed attempt; the backoff doubles with each failure, up to a limit.
 
-Pods that plugins rejected wait apart from those whose attempt ended in an error, because only the former may be
-popped before their time when there is nothing else to do (SchedulerPopFromBackoffQ). With that feature a pod's
-wait ends with a whole second, and within one second the pods stand in the order of the active queue; a wait that
-ends exactly on a second is over one second later, since the second itself still counts as waiting.
+Pods rejected by plugins and pods whose attempt ended in an error have separate heaps (upstream's podBackoffQ and
+podErrorBackoffQ), because only the former may be popped early, when activeQ is empty (SchedulerPopFromBackoffQ).
+With that feature backoffs are aligned to whole seconds, and pods with the same aligned expiration are ordered as in
+activeQ. An expiration equal to the current second still counts as backing off, so the pod leaves one second later.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by SchedulingQueue.
 """
@@ -32,13 +32,13 @@ class BackoffQueue:
         return len(self.rejected) + len(self.failed)
 
     def expiration(self, entry: QueuedPod) -> int:
-        """When the pod's wait ends; 0 if it has no failed attempt behind it."""
+        """When the pod's backoff expires; 0 if it has no failed attempt."""
         if entry.backoff_expiration:
             return entry.backoff_expiration
         failures = entry.consecutive_errors or entry.unschedulable_count
         if failures == 0:
             return 0
-        # Past 64 doublings every wait is the longest one; the shift stays small.
+        # After 64 doublings every backoff is `maximum`; capping the exponent keeps the shift small.
         wait = min(self.initial << min(failures - 1, 64), self.maximum)
         entry.backoff_expiration = self._align(entry.timestamp + wait)
         return entry.backoff_expiration
@@ -52,7 +52,7 @@ class BackoffQueue:
         return Place.ERROR_BACKOFF
 
     def put(self, entry: QueuedPod) -> None:
-        """Add the entry, or take its changed order into account."""
+        """Add the entry, or reorder it if it is present."""
         expiration = self.expiration(entry)
         if self.place_for(entry) is Place.ERROR_BACKOFF:
             self.failed.put(entry.key, expiration, entry)
@@ -66,11 +66,11 @@ class BackoffQueue:
             self.failed.remove(key)
 
     def pop_early(self) -> QueuedPod | None:
-        """The pod whose turn it would be, although it still waits; None if that is not allowed or none is there."""
+        """Remove and return the first rejected pod although it is still backing off; None if disabled or empty."""
         return self.rejected.take() if self.aligned else None
 
     def take_completed(self, now: int) -> list[QueuedPod]:
-        """Remove the pods whose wait is over."""
+        """Remove and return the pods whose backoff has expired."""
         done: list[QueuedPod] = []
         for heap in (self.rejected, self.failed):
             while (head := heap.peek()) is not None and not self.backing_off(head[1], now):
@@ -79,7 +79,7 @@ class BackoffQueue:
         return done
 
     def next_flush(self) -> int | None:
-        """The first whole second at which `take_completed` finds something."""
+        """The first whole second at which `take_completed` returns a pod; None if no pod is backing off."""
         heads = [head[1] for heap in (self.rejected, self.failed) if (head := heap.peek()) is not None]
         if not heads:
             return None

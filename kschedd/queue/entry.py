@@ -1,10 +1,10 @@
-"""A pod as the scheduling queue holds it, and the record of one of its moves.
+"""The queue's entry for a pod (upstream's QueuedPodInfo), and the record of one move between sub-queues.
 
-An entry is made when the pod first comes in and stays the same object through all places, attempts included, until
-the pod is bound or deleted. The queue alone writes to it, but for one thing: whoever ran the attempt sets
-`unschedulable_plugins`, `pending_plugins` (and a fresher `pod`) before handing the entry back.
+An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts,
+until the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller
+sets `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry.
 
-Units: all times are integer nanoseconds of whatever clock the caller uses; 0 means never.
+Units: all times are integer nanoseconds of the caller's clock; 0 means never.
 """
 
 from enum import StrEnum
@@ -20,12 +20,12 @@ SECOND = 1_000_000_000
 
 
 class Place(StrEnum):
-    """Where a pod is. A pod has one place; `unschedulable` and `gated` are upstream's unschedulablePods."""
+    """The sub-queue a pod is in, exactly one; `unschedulable` and `gated` together are upstream's unschedulablePods."""
 
     OUTSIDE = "outside"
     ACTIVE = "active"
     BACKOFF = "backoff"
-    ERROR_BACKOFF = "error_backoff"  # waits after an error, and is never popped before its time
+    ERROR_BACKOFF = "error_backoff"  # backs off after an error; never popped early
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     IN_FLIGHT = "in_flight"  # popped, not yet done: being scheduled, waiting in Permit, or being bound
@@ -40,12 +40,12 @@ class QueuedPod:
     attempts: int = 0  # pops, the running one included
     unschedulable_count: int = 0  # attempts that plugins rejected
     consecutive_errors: int = 0  # attempts that ended in an error, since the last that did not
-    backoff_expiration: int = 0  # worked out when first needed after an attempt
-    initial_attempt: int | None = None  # when it first got into the active queue
-    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # who rejected it; gating plugins too
-    pending_plugins: frozenset[str] = NO_PLUGINS  # who rejected it with Pending: their Queue skips the backoff
-    gating_plugin: str = ""  # the PreEnqueue plugin that keeps it out
-    gating_status: Status | None = None  # what that plugin said
+    backoff_expiration: int = 0  # computed on first use after an attempt
+    initial_attempt: int | None = None  # when it first entered the active queue
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it, gating plugins included
+    pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it as Pending: their Queue hint skips backoff
+    gating_plugin: str = ""  # the PreEnqueue plugin that rejected it
+    gating_status: Status | None = None  # the status that plugin returned
 
     @property
     def uid(self) -> str:
@@ -58,11 +58,11 @@ class QueuedPod:
 
 @value
 class Move:
-    """One change of place, for the history of a pod.
+    """One move between sub-queues, for the history of a pod.
 
-    `event` is upstream's label of what moved it (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin`
-    is whose hint said Queue ("" if none had to), or who gates it; `seen` the event that this hint spoke of, where
-    that came in while the pod was in flight.
+    `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
+    plugin whose queueing hint returned Queue ("" if no hint was needed), or the gating plugin. `seen` is the event
+    that hint was called for, if it was observed while the pod was in flight.
     """
 
     when: int

@@ -1,11 +1,10 @@
-"""Event handlers: from changes of objects to operations of the queue: which change concerns it, and as which event.
+"""Event handlers: translate object changes into cluster events and queue operations.
 
-Pods with a node, pods this scheduler is responsible for, nodes, and every other kind that a plugin may wait for.
-Whoever watches the store brings the caches up to date first and then calls `changed`, once per change, in order.
-What only the owner of the caches can say of the pods in them, which are assumed and which waited at Permit and were
-rejected because of the change, comes along as uids. Finished pods do not exist here; a pod that finishes is a pod
-that goes.
-Fails: what a change of an object raises is that object's, in `faults`.
+They cover assigned pods, pending pods this scheduler is responsible for, nodes, and every other kind a plugin may have
+registered for. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two
+facts that only the owner of the caches knows are passed in as pod uids: which changed pods are assumed, and which were
+waiting at Permit and got rejected because of the change. Terminated pods are treated as deleted.
+Fails: an exception raised for a change is recorded in `faults` under the changed object.
 
 Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
@@ -30,11 +29,11 @@ class EventHandlers:
     queue: SchedulingQueue
     responsible: Callable[[str], bool]  # whether a profile has this scheduler name
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
-    rejected: Container[str] = frozenset()  # uids of those that waited at Permit and were rejected for the change
+    rejected: Container[str] = frozenset()  # uids of changed pods that were waiting at Permit and got rejected for it
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """An object came (`old` is None), changed, or went (`new` is None)."""
+        """An object was added (`old` is None), updated, or deleted (`new` is None)."""
         now_s = now / SECOND
         if self.faults:
             self.faults.retry(now_s)
@@ -42,7 +41,7 @@ class EventHandlers:
         assert subject is not None, "a change is of an object"
         try:
             self._changed(old, new, now)
-        except Exception as fault:  # the object's
+        except Exception as fault:  # recorded as the changed object's fault
             ref = ObjectRef(subject.kind, subject.namespace, subject.name)
             self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now_s)
         else:
@@ -77,7 +76,7 @@ class EventHandlers:
     def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
-        # A pod that gets its node is first a new assigned pod, then one less to schedule.
+        # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         self._assigned_changed(
             old if old is not None and old.node_name else None,
             new if new is not None and new.node_name else None,
@@ -106,7 +105,7 @@ class EventHandlers:
         if new is None:
             if old is not None:
                 queue.delete(old, now)
-                # A pod that was to get a node leaves room there.
+                # A deleted pod that was nominated or waiting at Permit frees resources on its node.
                 if old.uid in self.rejected:
                     queue.assigned_pod_deleted(old, now)
                 elif old.nominated_node_name:
@@ -122,10 +121,10 @@ class EventHandlers:
 
 
 def same_version(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed: a watch may tell of one version twice."""
+    """Whether nothing changed: a watch may deliver the same resourceVersion twice."""
     return old.raw is new.raw or bool(old.resource_version and old.resource_version == new.resource_version)
 
 
 def _up_to(priority: int) -> PreCheck:
-    """Only pods of at most this priority counted the nominated pod as if it were there."""
+    """A pre-check for pods of at most this priority: only for them was the nominated pod counted on its node."""
     return lambda pod: pod.priority <= priority

@@ -1,8 +1,8 @@
-"""PreEnqueue: the plugins that keep a pod out of the active queue until something they wait for is there.
+"""PreEnqueue: runs the plugins that may gate a pod, which keeps it out of the active queue.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins).
-Owns the plugins of all profiles; notes in an entry who gates it. Called by SchedulingQueue.
-Fails: a plugin that raises gates its pod with an Error status; `on_fault` hears of it.
+Owns the PreEnqueue plugins of all profiles; records the gating plugin in the entry. Called by SchedulingQueue.
+Fails: a plugin that raises gates its pod with an Error status and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ class Gating:
     on_fault: FaultReport | None = None
 
     def passes(self, entry: QueuedPod) -> bool:
-        """Ask the plugins, the one that gated the pod last time first; notes who gates it now.
+        """Run the PreEnqueue plugins, the previous gating plugin first; updates the entry's gating fields.
 
-        Whoever asks puts the entry into a place right after: its place in the index depends on the answer.
+        The caller must put the entry into a sub-queue right afterwards: the index is keyed by the gating plugin.
         """
         plugins = self.plugins.get(entry.pod.scheduler_name)
         if plugins:

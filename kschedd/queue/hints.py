@@ -1,9 +1,9 @@
-"""Whether an event is worth a pod's while: the hints of the plugins that rejected it, asked and put together.
+"""Queueing hints: whether an event may make a pod schedulable, by the hints of the plugins that rejected it.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing).
-Owns the registrations of all profiles and what it worked out from them, nothing about pods.
+Owns the event registrations of all profiles and lookups cached from them, nothing about pods.
 Called by SchedulingQueue and UnschedulablePods.
-Fails: a hint that raises counts as Queue, so that no pod is left behind; `on_fault` hears of it.
+Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +25,10 @@ from kschedd.framework.events import (
 from kschedd.queue.entry import QueuedPod
 
 Registrations = Mapping[str, Mapping[str, Sequence[ClusterEventWithHint]]]
-"""scheduler name -> plugin -> what it registered (see `kschedd.framework.events.hint_map`)."""
+"""scheduler name -> plugin -> its registered events and hints (see `kschedd.framework.events.hint_map`)."""
 
 FaultReport = Callable[[str, str, Exception], None]
-"""Called with the plugin, the key of the pod it was asked about, and what it raised."""
+"""Called with the plugin, the key of the pod it was called for, and the exception it raised."""
 
 
 class Strategy(IntEnum):
@@ -40,7 +40,7 @@ class Strategy(IntEnum):
 @attrs.frozen
 class Decision:
     strategy: Strategy
-    plugin: str = ""  # whose hint decided; "" if no hint had to be asked
+    plugin: str = ""  # the plugin whose hint decided; "" if no hint was called
 
 
 SKIP = Decision(Strategy.SKIP)
@@ -68,7 +68,7 @@ class HintTable:
     _reaches: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
 
     def of_interest(self, event: ClusterEvent) -> bool:
-        """Whether any plugin of any profile waits for such an event."""
+        """Whether any plugin of any profile registered for such an event."""
         if event.wildcard:
             return True
         kind = (event.resource.value, event.action.value)
@@ -79,7 +79,7 @@ class HintTable:
         return known
 
     def reaches(self, plugin: str, event: ClusterEvent) -> bool:
-        """Whether the plugin, in whichever profile, waits for such an event."""
+        """Whether the plugin, in any profile, registered for such an event."""
         kind = (plugin, event.resource.value, event.action.value)
         known = self._reaches.get(kind)
         if known is None:
@@ -111,7 +111,7 @@ class HintTable:
     def relevant(
         self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
     ) -> tuple[Asked, ...] | None:
-        """Those of `matching` that belong to plugins in either set; None for an unknown profile."""
+        """The registrations in `matching` whose plugin is in either set; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
         if kind not in self._relevant:
             found = self.matching(profile, event)
@@ -121,11 +121,11 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Decision:
-        """What the event does to the pod; the plain rule, for one pod."""
+        """How the event requeues one pod: the reference rule, without the index of UnschedulablePods."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:
-            # A wildcard event that carries a pod is for this pod only.
+            # A wildcard event with a pod (ForceActivate) is for that pod only.
             if new is not None and not (isinstance(new, Pod) and new.uid == entry.pod.uid):
                 return SKIP
             return AFTER_BACKOFF
@@ -142,7 +142,7 @@ class HintTable:
         new: Any,
         answers: dict[tuple[int, PodShape], QueueingHint] | None,
     ) -> Decision:
-        """Ask the hints of one matched event. `answers` remembers those that hold for the whole shape."""
+        """Call the hints of one matched event. `answers` caches results that hold for the whole pod signature."""
         pending = entry.pending_plugins
         decision = SKIP
         for number, asked in enumerate(relevant):
@@ -167,7 +167,7 @@ class HintTable:
         return decision
 
     def answers(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> list[tuple[str, str]]:
-        """What each plugin that rejected the pod says of the event, for those who ask why nothing moved."""
+        """Each rejecting plugin's hint result for the event, to explain why the pod was not requeued."""
         said: dict[str, QueueingHint] = {}
         for asked in self.matching(entry.pod.scheduler_name, event) or ():
             hint = QUEUE if asked.hint is None else self._ask(asked, entry, old, new)

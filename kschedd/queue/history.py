@@ -1,8 +1,8 @@
-"""The way of every pod through the queue: when, from where to where, because of which event, by whose hint.
+"""Each pod's moves between sub-queues: time, source, target, event, and the plugin whose hint decided.
 
-A recorder for SchedulingQueue: it is called with each Move. Memory is bounded. A pod keeps its first moves and its
-latest ones; how many depends on how many pods there are. Of pods that have left the queue the latest are remembered.
-Owns what it recorded; talks to nobody. Ends with its queue.
+A recorder for SchedulingQueue, called with each Move. Memory is bounded: a pod keeps its first and its latest moves,
+fewer the more pods there are, and only the latest `most_gone` pods that left the queue are kept.
+Owns the recorded moves; calls nothing. Lives as long as its queue.
 """
 
 from collections import OrderedDict
@@ -25,9 +25,9 @@ class _Way:
 
 @attrs.define(eq=False)
 class History:
-    most_moves: int = 200_000  # of all pods together, as long as each has its fewest
+    most_moves: int = 200_000  # of all pods together, exceeded only where every pod is at `_FEWEST`
     most_of_a_pod: int = 64
-    most_gone: int = 10_000  # pods that left the queue and are remembered
+    most_gone: int = 10_000  # pods that left the queue and whose moves are kept
     _ways: dict[str, _Way] = attrs.field(factory=dict, init=False)
     _gone: OrderedDict[str, None] = attrs.field(factory=OrderedDict, init=False)
 
@@ -56,12 +56,12 @@ class History:
         return () if way is None else tuple(way.moves)
 
     def dropped(self, key: str) -> int:
-        """How many moves between the first and the latest ones are no longer there."""
+        """How many moves between the first and the latest ones were dropped."""
         way = self._ways.get(key)
         return 0 if way is None else way.dropped
 
     def __len__(self) -> int:
-        """How many pods are remembered."""
+        """How many pods have recorded moves."""
         return len(self._ways)
 
 
@@ -81,7 +81,7 @@ def as_data(moves: Sequence[Move]) -> list[dict[str, Any]]:
 
 
 def both(first: Callable[[Move], None] | None, second: Callable[[Move], None]) -> Callable[[Move], None]:
-    """One recorder that tells two; the first may be missing."""
+    """A recorder that calls `first`, if given, and then `second`."""
     if first is None:
         return second
     known = first

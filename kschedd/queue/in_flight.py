@@ -1,12 +1,12 @@
-"""What happened in the cluster while pods were being scheduled or bound.
+"""In-flight pods (popped, being scheduled or bound) and the cluster events observed since their pop.
 
-A pod in flight is in no sub-queue, so an event cannot wake it. Instead every event is kept as long as some pod was
-in flight when it came; a pod that comes back rejected is judged against all events since its pop. So no wake-up is
-lost, whatever the order. (The older rule, by which any move request since the pop sent the pod to backoffQ, is what
-this comes to when every hint says Queue.)
+A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept as long as a pod
+that was in flight when it was observed still is; when an attempt fails, the pod is checked against all events since
+its pop. So no wake-up is lost, whatever the order. (If every hint returns Queue, this is equivalent to upstream's
+older rule, by which any move request since the pop sent the pod to backoffQ.)
 
-Events are numbered as they come. A pod remembers the number of the first event after its pop; what is older than
-the oldest pod's number is dropped.
+Events are numbered in order of arrival. A pod stores the number of the first event after its pop; events older than
+the oldest pod's number are dropped.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
 """
@@ -20,7 +20,7 @@ import attrs
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.entry import QueuedPod
 
-# Dropped events are taken off the list in batches of at least so many.
+# Minimum number of dropped events removed from the list at a time.
 _BATCH = 256
 
 
@@ -50,7 +50,7 @@ class InFlight:
 
     @property
     def events_kept(self) -> int:
-        """How many events some pod in flight may still ask for."""
+        """How many events are kept because some in-flight pod was popped before them."""
         if not self._pods:
             return 0
         return self._first + len(self._events) - next(iter(self._pods.values()))[0]
@@ -74,7 +74,7 @@ class InFlight:
         return None if found is None else found[1]
 
     def done(self, uid: str) -> QueuedPod | None:
-        """Forget the pod and the events only it could ask for."""
+        """Forget the pod, and the events that were kept only for it."""
         found = self._pods.pop(uid, None)
         if found is None:
             return None

@@ -1,8 +1,8 @@
 """A priority queue whose items can also be found, replaced and removed by key.
 
-The standard heapq keeps the order; an item that is removed or replaced only loses its place in the dictionary and
-stays behind in the heap as a husk, skipped when it comes up. When more than half are husks the heap is made anew,
-so every operation is O(log n) amortised, and finding is O(1). Items of equal order leave in the order they came.
+Built on heapq with lazy deletion: removing or replacing an item only updates the dictionary; the stale heap item is
+skipped when it reaches the top. When more than half of the heap is stale it is rebuilt, so every operation is
+O(log n) amortised, and lookup is O(1). Items of equal order leave in insertion order.
 """
 
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
 
-# A heap this short is not worth cleaning.
+# Number of stale items always tolerated: rebuilding a heap this short does not pay.
 _FEW = 64
 
 
 class KeyedHeap(Generic[V]):
-    """`order` is anything comparable, the same sort of thing for all items of one heap; the smallest leaves first."""
+    """`order` is any value comparable with those of the heap's other items; the smallest leaves first."""
 
     __slots__ = ("_heap", "_items", "_next")
 
@@ -32,11 +32,11 @@ class KeyedHeap(Generic[V]):
         return key in self._items
 
     def __iter__(self) -> Iterator[V]:
-        """All items, in the order in which they came."""
+        """All items in insertion order."""
         return (item[3] for item in self._items.values())
 
     def ordered(self) -> list[V]:
-        """All items in the order in which they would leave."""
+        """All items in the order in which `take` would return them."""
         return [item[3] for item in sorted(self._items.values(), key=lambda item: item[:2])]
 
     def get(self, key: str) -> V | None:
@@ -44,7 +44,7 @@ class KeyedHeap(Generic[V]):
         return None if item is None else item[3]
 
     def put(self, key: str, order: Any, value: V) -> None:
-        """Add an item, in place of the one that had this key."""
+        """Add an item, replacing the one with the same key."""
         self._next = number = self._next + 1
         item = (order, number, key, value)
         self._items[key] = item
@@ -63,7 +63,7 @@ class KeyedHeap(Generic[V]):
         return item[3]
 
     def peek(self) -> tuple[Any, V] | None:
-        """The next item and its order."""
+        """The next item and its order; None if empty."""
         heap, items = self._heap, self._items
         while heap:
             item = heap[0]
@@ -73,7 +73,7 @@ class KeyedHeap(Generic[V]):
         return None
 
     def take(self) -> V | None:
-        """Remove the next item."""
+        """Remove and return the next item; None if empty."""
         heap, items = self._heap, self._items
         while heap:
             item = heappop(heap)

@@ -1,11 +1,11 @@
-"""What the scheduling driver wants done to the queue: each operation as a value, and the applying of them.
+"""Queue operations requested by the scheduling driver, as values, and their application to the queue.
 
-The driver decides and never touches the queue; whoever owns the queue applies the operations to it, in order: the
-queue actor in the daemon, the scheduling loop in a simulation. Events come as they were observed, after the caches have
-taken them in, so a pod that an event wakes is tried against the state that woke it.
+The driver never touches the queue itself; the owner of the queue applies the operations in order: the queue actor in
+the daemon, the scheduling loop in a simulation. Events are passed on only after the caches have applied them, so a pod
+requeued by an event is attempted against a state that includes it.
 
-Owns: the queue it was given and the event handlers over it; `nominated`, the pods that came with a nomination of their
-own since these were last asked for.
+Owns: the given queue and its event handlers; `nominated`, pods that were added with a nominated node already set,
+since the last `take_nominated`.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError).
 """
 
@@ -25,27 +25,27 @@ from kschedd.store.log import DELETED, WatchEvent
 
 @attrs.frozen(eq=False)
 class EventsObserved:
-    """Events that the caches have seen, and what only the owner of the caches can say of the pods in them (by uid)."""
+    """Events already applied to the caches, and facts about their pods that only the owner of the caches knows."""
 
     events: Sequence[WatchEvent]
-    assumed: frozenset[str]
-    rejected: frozenset[str]  # waited at Permit, and were rejected because of the event
+    assumed: frozenset[str]  # uids
+    rejected: frozenset[str]  # uids of pods that were waiting at Permit and got rejected because of the event
 
 
 @attrs.frozen(eq=False)
 class AttemptFailed:
-    """An attempt or a binding failed. `pod` is the pod as it is now."""
+    """A scheduling or binding cycle failed. `pod` is the latest version of the pod."""
 
     entry: QueuedPod
     pod: Pod
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    evicting: bool = False  # its victims are about to be evicted; until then it is kept out of the active queue
+    evicting: bool = False  # its victims are chosen but not yet evicted: it stays out of the active queue until then
 
 
 @attrs.frozen(eq=False)
 class AssumedPodForgotten:
-    """A pod that was to have a node will not; `for_itself` says whether the room it leaves may help the pod itself."""
+    """An assumed pod was forgotten; `for_itself`: the resources it frees may requeue this pod too."""
 
     pod: Pod
     for_itself: bool
@@ -53,14 +53,14 @@ class AssumedPodForgotten:
 
 @attrs.frozen(eq=False)
 class Activate:
-    """These pods are wanted tried now."""
+    """Move these pods to the active queue (upstream's PodsToActivate)."""
 
     pods: Sequence[Pod]
 
 
 @attrs.frozen(eq=False)
 class Reconfigured:
-    """From now on the queue is run by this. `out_of_tree`: with plugins of others, whose calls may take their time."""
+    """New configuration of the queue. `out_of_tree`: it has out-of-tree plugins, whose calls may be slow."""
 
     out_of_tree: bool
     scheduler_names: frozenset[str]
@@ -78,27 +78,27 @@ QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate
 
 @attrs.define(eq=False)
 class QueueOperations:
-    """See the module. `queue` may be read by anybody who runs where its owner runs."""
+    """See the module. `queue` may be read by code that runs in its owner's task."""
 
     queue: SchedulingQueue
     scheduler_names: frozenset[str]
     handlers: EventHandlers = attrs.field(init=False)
     nominated: list[Pod] = attrs.field(factory=list, init=False)
-    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor that comes back just now
+    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued right now
 
     def __attrs_post_init__(self) -> None:
         self.handlers = EventHandlers(self.queue, lambda name: name in self.scheduler_names)
         self.queue.on_nominated = self.nominated.append
 
     def evicting(self, uid: str) -> bool:
-        """Whether the pod comes back from the attempt that chose its victims: nothing is evicted yet.
+        """Whether the pod is being requeued by the attempt that chose its victims, none of which is evicted yet.
 
-        What happened during the attempt must not send it back to the active queue then: the end of its victims will.
+        Events observed during that attempt must not requeue the pod; the deletion of its victims will.
         """
         return uid == self._evicting
 
     def take_nominated(self) -> tuple[Pod, ...]:
-        """The pods that got into the active queue with a nomination of their own, since the last time."""
+        """The pods that entered the active queue with a nominated node already set, since the last call."""
         taken = tuple(self.nominated)
         self.nominated.clear()
         return taken
@@ -131,5 +131,5 @@ class QueueOperations:
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Woken by the room it leaves itself, the pod would come straight back.
+    # Without this pre-check the resources that the pod itself frees would requeue it at once.
     return lambda pod: pod.uid != uid

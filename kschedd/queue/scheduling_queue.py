@@ -1,23 +1,23 @@
-"""The scheduling queue: every pending pod, in exactly one place, and each operation that moves one.
+"""The scheduling queue: every pending pod, in exactly one sub-queue, and the operations that move pods.
 
     add, update ─▶ active ◀──────────── backoff, error backoff
-                   │   ▲                     ▲  (wait over, or popped early)
-               pop │   │ Activate, event     │ event while its wait is not over
+                   │   ▲                     ▲  (backoff expired, or popped early)
+               pop │   │ Activate, event     │ event while still backing off
                    ▼   │                     │
                in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
 
-A pure machine: no waiting, no clock, no randomness. `now` comes in with every operation, in integer nanoseconds of
-whatever clock the caller uses; it must never go back. Whoever owns the queue calls `flush_backoff` at every whole
-second and `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times `next_flush` and
-`next_leftover` name. `pop` returns None where upstream's would wait; `ready` says beforehand.
+A state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds of
+the caller's clock; it must not go back. The owner calls `flush_backoff` at every whole second and
+`flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and
+`next_leftover`. `pop` returns None where upstream's would block; `ready` tells beforehand.
 
 Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
-Error status, a hint that raises counts as Queue; `on_fault` hears of both. `recorder` is told every move, and
-`on_nominated` of each pod that becomes active for the first time with a node nominated to it already.
+Error status, a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with every
+move, `on_nominated` with each pod that, on being added or updated, becomes active with a nominated node already set.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: a pod
-whose update moved it to backoffQ is not judged by the further events of the same update (upstream goes on with
-SchedulerPopFromBackoffQ off, and may leave the pod in two places).
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: once an
+update has moved a pod to backoffQ, further events of the same update are not evaluated for it (upstream evaluates
+them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues).
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -48,7 +48,7 @@ _NO_HINT = Decision(Strategy.AFTER_BACKOFF)
 
 
 def by_priority(entry: QueuedPod) -> tuple[int, int]:
-    """PrioritySort's order: higher priority first, then who has waited longer."""
+    """PrioritySort's order: higher priority first, then the earlier timestamp."""
     return -entry.pod.priority, entry.timestamp
 
 
@@ -70,14 +70,14 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
-        one_by_one: bool = False,  # ask hints for every pod by itself: the plain rule the index must match
+        one_by_one: bool = False,  # call hints for every pod separately: the reference rule the index must match
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
         self.witness: Witness | None = None
         self.on_fault = on_fault
         self.on_nominated: Callable[[Pod], None] | None = None
-        self.scheduling_cycle = 0  # how many pods were popped
+        self.scheduling_cycle = 0  # number of pods popped
         self.closed = False
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
@@ -89,17 +89,17 @@ class SchedulingQueue:
         self._in_flight = InFlight()
         self._one_by_one = one_by_one
 
-    # Pods come and go.
+    # Pending pods are added, updated, deleted, activated.
 
     def add(self, pod: Pod, now: int) -> Place:
-        """A new pending pod. Returns where it went: active or gated."""
+        """A pending pod was added. Returns its sub-queue: active or gated."""
         entry = QueuedPod(pod, pod.key, now)
         return self._to_active(entry, _NOMINATING[0], now, _NO_HINT)
 
     def update(self, old: Pod, new: Pod, now: int) -> Place:
-        """A pending pod has changed. Returns where it is now."""
+        """A pending pod was updated. Returns its sub-queue afterwards."""
         if new.uid in self._in_flight:
-            # The attempt goes on with the pod as popped; what changed is judged when it comes back.
+            # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
             for event in events.pod_events(old, new):
                 self._saw(event, old, new, now)
                 self._in_flight.happened(event, old, new)
@@ -127,7 +127,7 @@ class SchedulingQueue:
         return entry.place
 
     def delete(self, pod: Pod, now: int) -> None:
-        """The pod is gone or has a node. One in flight is left to its attempt, which ends with `done`."""
+        """The pod was deleted or assigned. A pod in flight is not affected: its attempt ends with `done`."""
         entry = self._entries.pop(pod.key, None)
         if entry is not None:
             source = entry.place
@@ -135,9 +135,9 @@ class SchedulingQueue:
             self._record(now, entry, source, Place.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
-        """Move these pods to the active queue, past backoff and hints; returns those that got there.
+        """Move these pods to the active queue regardless of backoff and hints; returns those that entered it.
 
-        One in flight is requeued when it comes back; any other that is not waiting here is passed over.
+        A pod in flight is requeued if its attempt fails; pods unknown to the queue are ignored.
         """
         moved = []
         label = events.FORCE_ACTIVATE.label
@@ -162,11 +162,11 @@ class SchedulingQueue:
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
 
     def order_of(self, entry: QueuedPod) -> Any:
-        """What the entry is sorted by in the active queue: the smallest leaves first."""
+        """The entry's sort key in the active queue: the smallest leaves first."""
         return self._sort_key(entry)
 
     def head_order(self) -> Any:
-        """What the next active pod is sorted by; None if there is none."""
+        """The sort key of the next active pod; None if there is none."""
         head = self._active.peek()
         return None if head is None else head[0]
 
@@ -199,10 +199,10 @@ class SchedulingQueue:
         return None
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> Place | None:
-        """Take back a popped pod whose attempt failed; None if a pod of that key is queued already.
+        """Requeue a popped pod whose attempt failed; None if a pod with that key is queued already.
 
-        The caller has set `unschedulable_plugins` and `pending_plugins`; neither means the attempt ended in an
-        error. Events since the pop decide whether the pod waits for another one. Ends the flight in any case.
+        The caller has set `unschedulable_plugins` and `pending_plugins`; both empty means the attempt ended in an
+        error. Events since the pop decide the sub-queue. The pod is no longer in flight afterwards, in any case.
         """
         try:
             if entry.key in self._entries:
@@ -220,7 +220,7 @@ class SchedulingQueue:
             self._in_flight.done(entry.pod.uid)
 
     def done(self, uid: str, now: int) -> None:
-        """The pod is bound, given up, or passed over; may be called more than once."""
+        """The pod is bound, abandoned or skipped, and no longer in flight; may be called more than once."""
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is Place.IN_FLIGHT:
             entry.place = Place.OUTSIDE
@@ -237,7 +237,7 @@ class SchedulingQueue:
         now: int,
         pre_check: PreCheck | None = None,
     ) -> list[QueuedPod]:
-        """Something in the cluster changed: move the pods it may help. Returns those that left unschedulable."""
+        """Requeue the pods that the event may make schedulable. Returns those that left unschedulablePods."""
         self._saw(event, old, new, now)
         if not self._hints.of_interest(event):
             return []
@@ -252,22 +252,22 @@ class SchedulingQueue:
         return moved
 
     def assigned_pod_added(self, pod: Pod, now: int) -> list[QueuedPod]:
-        """A pod with a node came."""
+        """An assigned pod was added."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_ADD, None, pod, now)
 
     def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
-        """A pod with a node changed."""
+        """An assigned pod was updated."""
         moved = []
         for event in events.pod_events(old, new):
             moved += self.move_all_to_active_or_backoff(event, old, new, now)
         return moved
 
     def assigned_pod_deleted(self, pod: Pod, now: int, pre_check: PreCheck | None = None) -> list[QueuedPod]:
-        """A pod with a node went, or one that was to have a node (nominated, assumed) will not."""
+        """An assigned pod was deleted, or a nominated or assumed pod will not get its node."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
     def flush_backoff(self, now: int) -> list[QueuedPod]:
-        """Move pods whose backoff is over to the active queue."""
+        """Move pods whose backoff has expired to the active queue; returns those that entered it."""
         return [
             entry
             for entry in self._backoff.take_completed(now)
@@ -275,7 +275,7 @@ class SchedulingQueue:
         ]
 
     def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
-        """Move pods that have waited for an event too long."""
+        """Requeue pods that have been unschedulable for longer than `max_in_unschedulable`."""
         event = events.UNSCHEDULABLE_TIMEOUT
         left, any_left = self._unschedulable.left_since(now - self.settings.max_in_unschedulable)
         moved = []
@@ -288,16 +288,16 @@ class SchedulingQueue:
         return moved
 
     def next_flush(self) -> int | None:
-        """The first whole second at which `flush_backoff` moves something; None if nothing waits."""
+        """The first whole second at which `flush_backoff` moves a pod; None if no pod is backing off."""
         return self._backoff.next_flush()
 
     def next_leftover(self) -> int | None:
-        """The time after which `flush_unschedulable_leftover` moves something."""
+        """The time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
         oldest = self._unschedulable.oldest()
         return None if oldest is None else oldest + self.settings.max_in_unschedulable
 
     def close(self) -> None:
-        """No pod is popped any more."""
+        """From now on `pop` returns None."""
         self._in_flight.clear()
         self.closed = True
 
@@ -311,9 +311,9 @@ class SchedulingQueue:
         pre_enqueue: PreEnqueue | None = None,
         hints: Registrations | None = None,
     ) -> None:
-        """Take new settings, order, PreEnqueue plugins or registrations; None leaves one as it is.
+        """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present one.
 
-        No pod changes its place by this. Backoffs already worked out stay.
+        No pod changes its sub-queue. Backoffs already computed stay.
         """
         if settings is not None:
             self.settings = settings
@@ -333,7 +333,7 @@ class SchedulingQueue:
                 self._backoff.put(entry)
 
     def force(self, key: str, place: Place, now: int) -> bool:
-        """Put a queued pod by hand into active, backoff or unschedulable; False if it is not queued."""
+        """Move a queued pod, on a user's request, to active, backoff or unschedulable; False if it is not queued."""
         entry = self._entries.get(key)
         if entry is None:
             return False
@@ -363,7 +363,7 @@ class SchedulingQueue:
         return list(self._in_flight)
 
     def entries(self, place: Place | None = None) -> list[QueuedPod]:
-        """All queued pods, or those in one place; active and backoff in the order in which they would leave."""
+        """All queued pods, or those in one sub-queue; active and backoff in pop order."""
         if place is Place.ACTIVE:
             return self._active.ordered()
         if place is Place.BACKOFF:
@@ -388,7 +388,7 @@ class SchedulingQueue:
         }
 
     def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
-        """The unschedulable pods but the gated ones; those of one shape that the same plugins rejected together."""
+        """The unschedulable pods except gated ones, grouped by pod signature and rejecting plugins."""
         return self._unschedulable.kinds()
 
     @property
@@ -396,11 +396,11 @@ class SchedulingQueue:
         return self._hints
 
     def backoff_until(self, entry: QueuedPod) -> int:
-        """When the pod's current backoff ends; 0 if it has none."""
+        """When the pod's current backoff expires; 0 if it has none."""
         return self._backoff.expiration(entry)
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """All queued pods, and how many are where, as upstream's cache dump says it."""
+        """All queued pods, and the size of each sub-queue in the format of upstream's cache dump."""
         pods = [*self._active, *self._backoff.rejected, *self._backoff.failed, *self._unschedulable]
         summary = (
             f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; unschedulablePods:{len(self._unschedulable)}"
@@ -412,7 +412,7 @@ class SchedulingQueue:
         """How many events are held for pods in flight."""
         return self._in_flight.events_kept
 
-    # From place to place.
+    # Moves between sub-queues.
 
     def _saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
         if self.witness is not None:
@@ -423,11 +423,11 @@ class SchedulingQueue:
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
     def _decide_in_flight(self, entry: QueuedPod) -> tuple[Decision, str]:
-        """What the events since the pod's pop come to, and the event that decided."""
+        """The decision from the events since the pod's pop, and the label of the event that decided."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
         if entry.pod.uid not in self._in_flight:
-            return _NO_HINT, ""  # popped before a close; must not be stuck
+            return _NO_HINT, ""  # `close` dropped its events; without them it must not get stuck as unschedulable
         best, seen = SKIP, ""
         for happened in self._in_flight.since_pop(entry.pod.uid):
             decision = self._hints.decide(entry, happened.event, happened.old, happened.new)
@@ -438,7 +438,7 @@ class SchedulingQueue:
         return best, seen
 
     def _requeue(self, entry: QueuedPod, decision: Decision, label: str, now: int, seen: str = "") -> Place:
-        """Carry out a decision on a pod that is unschedulable or comes back from its attempt."""
+        """Apply a decision to a pod that is unschedulable or whose attempt has failed."""
         if decision.strategy is Strategy.SKIP:
             self._put(entry, Place.GATED if entry.gated else Place.UNSCHEDULABLE, label, now)
             return entry.place
@@ -460,7 +460,7 @@ class SchedulingQueue:
         from_backoff: bool = False,
         seen: str = "",
     ) -> Place:
-        # Pods in backoffQ have passed PreEnqueue on their way in, if they can be popped from there.
+        # With SchedulerPopFromBackoffQ, pods passed PreEnqueue before they entered backoffQ.
         if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
             if present is None or present is entry:

@@ -1,11 +1,11 @@
-"""unschedulablePods: pods that wait for an event, kept so that an event looks only at those it may help.
+"""unschedulablePods: pods that wait for an event, indexed so that an event visits only pods it may make schedulable.
 
-Pods stand in groups of equal profile, rejecting plugins and gating plugin, and within a group in heaps of equal
-shape. An event passes over a group none of whose plugins waits for it, and asks hints that speak for a whole shape
-once per shape. What comes out is exactly what asking for every single pod gives; `decide_each` is that plain rule.
+Pods are grouped by profile, rejecting plugins and gating plugin, and within a group by pod signature. An event skips a
+group none of whose plugins registered for it, and a hint whose result holds for a whole signature is called once per
+signature. The result equals calling the hints for every single pod; `decide_each` is that reference rule.
 
-Beside that, pods stand in the order of their timestamps, so that those left too long are found at once. Gated pods
-whose gating plugin does not wait for everything stand apart there: the timeout never moves them.
+A second index orders pods by timestamp, to find those past the timeout. Gated pods whose gating plugin is not
+registered for every event have a separate heap there: the timeout never moves them.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
@@ -23,7 +23,7 @@ from kschedd.queue.hints import AFTER_BACKOFF, Asked, Decision, HintTable, Strat
 from kschedd.queue.keyed_heap import KeyedHeap
 
 PreCheck = Callable[[Pod], bool]
-"""Which pods an event is for at all."""
+"""Whether an event applies to a pod at all; checked before the pod is requeued."""
 
 _GroupKey = tuple[str, frozenset[str], frozenset[str], str]
 _Shape = dict[str, QueuedPod]  # by key
@@ -39,14 +39,14 @@ class UnschedulablePods:
     _gated: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
-        """All pods in here, gated ones included."""
+        """The number of unschedulable pods, gated ones included."""
         return len(self._spots)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return (entry for shapes in self._groups.values() for pods in shapes.values() for entry in pods.values())
 
     def kinds(self) -> Iterator[Collection[QueuedPod]]:
-        """The pods that are not gated; those of one shape that the same plugins rejected come together."""
+        """The pods that are not gated, grouped by pod signature and rejecting plugins."""
         for (_, _, _, gating), shapes in self._groups.items():
             if not gating:
                 for pods in shapes.values():
@@ -75,7 +75,7 @@ class UnschedulablePods:
             (self._by_age if moved else self._unmoved_by_age).put(entry.key, entry.timestamp, entry)
 
     def remove(self, key: str) -> None:
-        """Take the pod out from where it was put, whatever was changed in its entry since."""
+        """Remove the pod from the group it was added to, even if its entry has changed since."""
         group, shape = self._spots.pop(key)
         shapes = self._groups[group]
         pods = shapes[shape]
@@ -90,7 +90,7 @@ class UnschedulablePods:
             self._unmoved_by_age.remove(key)
 
     def rebuild(self, hints: HintTable) -> None:
-        """Take new registrations."""
+        """Replace the event registrations, and index all pods again by them."""
         entries = list(self)
         for entry in entries:
             self.remove(entry.key)
@@ -99,7 +99,7 @@ class UnschedulablePods:
             self.add(entry)
 
     def left_since(self, time: int) -> tuple[list[QueuedPod], bool]:
-        """The pods the timeout moves whose timestamp is before `time`, and whether there is any at all before it."""
+        """The pods with a timestamp before `time` that the timeout moves, and whether any pod at all is that old."""
         left = []
         while (head := self._by_age.peek()) is not None and head[0] < time:
             left.append(head[1])
@@ -110,18 +110,18 @@ class UnschedulablePods:
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def oldest(self) -> int | None:
-        """The timestamp of the pod the timeout moves next."""
+        """The timestamp of the pod the timeout moves next; None if it has none to move."""
         head = self._by_age.peek()
         return None if head is None else int(head[0])
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
-        """False for gated pods whose gating plugin does not wait for this event: nothing is asked then."""
+        """False for gated pods whose gating plugin did not register for this event: no hint is called then."""
         return not gating_plugin or self.hints.reaches(gating_plugin, event)
 
     def decide_each(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Decision]]:
-        """The pods the event moves; every pod asked for itself."""
+        """The pods the event moves, with hints called for every pod separately."""
         moved = []
         for entry in self:
             if not self._reached(entry.gating_plugin, event):
@@ -136,9 +136,9 @@ class UnschedulablePods:
     def decide(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Decision]]:
-        """The same as `decide_each` but for the order, in work only over pods the event may help."""
+        """The same pods as `decide_each`, in another order, without visiting groups the event does not concern."""
         moved: list[tuple[QueuedPod, Decision]] = []
-        # What a hint may know of the pod the event is about, it need not know of others of that shape.
+        # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
         own = self._about(old, new)
         if own is not None and self._reached(own.gating_plugin, event):
             decision = self.hints.decide(own, event, old, new)
@@ -184,7 +184,7 @@ class UnschedulablePods:
         return [(entry, decision) for entry, decision in moved if pre_check(entry.pod)]
 
     def _about(self, old: Any, new: Any) -> QueuedPod | None:
-        """The entry of the pod the event itself is about, if it waits in here."""
+        """The entry of the event's own pod, if it is unschedulable."""
         for subject in (new, old):
             if not isinstance(subject, Pod):
                 continue

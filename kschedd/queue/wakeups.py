@@ -1,9 +1,9 @@
-"""Which wake-ups were worth it: for each plugin and event, how many pods that it woke got a node, and how many did not.
+"""Outcomes of requeues: for each plugin and event, how many pods it requeued found a node, and how many did not.
 
-A pod is woken when an event moves it out of the unschedulable pods, or keeps it from getting there because it came
-during the attempt. The wake-up helped if the next attempt finds a node, and was in vain if that fails. Pods that only
-the timeout woke and that got a node should have been woken earlier: `late` counts them.
-A recorder for SchedulingQueue; owns its counts and who was woken by what, until that pod's next attempt has ended.
+A pod is requeued (woken) when an event moves it out of unschedulablePods, or was observed while the pod was in flight
+and keeps it from entering them. The wake-up helped if the next attempt finds a node, and was in vain if that attempt
+fails. Pods that only the timeout woke and that then found a node should have been woken earlier: `late` counts them.
+A recorder for SchedulingQueue; owns its counts and, until a woken pod's next attempt ends, the cause of its wake-up.
 """
 
 from typing import Any
@@ -25,8 +25,8 @@ class Worth:
 
 @attrs.define(eq=False)
 class Wakeups:
-    counts: dict[tuple[str, str], Worth] = attrs.field(factory=dict)  # (plugin or "", event) -> what came of it
-    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> by whom
+    counts: dict[tuple[str, str], Worth] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
+    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) that woke it
 
     def __call__(self, move: Move) -> None:
         if move.source is Place.IN_FLIGHT:
@@ -50,7 +50,7 @@ class Wakeups:
 
     @property
     def late(self) -> int:
-        """Pods that got a node only because the timeout woke them."""
+        """Pods that found a node only after the timeout woke them."""
         return sum(worth.helped for (_, event), worth in self.counts.items() if event == _TIMEOUT)
 
     def as_data(self) -> list[dict[str, Any]]:
