@@ -1,1 +1,1 @@
-"""Golden cases of kube-scheduler run against this scheduler (kschedd verify)."""
+"""Conformance: golden records of kube-scheduler run against this scheduler (`kschedd verify`)."""

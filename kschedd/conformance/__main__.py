@@ -1,4 +1,4 @@
-"""`python -m kschedd.conformance PATH...`: `kschedd verify` by itself."""
+"""`python -m kschedd.conformance PATH...`: the same as `kschedd verify PATH...`."""
 
 import sys
 

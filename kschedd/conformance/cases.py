@@ -1,7 +1,7 @@
-"""One golden case: a cluster and a pod, one scheduling cycle, and what kube-scheduler made of it.
+"""One golden case: a cluster, a pod, and the recorded outcome of one kube-scheduler scheduling cycle.
 
-`got` evaluates a case with our scheduler and puts the outcome into the record's own words, so that comparing is
-comparing two mappings. Every node is evaluated, ties are broken by name.
+`got` runs the case with our scheduler and returns the outcome in the record's format, so that two mappings can be
+compared. Every node is evaluated; ties are broken by node name.
 
 Source of the format: the README beside the records.
 """
@@ -33,9 +33,9 @@ Got = dict[str, Any]
 
 
 def got(record: Record, *, remember: bool = False) -> Got:
-    """What our scheduler makes of the case, in the form of the record's `want`.
+    """Our scheduler's outcome of the case, in the format of the record's `want`.
 
-    `remember` evaluates the pod twice more beforehand, so that the outcome comes from remembered evaluations.
+    `remember` evaluates the pod twice beforehand, so that the outcome comes from cached evaluations.
     """
     config = attrs.evolve(config_from_raw(record.config), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
@@ -102,7 +102,7 @@ def _said(status: Status) -> Raw:
 
 
 def _filter(verdicts: Verdicts) -> dict[str, Any]:
-    """What was said of every node."""
+    """Each node's Filter status in the record's format; None for a feasible node."""
     said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
     for name in verdicts.table.row_of:
         if name not in said:
@@ -111,7 +111,7 @@ def _filter(verdicts: Verdicts) -> dict[str, Any]:
 
 
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
-    """The verdicts on every node, where the nominated one alone decided."""
+    """The verdicts on all nodes, for an attempt that did not evaluate them all."""
     again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
     verdicts = again.verdicts if isinstance(again, ScheduleResult) else again.diagnosis.verdicts
     assert isinstance(verdicts, Verdicts), "a pod that got its nominated node is expected to have passed PreFilter"
@@ -129,7 +129,7 @@ def _describe_placed(
     if wished and [names[row] for row in rows.tolist()] == [wished]:
         outcome["nominated_shortcut"] = True
         verdicts = _all_verdicts(scheduler, pod, nominated)
-    elif not scheduler.profile.scores:  # the search ended at the first node that fits
+    elif not scheduler.profile.scores:  # the search stopped at the first feasible node
         verdicts = rejected_by = _all_verdicts(scheduler, pod, nominated)
     _describe_narrowing(outcome, scheduler, pod)
     outcome["filter"] = _filter(verdicts)

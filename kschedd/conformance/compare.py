@@ -1,6 +1,7 @@
-"""Two outcomes of one case side by side: where do they differ, and how.
+"""The differences between the recorded and the actual outcome of one case.
 
-Only what the record wants is compared, at every depth; the paths of differences read like `filter.node-003.reasons[0]`.
+Mappings are compared key by key and lists of equal length item by item, at every depth. The path of a difference looks
+like `filter.node-003.reasons[0]`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ _MISSING = "(missing)"
 
 
 def differences(want: Any, got: Any, path: str = "") -> Iterator[str]:
-    """One line for each place at which `got` is not what is wanted."""
+    """One line for each path at which `got` differs from `want`."""
     if isinstance(want, Mapping) and isinstance(got, Mapping):
         for key in sorted({*want, *got}):
             below = f"{path}.{key}" if path else str(key)

@@ -1,7 +1,8 @@
-"""The world of a recorded trace: an API server in memory, and a clock that only the trace moves.
+"""The environment of a recorded trace: an in-memory API server, and a clock that only the trace advances.
 
-Writes are taken as they come, without defaults or checks; their watch events wait in `events` until the runner delivers
-them. Bound pods run at once; pods deleted by the scheduler go at once, or are marked where the trace says so.
+Writes are applied without defaulting or validation; their watch events are buffered in `events` until the runner
+delivers them. Bound pods become Running at once; pods deleted by the scheduler are removed at once, or, with
+`graceful_deletion`, only get a deletionTimestamp.
 
 Source of the rules: the README beside the records ("Environment").
 Units: milliseconds since the start of the trace.
@@ -28,7 +29,7 @@ MILLISECOND = 1_000_000  # ns
 
 
 def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
-    """What the pod's PodScheduled condition says, as steps show it."""
+    """The pod's PodScheduled condition, in the format of a step; None if it has none."""
     if not isinstance(obj, Pod):
         return None
     for condition in obj.status.get("conditions") or ():
@@ -42,19 +43,19 @@ class TraceEnvironment:
     graceful_deletion: bool
     now_ms: int = 0
     objects: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # (kind, key) -> object
-    events: list[WatchEvent] = attrs.field(factory=list)  # of writes not delivered yet
-    bound: list[list[str]] = attrs.field(factory=list)  # [pod, node], of this step
-    deleted: list[str] = attrs.field(factory=list)  # by the scheduler, in this step
-    conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # that changed in this step
-    _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # as they were before this step
+    events: list[WatchEvent] = attrs.field(factory=list)  # not delivered yet
+    bound: list[list[str]] = attrs.field(factory=list)  # [pod, node] bound in this step
+    deleted: list[str] = attrs.field(factory=list)  # pods deleted by the scheduler in this step
+    conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> condition that changed in this step
+    _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> its condition before this step
     _bindings: int = 0
     _version: int = 0
 
     def begin_step(self) -> None:
-        """What is told of a step is told from here on."""
+        """Reset the outputs that are reported per step."""
         self.bound, self.deleted, self.conditions, self._shown = [], [], {}, {}
 
-    # -- what the scheduler asks ------------------------------------------------------------------------------
+    # -- the scheduler's interface ----------------------------------------------------------------------------
 
     @property
     def now_s(self) -> float:
@@ -69,7 +70,7 @@ class TraceEnvironment:
         return found if isinstance(found, Pod) else None
 
     def write(self, write: Write) -> Status | None:
-        """One write of the scheduler."""
+        """Apply one write of the scheduler; returns an error status if the object does not exist."""
         match write:
             case Create(raw):
                 self._put(raw)
@@ -118,7 +119,7 @@ class TraceEnvironment:
             self._remove(old)
         return None
 
-    # -- what the trace does ----------------------------------------------------------------------------------
+    # -- the trace's interface --------------------------------------------------------------------------------
 
     def apply(self, op: Raw) -> None:
         """An operation on an object: create, patch or delete."""
@@ -157,7 +158,7 @@ class TraceEnvironment:
         self.objects[new.kind, new.key] = new
         before, condition = scheduled_condition(old), scheduled_condition(new)
         if condition is not None and condition != before:
-            # What a step shows is the difference that it made: one that is undone within it is none.
+            # A step shows net changes of conditions: one that is reverted within the step is not shown.
             if condition == self._shown.setdefault(new.key, before):
                 self.conditions.pop(new.key, None)
             else:

@@ -1,6 +1,6 @@
-"""Reading golden records: gzip-compressed JSON lines, one record a line, as kube-scheduler's behaviour was recorded.
+"""Reading golden records: JSON lines, optionally gzip-compressed, one record of kube-scheduler's behaviour a line.
 
-Errors: RecordError says file, line and what is wrong; other files are still read.
+Errors: RecordError with file, line and reason; the caller may go on with other files.
 """
 
 import gzip
@@ -21,7 +21,7 @@ SUFFIXES = (".jsonl.gz", ".jsonl")
 @attrs.define(eq=False)
 class RecordError(KscheddError):
     file: str
-    line: int  # 1-based; 0 where the file as a whole is at fault
+    line: int  # 1-based; 0 if the error concerns the whole file
     why: str
 
     def __str__(self) -> str:
@@ -29,7 +29,7 @@ class RecordError(KscheddError):
 
 
 class Unsupported(Exception):
-    """The record asks for something that this kschedd does not have or know."""
+    """The record needs a feature that this kschedd does not have."""
 
 
 @attrs.frozen(eq=False)
@@ -47,7 +47,7 @@ class Record:
 
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
-    """The files among the paths, and those of golden records in the folders among them. Raises RecordError."""
+    """The paths that are files, and the golden record files in those that are folders. Raises RecordError."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -63,7 +63,7 @@ def record_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_records(file: Path) -> Iterator[Record]:
-    """The records of a file, one at a time. Raises RecordError at the first that is none."""
+    """The records of a file, one at a time. Raises RecordError at the first line that is not a record."""
     number = 0
     try:
         with gzip.open(file, "rb") if file.name.endswith(".gz") else file.open("rb") as lines:
@@ -87,7 +87,7 @@ class _NoRecord(Exception):
     pass
 
 
-# What a record must have, for its runner to find what it looks for.
+# Required fields of a record and their types: those its runner reads.
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
 _CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
 _TRACE: Mapping[str, type | tuple[type, ...]] = {

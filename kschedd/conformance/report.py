@@ -1,4 +1,4 @@
-"""What running golden records came to: counts by family, the first differences, as a table or as JSON."""
+"""The report of a conformance run: counts by family and the first differences, as a table or as JSON."""
 
 import json
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 class Verdict:
     record: Record
     outcome: Outcome
-    differences: tuple[str, ...] = ()  # or why it is unsupported
+    differences: tuple[str, ...] = ()  # or the reason why the record is unsupported
 
 
 @attrs.define(eq=False)
@@ -33,7 +33,7 @@ class Family:
 @attrs.define(eq=False)
 class Report:
     families: dict[str, Family] = attrs.field(factory=dict)
-    faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read to their end
+    faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:
         family = self.families.setdefault(verdict.record.family, Family())
@@ -43,7 +43,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every record of every file did."""
+        """Whether every file could be read and every record passed."""
         return not self.faults and not any(family.not_passed for family in self.families.values())
 
     def as_json(self) -> str:
@@ -78,7 +78,7 @@ class Report:
 
 @attrs.define(eq=False)
 class Progress:
-    """One line that is written over and over while records run; nothing where nobody watches."""
+    """A progress line, overwritten while records run; writes nothing if `out` is not a terminal."""
 
     out: TextIO
     _count: int = 0

@@ -1,8 +1,9 @@
-"""One golden trace in lockstep: each recorded operation is applied, the scheduler comes to rest in virtual time, and
-what it did is put into the record's own words, step by step.
+"""One golden trace in lockstep: each recorded operation is applied, the scheduler runs until idle in virtual time, and
+what it did is returned in the record's format, step by step.
 
-Where kube-scheduler took one of several best nodes, we take the one it took, if it is among our own best; the set of
-the best is compared anyway. After the first step that differs the rest would only repeat it: the run ends there.
+Where kube-scheduler chose one of several nodes with the highest score, we choose the same node if it is among our own
+best; the sets of best nodes are compared too. The run ends at the first step that differs, since later steps would
+only differ as a consequence.
 
 Source of the format and the rules: the README beside the records ("Traces").
 Units: milliseconds since the start of the trace.
@@ -40,7 +41,7 @@ _SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE,
 
 
 def trace_differences(record: Record, *, remember: bool = True) -> Iterator[str]:
-    """Where the first step that differs does; nothing if the whole trace is as recorded."""
+    """The differences of the first step that differs; none if the whole trace matches."""
     run = Lockstep(record, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
         found = list(differences(want, run.step(op, want["attempts"]), f"steps[{number}]"))
@@ -51,7 +52,7 @@ def trace_differences(record: Record, *, remember: bool = True) -> Iterator[str]
 
 @attrs.define(eq=False)
 class RecordedChoice:
-    """Takes the node that was taken upstream, if it is one of our best; else the alphabetically first."""
+    """Chooses the node recorded from upstream if it is one of our best, else the alphabetically first."""
 
     node: str = ""
 
@@ -63,7 +64,7 @@ class RecordedChoice:
 
 
 class Lockstep:
-    """A trace being run. `loop` and `environment` may be looked at between steps."""
+    """The run of one trace. `loop` and `environment` may be inspected between steps."""
 
     def __init__(self, record: Record, *, remember: bool = True, recorder: Recorder | None = None) -> None:
         raw = record.raw
@@ -73,14 +74,14 @@ class Lockstep:
         config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
-        self._want: list[Raw] = []  # attempts upstream made in this step and we have yet to make
+        self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
         self._made: list[Got] = []
         self._failure: FailedAttempt | None = None
         self.environment.load(record.objects)
         self._deliver()
 
     def step(self, op: Raw, want: Sequence[Raw]) -> Got:
-        """Apply one operation; `want` are the attempts recorded for it. Returns what the record calls a step."""
+        """Apply one operation; `want` are the attempts recorded for it. Returns a step in the record's format."""
         world = self.environment
         self._want, self._made = list(want), []
         world.begin_step()
@@ -132,8 +133,8 @@ class Lockstep:
         self._made.append(made)
         recorded = self._want.pop(0) if self._want else {}
         self._choose.node = recorded.get("node") or ""
-        # Filters, scores and dry runs see the cluster as it was at the pop; but PostFilter asks the API for the pod
-        # itself, and the queue who is nominated, after these operations.
+        # Filter, Score and dry runs see the cluster as of the pop. PostFilter, however, reads the pod from the API and
+        # the nominated pods from the queue, both after these operations.
         meanwhile = []
         for op in during:
             world.apply(op)
@@ -181,9 +182,9 @@ class Lockstep:
 def reconsidered(
     result: ScheduleResult | FitError, driver: SchedulingDriver, world: TraceEnvironment
 ) -> ScheduleResult | FitError:
-    """The result of an attempt during which something happened: PostFilter sees who is nominated by then.
+    """The result of an attempt with operations during it: PostFilter runs again with the present nominated pods.
 
-    Those are the nominated pods as they are in the API; the queue has not heard of the changes yet.
+    These are the nominated pods as stored in the API; the queue has not received their events yet.
     """
     if not isinstance(result, FitError) or not driver.nominator:
         return result
@@ -192,19 +193,19 @@ def reconsidered(
         for pod in pods.values():
             stored = world.current_pod(pod.key)
             if stored is not None and stored.uid == pod.uid and not stored.node_name:
-                # Where only the name is known it stays so.
+                # A nominator entry without a spec, only a name, is kept as it is.
                 nominated.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
     return driver.machine.schedulers[result.pod.scheduler_name].reconsider(result, nominated)
 
 
-# -- what a step shows ------------------------------------------------------------------------------------------
+# -- steps in the record's format -------------------------------------------------------------------------------
 
 
 def tell_outcome(
     made: Got, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
 ) -> None:
-    """Put what an attempt came to into its record. `best`: the nodes with the highest total, if one was found;
-    `failed`: how it, or its binding, failed; `deleted`: the pods that the scheduler deleted for it."""
+    """Add the outcome of an attempt to `made`. `best`: the nodes with the highest total, if a node was found;
+    `failed`: the failure of the attempt or of its binding; `deleted`: the pods that the scheduler deleted for it."""
     if best is not None:
         made["best"] = best
     if failed is None:
@@ -213,7 +214,7 @@ def tell_outcome(
         return
     made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
     made["message"] = failed.message
-    # As the queue has them: a PreEnqueue plugin that keeps the pod out is among them.
+    # As in the queue entry, which includes a gating PreEnqueue plugin.
     if plugins := failed.unschedulable_plugins | failed.entry.unschedulable_plugins:
         made["unschedulable_plugins"] = sorted(plugins)
     if failed.pending_plugins:
@@ -228,7 +229,7 @@ def tell_outcome(
 
 
 def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
-    """The nodes with the highest total; `names` are those of all rows."""
+    """The nodes with the highest total score; `names` are the node names of all rows."""
     rows = result.feasible
     if result.totals is not None:
         rows = rows[result.totals == result.totals.max()]
@@ -238,7 +239,7 @@ def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
 def step_of(
     made: list[Got], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
 ) -> Got:
-    """What a record calls a step. `zero_ns` is the start of the trace by the queue's clock."""
+    """A step in the record's format. `zero_ns` is the start of the trace by the queue's clock."""
     return {
         "attempts": made,
         "bound": world.bound,
@@ -256,6 +257,6 @@ def step_of(
 
 
 def trace_config(config: Config) -> Config:
-    """The configuration as the traces ran it: all nodes are scored."""
+    """The configuration the traces were recorded with: percentageOfNodesToScore is 100."""
     profiles = tuple(attrs.evolve(profile, percentage_of_nodes_to_score=100) for profile in config.profiles)
     return attrs.evolve(config, profiles=profiles, percentage_of_nodes_to_score=100)

@@ -1,7 +1,7 @@
 """`kschedd verify PATH...`: golden records run against this scheduler, family by family.
 
-A record passes if what we make of it is what kube-scheduler made of it, whole; it is unsupported if it needs a part of
-kschedd that is not there, and never counts as passed then. A bad file is told and the others are still run.
+A record passes if our outcome equals kube-scheduler's in every field. It is unsupported, and does not count as passed,
+if it needs a feature that kschedd does not have. An unreadable file is reported, and the other files are still run.
 
 Exit status: 0 if every record passed, 1 if one failed or is unsupported, 2 if a path, file or record could not be read.
 """
@@ -24,7 +24,7 @@ TRACES = "traces"
 
 
 def judge(record: Record, *, remembered: bool = False) -> Verdict:
-    """Run one record. `remembered`: let evaluations be remembered from attempt to attempt, as the daemon does."""
+    """Run one record. `remembered`: cache evaluations from attempt to attempt, as the daemon does."""
     try:
         found = tuple(_differences(record, remembered))
     except ModuleNotFoundError as missing:
@@ -35,7 +35,7 @@ def judge(record: Record, *, remembered: bool = False) -> Verdict:
         return Verdict(record, Outcome.UNSUPPORTED, (str(lack),))
     except KscheddError as refusal:
         found = (f"refused: {refusal}",)
-    except Exception as bug:  # one record that finds a bug must not hide what the others find
+    except Exception as bug:  # a bug found by one record must not keep the others from running
         found = (f"kschedd broke down: {_where(bug)}",)
     return Verdict(record, Outcome.FAILED if found else Outcome.PASSED, found)
 
@@ -47,7 +47,7 @@ def _differences(record: Record, remembered: bool) -> Iterator[str]:
 
 
 def _where(bug: Exception) -> str:
-    """The exception and the innermost line that raised it."""
+    """The exception, with the file and line that raised it."""
     trace = bug.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -59,11 +59,11 @@ def _where(bug: Exception) -> str:
 class Options:
     paths: tuple[Path, ...]
     remembered: bool = False
-    only: str = ""  # run the records whose id has this in it
+    only: str = ""  # run only records whose id contains this
 
 
 def verify(options: Options, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> Report:
-    """Run all records of all files. Raises RecordError where a path is none; bad files are in the report."""
+    """Run all records of all files. Raises RecordError for an unusable path; unreadable files are in the report."""
     report = Report()
     for file in record_files(options.paths):
         try:
@@ -90,7 +90,7 @@ def _records(file: Path, only: str) -> Iterator[Record]:
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
-    """Mount `verify` among the verbs of a command line; what carries it out is set as its `run`."""
+    """Add the sub-command `verify` to a command line; its `run` default is the function that executes it."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "verify",
         help="check decisions against golden records of kube-scheduler",
@@ -114,7 +114,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry the parsed command out; returns the exit status."""
+    """Execute the parsed command; returns the exit status."""
     progress = Progress(sys.stderr)
     try:
         report = verify(Options(tuple(args.paths), args.remembered, args.only), progress=progress)
