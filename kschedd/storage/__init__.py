@@ -1,1 +1,1 @@
-"""Storage: the rules that claims, volumes and drivers follow, as pure functions shared by plugins and controllers."""
+"""Storage: rules for claims, volumes and CSI drivers, as pure functions shared by plugins and controllers."""

@@ -1,8 +1,9 @@
-"""Claims and volumes as the scheduler has decided they will be, before the API server says so.
+"""Assume caches for claims and volumes: objects as the scheduler will write them, before the API server confirms them.
 
-`get` gives what was assumed, or else what the cluster knows. An assumption ends when it is taken back, when the object
-goes, or when a newer version of it arrives: the cluster's word always wins. Volumes are also found by class.
-Shared by all instances of VolumeBinding, so that none forgets what another has assumed; it reads the cluster and
+`get` returns the assumed object, or else the one in the scheduler cache. An assumption ends when it is restored, when
+the object is deleted, or when a newer version arrives: the API server's version always wins. Volumes are also indexed
+by StorageClass.
+Shared by all instances of VolumeBinding, so that each sees what another has assumed. Reads the scheduler cache and
 changes nothing in it.
 Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
 """
@@ -21,20 +22,20 @@ Objects = Callable[[], Mapping[str, Object]]
 
 @attrs.define(eq=False)
 class _Assumption:
-    known: Object  # what the cluster had when it was made
+    known: Object  # the scheduler cache's version when the assumption was made
     assumed: Object
 
 
 @attrs.define(eq=False)
 class AssumeCache:
-    """The objects of one kind by key. `objects` gives the cluster's, as they are at the moment of asking."""
+    """The objects of one kind by key. `objects` returns the scheduler cache's current objects."""
 
     kind: str
     objects: Objects
     _assumptions: dict[str, _Assumption] = attrs.field(factory=dict)
 
     def actual(self, key: str) -> Object | None:
-        """The cluster's own version."""
+        """The scheduler cache's version, ignoring assumptions."""
         return self.objects().get(key)
 
     def get(self, key: str) -> Object | None:
@@ -45,17 +46,17 @@ class AssumeCache:
         if known is assumption.known:
             return assumption.assumed
         if known is not None and 0 < known.resource_version <= assumption.assumed.resource_version:
-            assumption.known = known  # delivered again; nothing new in it
+            assumption.known = known  # an event no newer than the assumption
             return assumption.assumed
         del self._assumptions[key]
         return known
 
     def assumed_keys(self) -> list[str]:
-        """The keys for which something else than the cluster's version may hold."""
+        """The keys with an assumption, which may differ from the scheduler cache's version."""
         return list(self._assumptions)
 
     def assume(self, obj: Object) -> None:
-        """Let `obj` hold instead of the cluster's version. Raises StorageError if it is unknown or out of date."""
+        """Assume `obj` in place of the cached version. Raises StorageError if it is unknown or out of date."""
         latest = self.get(obj.key)
         known = self.objects().get(obj.key)
         if latest is None or known is None:
@@ -66,15 +67,15 @@ class AssumeCache:
         self._assumptions[obj.key] = _Assumption(known, obj)
 
     def restore(self, key: str) -> None:
-        """Take back what was assumed, if anything was."""
+        """Drop the assumption for this key, if there is one."""
         self._assumptions.pop(key, None)
 
 
 @attrs.define(eq=False)
 class VolumeCache(AssumeCache):
-    """PersistentVolumes, with what deciding reads of each taken out once a version."""
+    """PersistentVolumes; each version of one is parsed into a `Volume` once."""
 
-    version: Callable[[], int] = lambda: -1  # changes whenever any volume does; -1: not known
+    version: Callable[[], int] = lambda: -1  # changes whenever any volume does; -1: unknown
     _seen: int = -1
     _read: dict[str, Volume] = attrs.field(factory=dict)
     _by_class: dict[str, dict[str, Volume]] = attrs.field(factory=dict)
@@ -85,7 +86,7 @@ class VolumeCache(AssumeCache):
         return None if obj is None else self._volume(obj)
 
     def of_class(self, storage_class: str) -> list[Volume]:
-        """All volumes of a class in the cluster's order, those assumed as they are assumed."""
+        """All volumes of a class in the scheduler cache's order, with assumptions applied."""
         self._refresh()
         found = self._by_class.get(storage_class, {})
         changed = {key: latest for key in self.assumed_keys() if key in found and (latest := self.volume(key))}
@@ -123,7 +124,7 @@ class VolumeCache(AssumeCache):
 
 
 class AssumedVolumes:
-    """The claims and volumes of a cluster, those assumed as they are assumed."""
+    """The claims and volumes of the scheduler cache, with assumptions applied."""
 
     def __init__(self, cluster: Cluster) -> None:
         versions = cluster.versions

@@ -1,9 +1,9 @@
-"""Which CSI volumes a pod makes its node attach: what a driver's limit on a node counts.
+"""Which CSI volumes of a pod must be attached to its node, and so count towards a driver's limit there.
 
-A volume in-tree plugins know counts for the driver that took the plugin's place, on nodes that have a CSINode. A claim
-without a volume counts for its class' driver, as a volume of its own.
+An in-tree volume counts for the CSI driver it migrates to, on nodes that have a CSINode. A claim without a volume
+counts for its StorageClass' driver, as a volume of its own.
 Source: Kubernetes v1.34, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
-Errors: none raised; a Fault stands where upstream ends with an error.
+Errors: none raised; a Fault is returned where upstream returns an error.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from kschedd.storage.volumes import StorageError
 class Attachable:
     driver: str
     handle: str
-    plugin: InTree | None = None  # the in-tree plugin that the node must have given up
+    plugin: InTree | None = None  # counts only on nodes where this in-tree plugin is migrated
 
     def counts_on(self, csi_node: Object | None) -> bool:
         return self.plugin is None or is_migrated(self.plugin, csi_node)
@@ -29,11 +29,11 @@ class Attachable:
 
 @attrs.frozen
 class Fault:
-    """The error of one volume. `missing`: its claim is not there (yet)."""
+    """The error of one volume. `missing`: its claim does not exist (yet)."""
 
     why: str
     missing: bool = False
-    plugin: InTree | None = None  # only an error where the node has given up this plugin
+    plugin: InTree | None = None  # an error only on nodes where this in-tree plugin is migrated
 
     def counts_on(self, csi_node: Object | None) -> bool:
         return self.plugin is None or is_migrated(self.plugin, csi_node)
@@ -47,7 +47,7 @@ def is_migrated(plugin: InTree, csi_node: Object | None) -> bool:
 
 
 def has_attachable(pod: Pod) -> bool:
-    """Whether any volume of the pod may count."""
+    """Whether any volume of the pod may count towards a limit."""
     return any(
         volume.get("persistentVolumeClaim") is not None
         or volume.get("ephemeral") is not None
@@ -58,14 +58,14 @@ def has_attachable(pod: Pod) -> bool:
 
 @attrs.frozen(eq=False)
 class Storage:
-    """The objects it takes to say; each by key."""
+    """The objects needed to resolve a pod's volumes, each by key."""
 
     claims: Mapping[str, Object]
     volumes: Mapping[str, Object]
     classes: Mapping[str, Object]
 
     def attachables(self, pod: Pod, *, new: bool) -> list[Attachable | Fault]:
-        """In the order of the pod's volumes. What a pod already running (not `new`) has lost is passed over."""
+        """In the order of the pod's volumes. Missing claims of a running pod (not `new`) are skipped."""
         found: list[Attachable | Fault] = []
         for volume in pod.shape.spec.volumes:
             source = volume.get("persistentVolumeClaim")
@@ -116,7 +116,7 @@ class Storage:
         plugin = BY_PLUGIN.get(provisioner)
         if plugin is not None and not plugin.migrated:
             return None
-        # No driver's handle begins with a NUL, so a volume yet to be made is never taken for one that is there.
+        # No driver's handle begins with a NUL, so a volume to be provisioned never collides with an existing one.
         return _named(plugin.driver if plugin else provisioner, f"\0claim {claim.key}", plugin)
 
 
@@ -137,7 +137,7 @@ def _inline(volume: Mapping[str, object]) -> Attachable | Fault | None:
 
 
 def limits(csi_node: Object) -> dict[str, int]:
-    """Driver -> how many volumes the node can attach; a driver without a limit is left out."""
+    """Driver -> how many volumes can be attached to the node; drivers without a limit are left out."""
     found = {}
     for driver in csi_node.spec.get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")

@@ -1,8 +1,8 @@
-"""Things that only nodes with a certain label can use, found by a node's labels without looking at all of them.
+"""An index of items by a node label they require, to find a node's candidates without visiting all items.
 
-A local volume names one host, a storage capacity one zone: most of a long list is out of the question for a node. An
-item is filed under one label it demands; `near` gives those whose label the node has, and those that demand none.
-They still have to be matched in full. Order is kept: what was given first comes first.
+A local volume names one host, a CSIStorageCapacity one zone, so a node can use few items of a long list. An item is
+indexed by one label it requires; `near` returns the items whose label the node has, and those that require none. These
+are candidates: they still have to be matched in full. Insertion order is kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ class ByLabel(Generic[T]):
 
     @classmethod
     def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "ByLabel[T]":
-        """Each item with a requirement that a node must meet to be able to use it, if it has one of the form In."""
+        """Each item comes with an In requirement that every node able to use it meets, or None."""
         made = cls([], {})
         for rank, (item, demand) in enumerate(items):
             if demand is None:
@@ -44,7 +44,7 @@ class ByLabel(Generic[T]):
 
 
 def demand_of_nodes(selector: NodeSelector | None) -> Requirement | None:
-    """The narrowest label a node selector demands in any case."""
+    """The In requirement with the fewest values that every node matching the selector meets; None if there is none."""
     if selector is None or len(selector.terms) != 1 or selector.terms[0].problems:
         return None
     return _narrowest(selector.terms[0].match_expressions)

@@ -1,7 +1,7 @@
-"""How good a node is by the room its volumes would leave: a broken line over the utilisation of each storage class.
+"""Storage capacity scoring: a node's score as a piecewise linear function of each StorageClass' utilization.
 
 Source: Kubernetes v1.34, volumebinding/scorer.go and volume_binding.go (Score), plugins/helper/shape_score.go.
-Units: bytes; utilisation in percent; scores 0 to 100, a configured corner's score being a tenth of that.
+Units: bytes; utilization in percent; scores 0 to 100, while a configured shape point's score is a tenth of that.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kschedd.storage.claims import class_of, requested_bytes
 from kschedd.storage.podvolumes import NodeVolumes
 
 _FULL: Final = 100
-_PER_POINT: Final = 10  # a corner's score is 0 to 10
+_PER_POINT: Final = 10  # a shape point's score is 0 to 10
 
 
 class Corner(Protocol):
@@ -23,8 +23,8 @@ class Corner(Protocol):
 
 
 def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
-    """Storage class -> (requested, capacity): of the volumes to be bound, or if there are none and `of_pools`, of the
-    pools from which volumes are to be made."""
+    """StorageClass -> (requested, capacity): of the volumes to be bound, or if there are none and `of_pools`, of the
+    CSIStorageCapacity pools from which volumes are to be provisioned."""
     found: dict[str, tuple[int, int]] = {}
     if volumes.bindings or not of_pools:
         for binding in volumes.bindings:
@@ -38,14 +38,14 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
             continue
         name = class_of(provision.claim)
         asked, _ = found.get(name, (0, 0))
-        # Several claims come from one pool, so its capacity is not added up.
+        # Claims of one class share a pool, so its capacity is not added up.
         size = value(provision.capacity.obj.raw.get("capacity") or 0)
         found[name] = (asked + (requested_bytes(provision.claim) or 0), size)
     return found
 
 
 def score(shape: Sequence[Corner], classes: dict[str, tuple[int, int]]) -> int:
-    """The mean over the classes, rounded to the nearest; 0 without any."""
+    """The mean score over the classes, rounded half up; 0 without any."""
     if not classes:
         return 0
     total = sum(_on_line(shape, _utilization(asked, there)) for asked, there in classes.values())
@@ -64,7 +64,7 @@ def _on_line(shape: Sequence[Corner], utilization: int) -> int:
                 return left.score * _PER_POINT
             rise = (right.score - left.score) * _PER_POINT * (utilization - left.utilization)
             run = right.utilization - left.utilization
-            # Towards zero, as integers are divided upstream.
+            # Rounded towards zero, as Go divides integers.
             return left.score * _PER_POINT + (rise // run if rise >= 0 else -(-rise // run))
         left = right
     return left.score * _PER_POINT

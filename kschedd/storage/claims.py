@@ -1,8 +1,8 @@
-"""PersistentVolumeClaims: which of them a pod uses, and what the scheduler and the volume controller read in them.
+"""PersistentVolumeClaims: which ones a pod uses, and the fields the scheduler and the volume controller read of them.
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go, storage/ephemeral/ephemeral.go.
 Units: storage in nanos (billionths of a byte) where it is compared, in whole bytes where it is added up.
-Errors: QuantityError for a claim whose request cannot be read.
+Errors: QuantityError for a claim whose storage request cannot be parsed.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 @attrs.frozen
 class ClaimUse:
-    """One volume of a pod that is a claim: named by the pod, or made for it (`ephemeral`)."""
+    """A claim used by a pod's volume: named by the pod, or generated for an ephemeral volume (`ephemeral`)."""
 
     name: str
     key: str  # "namespace/name"
@@ -36,7 +36,7 @@ class ClaimUse:
 
 
 def claims_used(pod: Pod) -> Iterator[ClaimUse]:
-    """The claims of a pod in the order of its volumes; one used twice comes twice."""
+    """The claims of a pod in the order of its volumes; a claim used twice is yielded twice."""
     for volume in pod.shape.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -48,7 +48,7 @@ def claims_used(pod: Pod) -> Iterator[ClaimUse]:
 
 
 def claims_named(pod: Pod) -> Iterator[str]:
-    """The names of the claims a pod uses by name, ephemeral ones left out."""
+    """The names of the claims the pod refers to by name, without those of ephemeral volumes."""
     for volume in pod.shape.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -60,12 +60,12 @@ def uses(pod: Pod, claim: Object) -> bool:
 
 
 def ephemeral_claim(pod: Pod, volume: str) -> str:
-    """The name of the claim made for an ephemeral volume of the pod."""
+    """The name of the claim generated for an ephemeral volume of the pod."""
     return f"{pod.name}-{volume}"
 
 
 def not_made_for(pod: Pod, claim: Object) -> str:
-    """Why the claim is not the one made for an ephemeral volume of the pod; "" if it is."""
+    """Why the claim was not generated for an ephemeral volume of the pod; "" if it was."""
     owner = claim.owner
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
@@ -79,7 +79,7 @@ def class_of(claim: Object) -> str:
 
 
 def volume_of(claim: Object) -> str:
-    """The volume the claim names; "" while it has none."""
+    """The claim's volumeName; "" while it has none."""
     name: str = claim.spec.get("volumeName") or ""
     return name
 
@@ -94,13 +94,13 @@ def _request(claim: Object) -> str | int | float | None:
 
 
 def requested(claim: Object) -> int:
-    """What the claim asks for, in nanos; 0 if it asks for nothing."""
+    """The claim's storage request in nanos; 0 if it has none."""
     text = _request(claim)
     return 0 if text is None else nanos(text)
 
 
 def requested_bytes(claim: Object) -> int | None:
-    """What the claim asks for, in whole bytes rounded up; None if it asks for nothing."""
+    """The claim's storage request in whole bytes, rounded up; None if it has none."""
     text = _request(claim)
     return None if text is None else value(text)
 
@@ -113,5 +113,5 @@ _LISTED: Final = {
 
 
 def missing(kind: str, name: str) -> str:
-    """How upstream says that the scheduler knows no such object."""
+    """Upstream's not-found message of a lister for such an object."""
     return f'{_LISTED[kind]} "{name}" not found'

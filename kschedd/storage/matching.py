@@ -1,9 +1,9 @@
-"""Which existing volume a claim gets: one that is meant for it, else the smallest that will do.
+"""Which existing volume a claim is bound to: one pre-bound to it, else the smallest that matches.
 
-What does not depend on the node is decided once for all nodes (`candidates`); a node then sees only the volumes it may
-be able to use, smallest first. Equal sizes keep the order of the list.
+Checks that do not depend on the node run once for all nodes (`candidates`); per node only the volumes it may be able to
+use are checked, smallest first. Volumes of equal size keep the order of the list.
 Source: Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
-Errors: StorageError if the claim's own selector or class of attributes cannot be used.
+Errors: StorageError if the claim's selector or volumeAttributesClassName cannot be used.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,14 +21,14 @@ from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 class Candidates:
     """The volumes one claim could be bound to."""
 
-    reserved: tuple[Volume, ...]  # meant for this very claim, whatever else they are
-    free: tuple[Volume, ...]  # smallest first
+    reserved: tuple[Volume, ...]  # pre-bound: their claimRef names this claim
+    free: tuple[Volume, ...]  # available, smallest first
     _near: ByLabel[Volume]
 
     def on(self, labels: Mapping[str, str], taken: Collection[str] = ()) -> Volume | None:
-        """The volume the claim gets on a node with these labels; `taken` are names that are out of the question.
+        """The volume the claim is bound to on a node with these labels; volumes named in `taken` are excluded.
 
-        If the one that is meant for it cannot be used from there, none can.
+        If a pre-bound volume cannot be used from that node, no other volume is tried.
         """
         for volume in self.reserved:
             if volume.name not in taken:
@@ -40,7 +40,7 @@ class Candidates:
 
 
 def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: bool = True) -> Candidates:
-    """The volumes of `volumes` for the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
+    """The volumes that match the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
     selector = _selector(claim)
     wanted_attributes = claim.spec.get("volumeAttributesClassName") or ""
     if wanted_attributes and not attributes_classes:
@@ -67,7 +67,7 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
         if meant:
             reserved.append(volume)
         elif (
-            # One that is not available yet soon will be; binding it now would collide with whoever works on it.
+            # A volume in another phase may become Available soon; binding it now would race with its controller.
             volume.phase == AVAILABLE
             and volume.storage_class == storage_class
             and modes <= volume.access_modes

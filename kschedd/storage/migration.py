@@ -1,6 +1,6 @@
-"""In-tree volumes as the CSI drivers that took their place see them: driver, volume handle, topology keys.
+"""CSI migration: in-tree volumes translated to CSI (driver, volume handle, topology keys).
 
-Whether a node uses the driver instead of the in-tree plugin is told by an annotation of its CSINode.
+Whether an in-tree plugin is migrated on a node is stated by an annotation of the node's CSINode.
 Source: Kubernetes v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go
 (tryTranslatePVToCSI), nodevolumelimits/utils.go (isCSIMigrationOn).
 Errors: StorageError for a source that cannot be translated.
@@ -30,15 +30,15 @@ Labels = Mapping[str, str]
 
 @attrs.frozen
 class InTree:
-    """An in-tree volume plugin that has a CSI driver in its place."""
+    """An in-tree volume plugin that migrates to a CSI driver."""
 
-    source: str  # the field of a volume that holds it
+    source: str  # the field of a volume spec that holds its source
     plugin: str
     driver: str
     handle: Callable[[Raw, Labels | None], str]  # (source, labels of the PersistentVolume or None if inline)
     topology_key: str = ""
-    migrated: bool = True  # whether the scheduler takes the driver's view at all
-    by_annotation: bool = False  # whether NodeVolumeLimits, too, asks the node's annotation
+    migrated: bool = True  # whether the scheduler translates its volumes at all
+    by_annotation: bool = False  # whether NodeVolumeLimits, too, requires the CSINode annotation
 
 
 def _ebs_handle(source: Raw, _: Labels | None) -> str:
@@ -125,7 +125,7 @@ BY_PLUGIN: Final = {each.plugin: each for each in IN_TREE}
 
 
 def in_tree(volume: Raw) -> InTree | None:
-    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec; None for every other sort."""
+    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec; None for every other volume source."""
     for each in IN_TREE:
         if volume.get(each.source) is not None:
             return each
@@ -133,15 +133,15 @@ def in_tree(volume: Raw) -> InTree | None:
 
 
 def migrated_plugins(csi_node: Object | None) -> frozenset[str]:
-    """The in-tree plugins a node has given up for their CSI drivers."""
+    """The in-tree plugins that are migrated to CSI on a node."""
     text = "" if csi_node is None else csi_node.annotations.get(MIGRATED_PLUGINS) or ""
     return frozenset(text.split(",")) if text else frozenset()
 
 
 def translated_affinity(volume: Object, migrated: InTree) -> Raw | None:
-    """The volume's nodeAffinity as the driver states it: by its own zone key, and by the region's present one.
+    """The volume's nodeAffinity translated to CSI: with the driver's zone key, and the GA key for the region.
 
-    Raises StorageError where the volume as a whole cannot be translated.
+    Raises StorageError if the volume itself cannot be translated.
     """
     try:
         migrated.handle(volume.spec[migrated.source], volume.labels)

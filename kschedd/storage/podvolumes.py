@@ -1,10 +1,10 @@
-"""The claims of one pod, and what a node makes of them: which it can use, be bound to, have made there.
+"""A pod's claims, and per node: whether bound volumes are usable, what can be bound, and what can be provisioned.
 
-`pod_claims` sorts the claims once for all nodes; `PodClaims.on` judges one node. A bound claim must have a volume the
-node can use. One that waits for its first consumer is bound to an existing volume, smallest claim first, or a volume is
-made for it; one whose volume is already being made for a node fits there only.
+`pod_claims` classifies the claims once for all nodes; `PodClaims.on` evaluates one node. A bound claim's volume must be
+usable from the node. A WaitForFirstConsumer claim is bound to an existing volume, smallest request first, or a volume
+is provisioned for it; a claim whose selected-node annotation is set fits on that node only.
 Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
-Errors: StorageError where upstream ends with an error.
+Errors: StorageError where upstream returns an error.
 """
 
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ class StaticBinding:
 
     claim: Object
     volume: Object
-    changed: bool = True  # whether binding it changes the volume; once assumed
+    changed: bool = True  # whether binding changes the volume; valid once assumed
 
 
 @attrs.frozen(eq=False)
 class Provision:
-    """A claim for which a volume is to be made, and the capacity that says there is room."""
+    """A claim to be provisioned, and the CSIStorageCapacity that is large enough for it, if one was needed."""
 
     claim: Object
     capacity: Capacity | None = None
@@ -54,7 +54,7 @@ class Provision:
 
 @attrs.frozen(eq=False)
 class NodeVolumes:
-    """What has to be done for the pod's claims if it gets this node."""
+    """What must be bound and provisioned for the pod's claims on one node (upstream's PodVolumes)."""
 
     bindings: tuple[StaticBinding, ...] = ()
     provisions: tuple[Provision, ...] = ()
@@ -62,7 +62,7 @@ class NodeVolumes:
 
 @attrs.define(eq=False)
 class _Used:
-    """The volume of a bound claim, as the in-tree plugin and as the CSI driver state where it can be used."""
+    """The volume of a bound claim, with its node affinity as written and, once needed, as translated to CSI."""
 
     volume: Volume
     plugin: InTree | None
@@ -85,7 +85,7 @@ class _Used:
 
 @attrs.frozen(eq=False)
 class _Unbound:
-    """A claim that waits for its first consumer. `volumes` None: a volume is already being made for it."""
+    """An unbound WaitForFirstConsumer claim. `volumes` None: a volume is already being provisioned for it."""
 
     claim: Object
     volumes: Candidates | StorageError | None
@@ -94,13 +94,13 @@ class _Unbound:
 
 @attrs.frozen(eq=False)
 class PodClaims:
-    bound: tuple[_Used | None, ...]  # None: the volume is gone
-    selected: tuple[tuple[_Unbound, str], ...]  # with the node for which the volume is being made
+    bound: tuple[_Used | None, ...]  # None: the volume does not exist
+    selected: tuple[tuple[_Unbound, str], ...]  # with the selected node, for which the volume is being provisioned
     to_match: tuple[_Unbound, ...]  # smallest request first
-    immediate: bool  # some claim should have been bound before any pod uses it
+    immediate: bool  # some claim with Immediate binding is not bound yet
 
     def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
-        """What the node has to have done, or the reasons why it is out of the question. Raises StorageError."""
+        """What must be bound and provisioned on the node, or the reasons why it does not fit. Raises StorageError."""
         used = self._use_bound(labels, csi_node)
         reasons = [WRONG_NODE] if used == WRONG_NODE else []
         done = NodeVolumes()
@@ -154,7 +154,7 @@ class PodClaims:
 
 @attrs.frozen(eq=False)
 class Known:
-    """The objects it takes to sort a pod's claims."""
+    """The objects needed to classify a pod's claims."""
 
     claims: AssumeCache
     volumes: VolumeCache
@@ -202,7 +202,7 @@ def _candidates(claim: Object, known: Known) -> Candidates | StorageError:
 
 
 def all_bound(pod: Pod, claims: AssumeCache) -> bool:
-    """Whether there is nothing left to do for the pod's claims."""
+    """Whether all of the pod's claims are fully bound."""
     for use in claims_used(pod):
         claim = claims.get(use.key)
         if claim is None or (use.ephemeral and not_made_for(pod, claim)) or not fully_bound(claim):

@@ -1,9 +1,10 @@
-"""Whether a volume could be made for a claim on a node: its class, the topologies allowed, the room reported.
+"""Whether a volume can be provisioned for a claim on a node: StorageClass, allowed topologies, storage capacity.
 
 Source: Kubernetes v1.34, volumebinding/binder.go (checkVolumeProvisions, hasEnoughCapacity), apis/core/v1/helper
 (MatchTopologySelectorTerms).
 Units: bytes.
-Errors: none raised; `Provisioning.fault` has what upstream makes an error of, for the moment it would.
+Errors: `provisioning` raises none; it stores the message in `Provisioning.fault`, which `Provisioning.on` raises when a
+node is evaluated, as upstream does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ Kinds = Mapping[str, Object]
 
 
 class Room(Enum):
-    """What a node offers a volume yet to be made."""
+    """Whether a node can get the volume to be provisioned."""
 
     POSSIBLE = "possible"
     NOT_HERE = "not here"  # no provisioner, or the topology is not allowed
@@ -46,11 +47,11 @@ class Provisioning:
     claim: Object
     fault: str = ""
     possible: bool = True
-    topologies: tuple[LabelSelector, ...] | None = None  # None: every node will do
-    capacities: ByLabel[Capacity] | None = None  # None: the driver reports none, so room is not looked at
+    topologies: tuple[LabelSelector, ...] | None = None  # None: every node is allowed
+    capacities: ByLabel[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
 
     def on(self, labels: Mapping[str, str]) -> tuple[Room, Capacity | None]:
-        """What a node with these labels offers, and the capacity that says so. Raises StorageError."""
+        """Whether a node with these labels can get the volume, and the capacity used. Raises StorageError."""
         if self.fault:
             raise StorageError(self.fault)
         if not self.possible:
@@ -66,7 +67,7 @@ class Provisioning:
 
 
 def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kinds) -> Provisioning:
-    """What it takes to make a volume for the claim; the mappings are by name (capacities by namespace/name)."""
+    """The claim's provisioning requirements; the mappings are by name (capacities by namespace/name)."""
     name = class_of(claim)
     if not name:
         return Provisioning(claim, f'no class for claim "{claim.key}"')
@@ -87,7 +88,7 @@ def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kind
 
 
 def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSelector, ...] | None:
-    """A StorageClass' allowedTopologies, one selector a term; None if it has none. A faulty term matches no node."""
+    """A StorageClass' allowedTopologies, one selector per term; None if it has none. Invalid terms match no node."""
     terms = list(raw or ())
     if not terms:
         return None
@@ -103,7 +104,7 @@ def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSe
 
 
 def limit(capacity: Object) -> int | None:
-    """How large a volume of this CSIStorageCapacity may be, in bytes; None if it does not say."""
+    """The largest volume this CSIStorageCapacity allows, in bytes; None if it states none."""
     text = capacity.raw.get("maximumVolumeSize")
     if text is None:
         text = capacity.raw.get("capacity")
@@ -124,7 +125,7 @@ def _capacity(obj: Object, storage_class: str, size: int) -> Capacity | None:
 
 
 def waits_for_consumer(claim: Object, classes: Kinds) -> bool:
-    """Whether the claim is to be bound only when a pod that uses it gets a node. Raises StorageError."""
+    """Whether the claim's class has volumeBindingMode WaitForFirstConsumer. Raises StorageError."""
     name = class_of(claim)
     storage_class = classes.get(name) if name else None
     if storage_class is None:

@@ -1,7 +1,7 @@
-"""Whether everything that was asked for a pod's claims has come true: each bound, to a volume its node can use.
+"""The binding check of PreBind: whether all of a pod's claims are bound, each to a volume usable from its node.
 
-Asked again and again while the volume controller and the provisioners work. It looks at what the cluster has, never at
-what is assumed, and not before the cluster has our own writes.
+Repeated while the volume controller and the provisioners work. It reads the API server's objects, never assumed ones,
+and an object counts only once our own write to it has been observed.
 Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings).
 """
 
@@ -19,15 +19,15 @@ Kinds = Mapping[str, Object]
 
 @attrs.frozen(eq=False)
 class Written:
-    """An object we wrote: by key, and as the cluster had it before."""
+    """An object the scheduler wrote, and its version before the write."""
 
     key: str
     before: Object
-    claim: str = ""  # of a volume: the key of the claim it was given
-    changed: bool = True  # False: our write was no change, so no newer version will come
+    claim: str = ""  # for a volume: the key of the claim it was bound to
+    changed: bool = True  # False: the write changed nothing, so no newer version will be observed
 
     def seen(self, now: Object) -> bool:
-        """Whether `now` may be what we made of it."""
+        """Whether `now` may include the scheduler's write."""
         if not self.changed or now is self.before:
             return not self.changed
         return now.resource_version != self.before.resource_version or not now.resource_version
@@ -36,12 +36,12 @@ class Written:
 @attrs.frozen(eq=False)
 class Settling:
     volumes: tuple[Written, ...]
-    claims: tuple[Written, ...]  # those a volume is to be made for
+    claims: tuple[Written, ...]  # claims to be provisioned
 
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
     ) -> bool:
-        """True: all are bound. False: not yet. Raises StorageError if it will not come to that."""
+        """True: all are bound. False: not yet. Raises StorageError if they cannot become bound for this node."""
         for written in self.volumes:
             if not _volume_done(written, node, labels, csi_node, claims, volumes):
                 return False
@@ -55,12 +55,12 @@ class Settling:
             if not claim.annotations:
                 raise StorageError(f'selectedNode annotation reset for PVC "{claim.name}"')
             if claim.annotations.get(SELECTED_NODE) != node:
-                # A provisioner that fails takes the annotation away, so that another node may be tried.
+                # A provisioner that fails removes the annotation, so that the pod may be rescheduled.
                 raise StorageError(f'provisioning failed for PVC "{claim.name}"')
             if name := volume_of(claim):
                 volume = volumes.get(name)
                 if volume is None:
-                    return False  # the claim's change came first
+                    return False  # the claim's update was observed before the volume
                 _check_node(volume, node, labels, csi_node)
             if not fully_bound(claim):
                 return False
@@ -89,7 +89,7 @@ def _volume_done(
 
 @attrs.define(eq=False)
 class _Untranslatable(StorageError):
-    """The driver's view of an in-tree volume cannot be worked out."""
+    """An in-tree volume cannot be translated to CSI."""
 
 
 def _check_node(volume: Object, node: str, labels: Mapping[str, str], csi_node: Object | None) -> None:

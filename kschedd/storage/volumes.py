@@ -1,8 +1,8 @@
-"""PersistentVolumes: what deciding reads of one, taken out once, and how a volume is marked for a claim.
+"""PersistentVolumes: the fields that decisions read, parsed once, and how a volume is bound to a claim.
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go.
 Units: capacity in nanos (billionths of a byte).
-Errors: StorageError where upstream ends with an error; a volume whose capacity cannot be read has none.
+Errors: StorageError where upstream returns an error; a volume whose capacity cannot be parsed has capacity 0.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ AVAILABLE = "Available"
 
 @attrs.define(eq=False)
 class StorageError(KscheddError):
-    """What a claim, class or volume says cannot be acted on; `why` is in upstream's words."""
+    """A claim, StorageClass or volume that cannot be used as it is; `why` is upstream's message."""
 
     why: str
 
@@ -34,7 +34,7 @@ class StorageError(KscheddError):
 class ClaimRef:
     namespace: str
     name: str
-    uid: str  # "" where somebody reserved the volume by name only
+    uid: str  # "" where a user reserved the volume by claim name only
 
 
 @attrs.frozen(eq=False)
@@ -50,7 +50,7 @@ class Volume:
     deleting: bool
     claim_ref: ClaimRef | None
     affinity: NodeSelector | None  # None: usable from every node
-    demand: Requirement | None  # a label that a node which can use it has in any case
+    demand: Requirement | None  # a label requirement that every node able to use it meets
 
     @classmethod
     def of(cls, obj: Object) -> Self:
@@ -73,7 +73,7 @@ class Volume:
         )
 
     def reserved_for(self, claim: Object) -> bool:
-        """Whether it is bound to the claim, or meant for it."""
+        """Whether the volume is bound, or pre-bound, to the claim."""
         ref = self.claim_ref
         return (
             ref is not None
@@ -87,7 +87,7 @@ class Volume:
 
 
 def capacity(volume: Object) -> int:
-    """Nanos."""
+    """The volume's capacity in nanos."""
     try:
         return nanos((volume.spec.get("capacity") or {}).get("storage") or 0)
     except QuantityError:
@@ -95,7 +95,7 @@ def capacity(volume: Object) -> int:
 
 
 def node_affinity(raw: Raw | None) -> NodeSelector | None:
-    """The selector of a VolumeNodeAffinity; None for one that demands nothing."""
+    """The node selector of a VolumeNodeAffinity; None if it requires nothing."""
     required = None if raw is None else raw.get("required")
     return None if required is None else parse_node_selector(required)
 
@@ -103,7 +103,7 @@ def node_affinity(raw: Raw | None) -> NodeSelector | None:
 def usable_from(affinity: NodeSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether a node with these labels can use a volume with this affinity.
 
-    Only labels are compared: a term about metadata.name is taken as met. A faulty selector matches nothing.
+    Only labels are compared: a matchFields term on metadata.name counts as met. An invalid selector matches nothing.
     """
     if affinity is None:
         return True
@@ -114,14 +114,14 @@ def usable_from(affinity: NodeSelector | None, labels: Mapping[str, str]) -> boo
 
 
 def reference(claim: Object) -> dict[str, Any]:
-    """The claimRef that binds a volume to this very claim."""
+    """The claimRef that binds a volume to this claim, uid included."""
     ref = {"kind": "PersistentVolumeClaim", "namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
     version = claim.metadata.get("resourceVersion")
     return {**ref, "apiVersion": "v1", **({"resourceVersion": version} if version else {})}
 
 
 def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
-    """The volume as it is once bound to the claim, and whether that is a change."""
+    """The volume bound to the claim, and whether that changed it."""
     ref = volume.spec.get("claimRef")
     meant = Volume.of(volume).reserved_for(claim)
     raw = dict(volume.raw)
@@ -134,7 +134,7 @@ def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
         raw["spec"] = {**volume.spec, "claimRef": reference(claim)}
         changed = True
     if not meant and BOUND_BY_CONTROLLER not in volume.annotations:
-        # Who reserved the volume by name keeps it when the claim goes; what a binder took it gives back.
+        # When the claim is deleted, a claimRef set by a user is kept, one set by a binder is removed.
         raw["metadata"] = {
             **volume.metadata,
             "annotations": {**volume.annotations, BOUND_BY_CONTROLLER: "yes"},
