@@ -1,7 +1,8 @@
-"""Mode `algo`: the decision alone, no API, no queue, no events.
+"""Mode `algo`: scheduling cycles only; no API, no queue, no events.
 
-Nodes and init pods are loaded into the scheduler's cache. Then pods are offered one after the other in a single loop:
-choose the node, copy the pod, set its node, assume it. Loading is not counted, the first pod's evaluation is.
+Nodes and init pods are loaded into the scheduler cache. Then a single loop schedules the measured pods one after the
+other: choose the node, copy the pod, set its nodeName, assume it. Loading is not measured, the first pod's evaluation
+is.
 
 In PreemptionBasic an iteration is the failing attempt, the preemption, the removal of its victims, and the second
 attempt with the nominated node; in Unschedulable it is one complete failing attempt.
@@ -24,7 +25,7 @@ from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 @attrs.frozen
 class Timed:
-    """Latency of every iteration (seconds), the loop's wall time, and how the pods fared."""
+    """Latency of every iteration (seconds), the loop's wall time, and how many pods were scheduled or failed."""
 
     latencies_s: list[float]
     elapsed_s: float
@@ -33,7 +34,7 @@ class Timed:
 
 
 def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
-    """Put the workload's cluster into the machine's cache, an object at a time."""
+    """Load the workload's objects into the machine's scheduler cache; yields after each object."""
     for series in (workload.namespaces, workload.nodes, workload.init_pods):
         for raw in series:
             machine.cluster.put(parse(raw))
@@ -43,14 +44,14 @@ def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
 def run(
     workload: Workload, config: Config, seed: int, *, progress: Callable[[str, int, int], None] | None = None
 ) -> Timed:
-    """`progress(what, done, total)` is called now and then."""
+    """Measure the workload. `progress(what, done, total)` is called every 10,000 objects and every 1,000 pods."""
     machine = SchedulingMachine(config, seed=seed)
     total = len(workload.namespaces) + len(workload.nodes) + len(workload.init_pods)
     for done, _ in enumerate(load(machine, workload)):
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
-    settle_memory()  # as the daemon does when it has loaded what it starts with
+    settle_memory()  # as the daemon does after loading its initial state
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

@@ -1,11 +1,11 @@
-"""Mode `e2e`: the whole scheduler: store, watch, queue, cycle, binding, each in its actor, without a socket or a
-journal.
+"""Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor, without
+a socket or a journal.
 
-Init pods exist and the caches know them before the clock starts. A feeder creates the measured pods in order, as fast
-as it can or at a stated rate; a watcher notes when each one has its node. Latency is create → bind.
+Init pods are created and in the scheduler cache before the measurement starts. A feeder creates the measured pods in
+order, as fast as it can or at a given rate; a watcher records when each one is bound. Latency is create → bind.
 
-In Unschedulable, the pods that fit nowhere are created first, and the clock starts when each was tried and found
-unschedulable.
+In Unschedulable, the pods that fit nowhere are created first, and the measurement starts once each of them has been
+attempted and found unschedulable.
 """
 
 import time
@@ -36,12 +36,15 @@ Tell = Callable[[str, int, int], None]
 def run(
     workload: Workload, config: Config, seed: int, offered_rate: float = 0.0, *, progress: Tell | None = None
 ) -> Timed:
-    """`progress(what, done, total)` is called now and then. `offered_rate` is in pods a second; 0: all at once."""
+    """Measure the workload. `offered_rate` is in pods per second; 0: as fast as possible.
+
+    `progress(what, done, total)` is called after each batch of objects loaded or pods bound.
+    """
     return trio.run(_run, workload, config, seed, offered_rate, progress or (lambda what, done, total: None))
 
 
 async def _run(workload: Workload, config: Config, seed: int, offered_rate: float, tell: Tell) -> Timed:
-    # The workloads state priorities without classes, as kube-scheduler's own run had them.
+    # The workloads set spec.priority without a PriorityClass, as in kube-scheduler's recorded runs.
     admission = Admission({"Priority": False})
     async with cluster_actors(config, seed=seed, admission=admission) as cluster:
         for what, series in (
@@ -58,7 +61,7 @@ async def _run(workload: Workload, config: Config, seed: int, offered_rate: floa
                 lambda: cluster.queue.ask(lambda owned: owned.queue.counts()[Place.UNSCHEDULABLE]),
                 len(workload.pending),
             )
-        settle_memory()  # as the daemon does when it has loaded what it starts with
+        settle_memory()  # as the daemon does after loading its initial state
         pods = list(workload.pods)
         measure = _Measure(cluster, pods, offered_rate, tell)
         return await measure.run()
@@ -69,12 +72,12 @@ async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callab
     for first in range(0, total, _LOAD):
         for answer in await cluster.store.create_many(list(series[first : first + _LOAD]), restore=True):
             if isinstance(answer, Exception) and not isinstance(answer, AlreadyExists):
-                raise answer  # namespaces that every cluster has are there already
+                raise answer  # AlreadyExists is expected for the namespaces of every cluster
         tell(min(first + _LOAD, total), total)
 
 
 async def _until(count: Callable[[], Awaitable[int]], many: int) -> None:
-    """Wait until there are so many; before the clock starts, so asking now and then will do."""
+    """Wait until `count` reaches `many`. Polling is good enough, since this is not part of the measurement."""
     while await count() < many:  # noqa: ASYNC110 - others' state has no event for it
         await trio.sleep(0.01)
 

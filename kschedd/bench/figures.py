@@ -1,6 +1,6 @@
-"""What kube-scheduler itself does on the workloads: the recorded figures, read from the shared folder.
+"""kube-scheduler's recorded figures for the workloads, read from the shared folder.
 
-The figures are for one machine; a ratio to them means something only on a machine of that kind with nothing
+The figures were measured on one machine; a ratio to them is meaningful only on a machine of that kind with nothing
 else running.
 """
 
@@ -17,7 +17,7 @@ FILE = Path("bench") / "kube-scheduler-1.34.1.json"
 
 @attrs.frozen
 class Speed:
-    """Pods a second over the runs of one measurement."""
+    """Pods per second over the runs of one measurement."""
 
     median: float
     min: float
@@ -26,7 +26,7 @@ class Speed:
 
 @attrs.frozen
 class Figure:
-    """One recorded measurement; figures other than the speed are medians too."""
+    """One recorded measurement; latencies, memory and counts are medians over its runs."""
 
     workload: str
     nodes: int
@@ -42,7 +42,7 @@ class Figure:
     rss_mb: float
     scheduled: int
     failed: int
-    offered_rate: float = 0.0  # pods created a second; 0: as fast as possible
+    offered_rate: float = 0.0  # pods created per second; 0: as fast as possible
 
 
 def recorded(
@@ -55,9 +55,9 @@ def recorded(
     threads: int = 2,
     shared: Path | None = None,
 ) -> Figure | None:
-    """The figure for this very run, or None if there is none or no shared folder.
+    """The figure recorded for exactly these parameters; None if there is none, or no shared folder.
 
-    Raises ResultFileError if the file is there and wrong, SharedError if a named folder is not there.
+    Raises ResultFileError if the file exists and is invalid, SharedError if a named folder does not exist.
     """
     wanted = (workload, nodes, mode, percentage, offered_rate, threads)
     return next((figure for figure in recorded_figures(shared) if _run(figure) == wanted), None)
@@ -75,7 +75,7 @@ def _run(figure: Figure) -> tuple[str, int, str, int, float, int]:
 
 
 def recorded_figures(shared: Path | None = None) -> tuple[Figure, ...]:
-    """All recorded figures in the order of the file; none where there is no shared folder or no such file."""
+    """All recorded figures in file order; empty without a shared folder or without the file."""
     folder = shared_folder(shared)
     if folder is None or not (folder / FILE).is_file():
         return ()

@@ -1,9 +1,9 @@
-"""The Heterogeneous workload: no two nodes and no two pods need be alike.
+"""The Heterogeneous workload: nodes and pods with randomly drawn, mostly different properties.
 
-All of it is drawn from a 64-bit linear congruential generator, one stream for the nodes, one for the init
-pods and one for the measured pods. An object takes the same number of draws whatever they come to, so
-object i starts at a known place of its stream and can be had without the ones before it. Source: the
-benchmark's description, section 3; its checksums over the draws are a test.
+All values are drawn from a 64-bit linear congruential generator, with one stream for the nodes, one for the init pods
+and one for the measured pods. Every object of a stream takes the same number of draws, so object i starts at a known
+offset of its stream and can be built without its predecessors. Source: the benchmark's description, section 3; a test
+checks its checksums over the draws.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,13 +49,13 @@ _TOLERATE_SPOT: list[Raw] = [{"key": "spot", "operator": "Equal", "value": "true
 
 
 class Generator:
-    """One stream of draws; `skip` says how many draws were taken before."""
+    """One stream of draws, starting after `skip` draws."""
 
     def __init__(self, seed: int, skip: int = 0) -> None:
         self._state = _after(seed, skip) if skip else seed
 
     def rnd(self, n: int) -> int:
-        """The next draw, 0..n-1."""
+        """The next draw, in 0..n-1."""
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
         return (self._state >> 33) % n
 
@@ -207,7 +207,7 @@ def _pod_affinity(draw: PodDraw) -> Raw:
     return {}
 
 
-# Few different values each: made once and shared by all pods that have them.
+# These have few distinct values: each is built once and shared by all pods that use it.
 @cache
 def _app(k: int) -> Raw:
     return {"app": f"app-{k}"}

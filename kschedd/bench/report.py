@@ -1,7 +1,7 @@
-"""What a benchmark run came to: rows of figures, beside kube-scheduler's and beside an earlier result.
+"""The report of benchmark runs: rows of figures, compared with kube-scheduler's and with an earlier result.
 
-Nothing here measures or prints. Latencies come in as seconds, go out as milliseconds; percentiles are
-nearest-rank (the smallest value that at least that share of the values does not exceed), as in the recorded
+Nothing here measures or prints. Latencies are seconds on input and milliseconds on output; percentiles are
+nearest-rank (the smallest value such that at least that share of the values is not greater), as in the recorded
 figures.
 """
 
@@ -17,7 +17,7 @@ from kschedd.bench.resultfile import read_rows
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One run. Ratios are our pods a second over theirs (above 1: we are faster), None without theirs."""
+    """One run. A ratio is this run's pods per second divided by the other's (above 1: this run is faster)."""
 
     workload: str
     nodes: int
@@ -26,7 +26,7 @@ class Row:
     p50_ms: float
     p90_ms: float
     p99_ms: float
-    rss_mb: float  # peak of the whole process
+    rss_mb: float  # peak of the whole process, MiB
     percentage: int = 0
     offered_rate: float = 0.0
     init_pods: int = 0
@@ -47,7 +47,7 @@ class Percentiles:
 
 
 def percentiles(values: Iterable[float]) -> Percentiles:
-    """Nearest-rank percentiles; all 0 where there are no values."""
+    """Nearest-rank percentiles; all 0 if there are no values."""
     ordered = sorted(values)
     if not ordered:
         return Percentiles(0.0, 0.0, 0.0)
@@ -55,7 +55,7 @@ def percentiles(values: Iterable[float]) -> Percentiles:
 
 
 def _rank(percent: int, count: int) -> int:
-    return -(-percent * count // 100) - 1  # rounded up in whole numbers: 0.9 * 10 is a little more than 9
+    return -(-percent * count // 100) - 1  # rounded up in integers: a float product may be slightly too large
 
 
 def measured(
@@ -75,7 +75,8 @@ def measured(
 ) -> Row:
     """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
 
-    Speed counts the latencies: in mode algo each iteration, placed or not, in mode e2e each pod bound.
+    Pods per second counts the latencies: in mode algo every iteration, failed ones included, in mode e2e every bound
+    pod.
     """
     spread = percentiles(latencies_s)
     speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
@@ -104,7 +105,7 @@ def _ratio(ours: float, theirs: float) -> float | None:
 
 
 def compared(rows: Iterable[Row], earlier: Iterable[Row]) -> list[Row]:
-    """The rows, each with the speed of the same run in the earlier result where there is one."""
+    """The rows, each with the earlier result's pods per second for the same parameters, if it has them."""
     before = {_same_run(row): row for row in earlier}
     out = []
     for row in rows:
@@ -124,17 +125,17 @@ def _same_run(row: Row) -> tuple[str, int, str, int, float]:
 
 
 def as_json(rows: Iterable[Row]) -> str:
-    """`{"results": [{...}, ...]}`, one object a run."""
+    """`{"results": [{...}, ...]}`, one object per run."""
     return json.dumps({"results": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
 def read_earlier(path: Path) -> list[Row]:
-    """The rows of a result written with `-o json`. Raises ResultFileError with every fault."""
+    """The rows of a result written with `-o json`. Raises ResultFileError with all faults."""
     return read_rows(path, "results", Row)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows for a reader, one line each under a heading; columns that say nothing for any row go."""
+    """The rows as a text table; optional columns that are empty in every row are left out."""
     heading = ["WORKLOAD", "NODES", "MODE", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
     heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "EARLIER", "VS EARLIER"]
     lines = [[*_cells(row)] for row in rows]

@@ -1,8 +1,7 @@
 """Reading rows of figures from a JSON file: kube-scheduler's recorded ones, or an earlier result of ours.
 
-A row becomes an attrs class whose fields are str, int, float, `float | None` or such a class again; what
-the class does not name is passed over, so that a later version's file can be read. Every fault is reported
-with its place.
+A row is read into an attrs class whose fields are str, int, float, `float | None` or another such class. Unknown
+fields are ignored, so that files of later versions can be read. Every fault is reported with its JSON path.
 """
 
 import json
@@ -19,7 +18,7 @@ RowClass = TypeVar("RowClass", bound=attrs.AttrsInstance)
 
 @attrs.define(eq=False)
 class ResultFileError(KscheddError):
-    """A file of figures that cannot be used as it is."""
+    """A file of figures that cannot be read."""
 
     file: Path
     faults: tuple[str, ...]  # "$.results[3].nodes: -1: must be a whole number, 0 or more"
@@ -37,7 +36,7 @@ _ALLOWED: dict[Any, tuple[tuple[type, ...], str]] = {
 
 
 def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClass]:
-    """The rows that the file's top-level object lists under `field`. Raises ResultFileError."""
+    """The rows in the list `field` of the file's top-level object. Raises ResultFileError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as fault:

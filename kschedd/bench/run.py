@@ -1,7 +1,7 @@
-"""`kschedd bench`: run workloads, print what they came to beside kube-scheduler's figures.
+"""`kschedd bench`: runs workloads and prints their figures next to kube-scheduler's.
 
-Each run is a process of its own, so that memory is that run's alone and no run warms another one up. The child says
-how far it is on standard error and prints its row as JSON; this process collects the rows.
+Each run is a process of its own, so that the memory figure is that run's alone and no run warms caches for another.
+The child reports progress on standard error and prints its row as JSON; this process collects the rows.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class BenchError(KscheddError):
 
 @attrs.frozen
 class Run:
-    """One run to be made."""
+    """The parameters of one run."""
 
     workload: str
     nodes: int
@@ -102,7 +102,7 @@ def _runs(options: argparse.Namespace) -> Iterator[Run]:
                     options.init_pods,
                     options.seed,
                 )
-                _workload(run)  # refuses sizes that the description forbids before anything runs
+                _workload(run)  # rejects sizes that the description forbids before anything runs
                 yield run
 
 
@@ -175,7 +175,7 @@ def _measure(run: Run) -> Row:
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process ever had resident, in MiB."""
+    """The peak resident memory of this process, in MiB; 0 if unknown."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

@@ -1,21 +1,20 @@
-"""A long run of manifests that exist only while somebody looks at them.
+"""A lazy sequence of manifests, built on access.
 
-A hundred thousand nodes or a million pods as plain dicts are gigabytes. A Series knows its length and how
-to build element i; nothing is kept. Iterating twice builds twice, and gives equal dicts. Whatever two
-elements have in common (a whole pod spec, a resources dict) is one and the same object in both, so that
-holding many costs little and identity is a cheap first test of sameness. Nobody may change a manifest once
-it is made.
+A hundred thousand nodes or a million pods as plain dicts take gigabytes. A Series knows its length and how to build
+element i, and keeps nothing: iterating twice builds twice, and gives equal dicts. Parts that elements have in common
+(a whole pod spec, a resources dict) are the same object in all of them, so that holding many costs little memory and
+identity is a cheap first test of equality. Manifests must not be modified.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 Raw = dict[str, Any]
-"""A manifest as it goes over the wire."""
+"""A manifest as sent to the API server."""
 
 
 class Series(Sequence[Raw]):
-    """`length` manifests; `at(i)` builds one, `walk()` all of them in order where that is cheaper."""
+    """`length` manifests; `at(i)` builds one, `walk()`, if given, builds all of them in order more cheaply."""
 
     __slots__ = ("_at", "_length", "_walk")
 

@@ -1,8 +1,7 @@
-"""The nodes and pods that the benchmark workloads are made of, as manifests.
+"""Manifests of the nodes and pods of the benchmark workloads.
 
-A Shape is what all pods of one kind share: labels and a spec. Pods of one shape hold the very same spec
-dict (bound ones the same parts, since their nodeName differs). Sources: the benchmark's description,
-sections 1 and 2.
+A `Shape` is a pod template: labels and a spec. Pods of one template share the same spec dict object (bound pods share
+its parts, since their nodeName differs). Source: the benchmark's description, sections 1 and 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +23,14 @@ _PORTS: list[Raw] = [{"containerPort": 80, "protocol": "TCP"}]
 
 @attrs.frozen
 class Shape:
-    """What pods of one kind have in common; `labels` may be empty."""
+    """A pod template; `labels` may be empty."""
 
     labels: Raw
     spec: Raw
 
 
 def capacity(cpu: str, memory: str) -> Raw:
-    """A node status: allocatable equals capacity, room for 110 pods, Ready."""
+    """A node status: Ready, allocatable equal to capacity, 110 pods."""
     resources = {"cpu": cpu, "memory": memory, "pods": "110"}
     return {"capacity": resources, "allocatable": resources, **READY}
 
@@ -40,7 +39,7 @@ STANDARD_STATUS: Raw = capacity("4", "32Gi")
 
 
 def node(name: str, labels: Mapping[str, str], status: Raw, taints: Sequence[Raw] = ()) -> Raw:
-    """A schedulable node; its hostname label is added."""
+    """A schedulable node; the hostname label is added to `labels`."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -56,13 +55,13 @@ def namespace(name: str) -> Raw:
 
 
 def resources(cpu: str, memory: str) -> Raw:
-    """Requests that are also the limits."""
+    """Resource requirements with requests equal to limits."""
     amounts = {"cpu": cpu, "memory": memory}
     return {"requests": amounts, "limits": amounts}
 
 
 def spec(amounts: Raw, **more: object) -> Raw:
-    """The standard pod's spec with these resources (see `resources`) and these further fields."""
+    """The standard pod spec with these resources (see `resources`) and these additional fields."""
     container = {
         "name": "pause",
         "image": "registry.k8s.io/pause:3.10",
@@ -79,7 +78,7 @@ def spec(amounts: Raw, **more: object) -> Raw:
 
 
 def pod(name: str, namespace: str, shape: Shape) -> Raw:
-    """A pod nobody has placed yet."""
+    """A pending pod."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -89,7 +88,7 @@ def pod(name: str, namespace: str, shape: Shape) -> Raw:
 
 
 def bound(name: str, namespace: str, shape: Shape, node: str, status: Raw = RUNNING) -> Raw:
-    """A pod that already runs on `node`."""
+    """A pod bound to `node`, by default Running."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -121,7 +120,7 @@ def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
 
 
 def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) -> Raw:
-    """One pod (anti-)affinity term; without namespaces it means the pod's own."""
+    """One pod (anti-)affinity term; without namespaces it selects the pod's own namespace."""
     term: Raw = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
     if namespaces is not None:
         term["namespaces"] = namespaces
@@ -140,7 +139,7 @@ def preferred(kind: str, weight: int, term: Raw) -> Raw:
 
 
 def required_nodes(term: Raw) -> Raw:
-    """The affinity stanza that allows only nodes this node selector term matches."""
+    """The affinity stanza with one required node selector term."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
@@ -186,7 +185,7 @@ _DAEMON_TOLERATIONS = [
 
 
 def daemon(node: str) -> Shape:
-    """A DaemonSet's pod: it may run on this node and no other."""
+    """The template of a DaemonSet pod for this node: node affinity by metadata.name, and the DaemonSet tolerations."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = required_nodes({"matchFields": [field]})
     return Shape({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})

@@ -1,8 +1,7 @@
-"""Where the recorded figures, golden cases and real input are that the project itself does not carry.
+"""The shared folder: recorded figures, golden cases and real-world input that are not part of the project.
 
-A folder with `bench/`, `conformance/` and `realworld/` in it: the one named by the caller, else by the
-environment variable KSCHEDD_SHARED, else `shared` beside a source checkout. Tests that need it skip where
-there is none.
+It contains `bench/`, `conformance/` and `realworld/`, and is the folder named by the caller, else by the environment
+variable KSCHEDD_SHARED, else `shared` next to a source checkout. Tests that need it are skipped without it.
 """
 
 import os
@@ -17,7 +16,7 @@ VARIABLE = "KSCHEDD_SHARED"
 
 @attrs.define(eq=False)
 class SharedError(KscheddError):
-    """A shared folder was named and is not there."""
+    """The named shared folder does not exist."""
 
     named_by: str
     path: Path
@@ -27,14 +26,14 @@ class SharedError(KscheddError):
 
 
 def shared_folder(given: Path | None = None) -> Path | None:
-    """The folder, or None if nobody named one and none lies beside the checkout. Raises SharedError."""
+    """The folder, or None if none was named and there is none next to the checkout. Raises SharedError."""
     if given is not None:
         return _existing("shared folder", given)
     if named := os.environ.get(VARIABLE):
         return _existing(VARIABLE, Path(named))
     checkout = Path(__file__).resolve().parents[2]
     beside = checkout.parent / "shared"
-    # An installed package has site-packages above it, whose neighbours are none of ours.
+    # Only a source checkout has pyproject.toml: for an installed package this path would be next to site-packages.
     if (checkout / "pyproject.toml").is_file() and beside.is_dir():
         return beside
     return None

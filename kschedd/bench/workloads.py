@@ -1,8 +1,7 @@
-"""The benchmark workloads: the very clusters and pods of kube-scheduler's recorded figures.
+"""The benchmark workloads: the same clusters and pods that kube-scheduler's figures were recorded with.
 
-`workload(name, nodes)` gives the objects of one run; it measures nothing. Manifests are built while they
-are looked at (see Series), so a hundred thousand nodes and a million pods cost only what the caller keeps
-of them.
+`workload(name, nodes)` returns the objects of one run; it measures nothing. Manifests are built on access (see
+Series), so a hundred thousand nodes and a million pods take only the memory of those the caller keeps.
 
 Default sizes are those of the benchmark's description at 500, 5,000 and 15,000 nodes. In between and beyond:
 
@@ -34,7 +33,7 @@ _MANY_NODES = 15_000
 
 @attrs.define(eq=False)
 class WorkloadError(KscheddError):
-    """A run that the workload's description does not allow."""
+    """Parameters of a run that the workload's description does not allow."""
 
     workload: str
     field: str  # which parameter
@@ -49,8 +48,8 @@ class WorkloadError(KscheddError):
 class Workload:
     """One run: load namespaces, nodes and init_pods; then measure pods, in order.
 
-    `pending` are pods that fit nowhere and are to be tried and found unschedulable before the measurement
-    begins; only Unschedulable has them, and only in mode e2e (see `measured_in`).
+    `pending` are pods that fit nowhere and must be attempted and found unschedulable before the measurement starts;
+    only Unschedulable has them, and only in mode e2e (see `measured_in`).
     """
 
     name: str
@@ -61,7 +60,7 @@ class Workload:
     pending: Series
 
     def measured_in(self, mode: Mode) -> "Workload":
-        """The run as that mode measures it: Unschedulable in mode algo measures pods that fit nowhere."""
+        """The workload for this mode: in mode algo, Unschedulable measures the pods that fit nowhere."""
         if self.name != "Unschedulable" or mode != "algo":
             return self
         return attrs.evolve(self, pods=_too_big(len(self.pods)), pending=_too_big(0))
@@ -71,11 +70,11 @@ class Workload:
 class _Recipe:
     """How a workload differs from SchedulingBasic."""
 
-    zones: tuple[str, ...] = ()  # taken in turn by the nodes
-    taints: tuple[tuple[Raw, ...], ...] = ((),)  # taken in turn by the nodes
-    init: tuple[Shape, ...] = (shapes.DEFAULT,)  # blocks of equal size, one after the other
+    zones: tuple[str, ...] = ()  # assigned to the nodes round-robin
+    taints: tuple[tuple[Raw, ...], ...] = ((),)  # assigned to the nodes round-robin
+    init: tuple[Shape, ...] = (shapes.DEFAULT,)  # in blocks of equal size, one after the other
     init_namespace: str = SETUP_NAMESPACE
-    measured: tuple[Shape, ...] = (shapes.DEFAULT,)  # taken in turn by the measured pods
+    measured: tuple[Shape, ...] = (shapes.DEFAULT,)  # assigned to the measured pods round-robin
 
 
 _ONE_ZONE = ("zone1",)
@@ -124,7 +123,7 @@ WORKLOADS: tuple[str, ...] = tuple(_RECIPES)
 
 @attrs.frozen
 class Sizes:
-    """How many pods a run has."""
+    """The number of pods of each role in a run."""
 
     init_pods: int
     pods: int
@@ -132,7 +131,7 @@ class Sizes:
 
 
 def default_sizes(name: str, nodes: int, percentage: int = 0, offered_rate: float = 0) -> Sizes:
-    """The sizes kube-scheduler was measured with, or the nearest to them at another number of nodes."""
+    """The sizes kube-scheduler was measured with, or those of the module docstring for another number of nodes."""
     many = nodes >= _MANY_NODES
     init_pods, pods = nodes, min(2 * nodes, 2000)
     if name == "SchedulingPodAntiAffinity":
@@ -155,7 +154,7 @@ def workload(
     pods: int | None = None,
     pending: int | None = None,
 ) -> Workload:
-    """The objects of one run; sizes not given are the default ones. Raises WorkloadError."""
+    """The objects of one run; sizes that are None default to `default_sizes`. Raises WorkloadError."""
     if name not in _RECIPES:
         raise WorkloadError(name, "name", name, f"one of {', '.join(WORKLOADS)}")
     if nodes < 1:
