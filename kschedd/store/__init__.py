@@ -1,1 +1,1 @@
-"""The embedded API server: objects with resourceVersions, admission, watches."""
+"""The embedded API server: objects with resourceVersions, admission, watches, and the journal."""

@@ -1,12 +1,12 @@
-"""Admission: what the API server's plugins do to a pod on its way in, each of them on or off by configuration.
+"""Admission: the API server's admission plugins for pods, each enabled or disabled by configuration.
 
-Every plugin is a function from a defaulted pod spec to the spec that replaces it; it sees the spec, the pod's name
-(for its words) and the cluster's classes, nothing else, which is why the outcome may be remembered per spec until a
-class changes. That a namespace must exist (NamespaceLifecycle) is kept by the store itself.
+Every plugin is a function from a defaulted pod spec to the spec that replaces it. Its only inputs are the spec, the
+pod's name (for messages) and the cluster's PriorityClasses and RuntimeClasses, so the result may be cached per spec
+until a class changes. NamespaceLifecycle (the namespace must exist) is enforced by the store itself.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/{priority,runtimeclass,defaulttolerationseconds,
 podtolerationrestriction,extendedresourcetoleration,antiaffinity}.
-Raises: Forbidden, in the plugin's own words.
+Raises: Forbidden, with the upstream plugin's message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 class Classes(Protocol):
-    """The part of the store that plugins look at."""
+    """The part of the store that plugins read."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
     def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
@@ -51,7 +51,7 @@ def default_priority_class(classes: Classes) -> Object | None:
 
 
 def priority(pod: str, spec: Raw, classes: Classes) -> Raw:
-    """Fill in priority, class name and preemptionPolicy from the PriorityClass; nobody may state others."""
+    """Set priority, class name and preemptionPolicy from the PriorityClass; a pod that states others is refused."""
     class_name = spec.get("priorityClassName") or ""
     if class_name:
         found = classes.find("PriorityClass", "", class_name)
@@ -78,7 +78,7 @@ def priority(pod: str, spec: Raw, classes: Classes) -> Raw:
 
 
 def runtime_class(pod: str, spec: Raw, classes: Classes) -> Raw:
-    """Overhead, nodeSelector and tolerations of the RuntimeClass; a pod may not set an overhead of its own."""
+    """Add the RuntimeClass' overhead, nodeSelector and tolerations; a pod may not set another overhead itself."""
     name = spec.get("runtimeClassName")
     own = spec.get("overhead")
     found = classes.find("RuntimeClass", "", name) if name else None
@@ -113,7 +113,7 @@ def runtime_class(pod: str, spec: Raw, classes: Classes) -> Raw:
 
 
 def default_toleration_seconds(pod: str, spec: Raw, classes: Classes) -> Raw:
-    """A node that stops answering keeps a pod for 300 s, unless the pod says otherwise."""
+    """Tolerate the not-ready and unreachable NoExecute taints for 300 s, unless the pod has own tolerations."""
     tolerations = spec.get("tolerations") or ()
     added = [
         {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": DEFAULT_TOLERATION_SECONDS}
@@ -124,9 +124,9 @@ def default_toleration_seconds(pod: str, spec: Raw, classes: Classes) -> Raw:
 
 
 def memory_pressure_toleration(pod: str, spec: Raw, classes: Classes) -> Raw:
-    """Pods that requested something may run where memory is short; BestEffort ones may not.
+    """Pods that are not BestEffort tolerate the memory-pressure taint.
 
-    Upstream does this within PodTolerationRestriction, a plugin that clusters turn on.
+    Upstream does this in PodTolerationRestriction, a plugin that is off by default.
     """
     if qos_of_spec(spec) == "BestEffort":
         return spec
@@ -149,7 +149,7 @@ def extended_resource_toleration(pod: str, spec: Raw, classes: Classes) -> Raw:
 
 
 def limit_hard_anti_affinity(pod: str, spec: Raw, classes: Classes) -> Raw:
-    """Required anti-affinity by anything but the host name would let one pod close a whole zone to others."""
+    """Forbid required anti-affinity by any key but the hostname: one pod could exclude others from a whole zone."""
     anti = (spec.get("affinity") or {}).get("podAntiAffinity") or {}
     for term in anti.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
         key = term.get("topologyKey")
@@ -186,7 +186,7 @@ def _superset(wide: Raw, narrow: Raw) -> bool:
 
 
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
-    """Both lists in order, without those that another one covers; of equal ones the first stays."""
+    """Both lists in order, without tolerations that another one covers; of equal ones the first stays."""
     together = [*first, *second]
     merged: list[Raw] = []
     for place, toleration in enumerate(together):
@@ -198,8 +198,7 @@ def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
     return merged
 
 
-# In the order in which they run. The second field says whether it also runs on updates, the third whether it is on
-# unless configured.
+# In execution order: (plugin, whether it also runs on updates, whether it is enabled by default).
 _CHAIN: Final[Mapping[str, tuple[Plugin, bool, bool]]] = {
     "Priority": (priority, False, True),
     "RuntimeClass": (runtime_class, False, True),
@@ -210,7 +209,7 @@ _CHAIN: Final[Mapping[str, tuple[Plugin, bool, bool]]] = {
 }
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
 PLUGINS: Final[Mapping[str, bool]] = {NAMESPACE_LIFECYCLE: True, **{n: on for n, (_, _, on) in _CHAIN.items()}}
-"""Every plugin there is, and whether it is on by default."""
+"""All plugins, and whether each is enabled by default."""
 
 
 @attrs.define(eq=False)
@@ -222,7 +221,7 @@ class UnknownAdmissionPlugin(KscheddError):
 
 
 class Admission:
-    """The chain as configured: `{"RuntimeClass": False, "ExtendedResourceToleration": True}`."""
+    """The configured plugin chain, e.g. `{"RuntimeClass": False, "ExtendedResourceToleration": True}`."""
 
     def __init__(self, configured: Mapping[str, bool] | None = None) -> None:
         for name in configured or ():
@@ -245,7 +244,7 @@ class Admission:
         return spec
 
     def check(self, kind: str, raw: Raw, name: str, classes: Classes) -> None:
-        """What admission demands of other kinds than pods: there is one default PriorityClass at most."""
+        """Admission of kinds other than Pod: at most one PriorityClass is the global default. Raises Forbidden."""
         if kind == "PriorityClass" and raw.get("globalDefault") and self.enabled["Priority"]:
             present = default_priority_class(classes)
             if present is not None and present.name != name:

@@ -1,4 +1,4 @@
-"""`kubectl apply` as a function of what is live, what was applied last and what is to be applied now."""
+"""`kubectl apply` as a function of the live object, the last applied manifest and the manifest to apply."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,15 @@ from kschedd.api.schema import ANY
 from kschedd.api.shapes import schema_for
 from kschedd.store.patches import LAST_APPLIED, three_way
 
-# What a live object says of itself, in a manifest that was printed from one: not to be applied.
+# Server-set metadata that a manifest may contain if it was printed from a live object; never applied.
 _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """The manifest with itself, as text, in kubectl's annotation; what cannot have one is for others to refuse."""
+    """The manifest with its own text in kubectl's last-applied annotation.
+
+    A manifest that cannot be annotated is returned unchanged; validation refuses it later.
+    """
     meta = raw.get("metadata") or {}
     annotations = meta.get("annotations") or {}
     if not isinstance(annotations, Mapping):
@@ -33,7 +36,7 @@ def first_applied(raw: Raw) -> dict[str, Any]:
 
 
 def applied(live: Object, raw: Raw) -> dict[str, Any]:
-    """What the live object becomes when `raw` is applied to it."""
+    """The live object with `raw` applied to it."""
     try:
         last = json.loads(live.annotations.get(LAST_APPLIED) or "{}")
     except ValueError:

@@ -1,7 +1,7 @@
-"""The Binding subresource: what giving a pod its node changes, and when it is refused.
+"""The Binding subresource: how binding changes a pod, and when it is refused.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
-Raises: Conflict and Invalid, in the API server's words.
+Raises: Conflict and Invalid, with the API server's messages.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(256)
 def _newborn_bound(qos: str, at: str) -> Raw:
-    """The status of a pod that was bound straight after it was made; pods bound in one second share it."""
+    """The status of a pod bound before its status changed; shared by all such pods bound in the same second."""
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 
 
@@ -30,7 +30,7 @@ def _scheduled(at: str) -> Raw:
 
 
 def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
-    """Raise what the API server answers when this pod cannot be given this node."""
+    """Raise the API server's error if this pod cannot be bound to this node."""
     if not node_name:
         raise Invalid("Binding", pod.name, (required("target.name"),))
     if wrong := dns_subdomain(node_name):
@@ -50,7 +50,7 @@ def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
 
 
 def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
-    """The pod once it has the node: nodeName, PodScheduled=True, and no nomination any more."""
+    """The bound pod: nodeName set, PodScheduled=True, nominatedNodeName cleared."""
     raw = pod.raw
     status = raw.get("status") or _NOTHING
     if len(status) == 2 and status.get("phase") == "Pending" and "qosClass" in status:

@@ -1,7 +1,7 @@
-"""Kinds that are not built in: what CustomResourceDefinitions make of them, and what there is no kind for.
+"""Custom resources: kinds defined by CustomResourceDefinitions, and errors for kinds that are not served.
 
-An object of a custom resource is taken once its definition is there and serves its version; the definition decides
-whether it lives in a namespace, and the words by which people name it.
+A custom object is accepted if a CustomResourceDefinition exists that serves its version; the definition also states
+its scope and its names.
 Raises: NoMatch.
 """
 
@@ -20,7 +20,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def defined_kind(definition: Object) -> Kind:
-    """The kind that a definition makes; its served versions, the one that is stored first."""
+    """The kind that a definition defines; its served versions, with the storage version first."""
     spec = definition.spec
     names, group = spec.get("names") or {}, str(spec.get("group") or "")
     versions = [version for version in spec.get("versions") or () if version.get("served")]
@@ -39,7 +39,7 @@ def defined_kind(definition: Object) -> Kind:
 
 
 def find_definition(definitions: Iterable[Object], kind: str, api_version: str) -> Object | None:
-    """The definition of a kind of this group."""
+    """The definition of this kind in this API group; None if there is none."""
     group = group_of(api_version)
     for definition in definitions:
         names = definition.spec.get("names") or {}
@@ -49,7 +49,7 @@ def find_definition(definitions: Iterable[Object], kind: str, api_version: str) 
 
 
 def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
-    """The kind of an object to be made. Raises NoMatch if nobody serves it in its version."""
+    """The kind of an object to be created. Raises NoMatch if it is not served in the object's version."""
     name, api_version = str(raw.get("kind")), str(raw.get("apiVersion") or "")
     kind = kind_of(raw)
     if kind.known:
@@ -71,7 +71,7 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def _meant(name: str, definitions: Iterable[Object]) -> str:
-    """`; did you mean "Deployment" in version "apps/v1"?`, or nothing where no kind has a name near it."""
+    """`; did you mean "Deployment" in version "apps/v1"?`, or "" if no kind has a similar name."""
     kinds = {kind.name.casefold(): kind for kind in (*map(defined_kind, definitions), *KINDS)}
     near = difflib.get_close_matches(name.casefold()[:80], kinds, n=1, cutoff=0.6)
     if not near:

@@ -1,7 +1,7 @@
-"""Deletion: at once, or marked now and finished later by whoever was asked to wait for it.
+"""Deletion: immediate, or begun with a deletionTimestamp and completed later.
 
-A pod that has a node and still runs gets its grace period and stays until its kubelet deletes it with grace 0; an
-object with finalizers stays until the last of them is taken away; a namespace stays until it is empty.
+A bound, non-terminal pod gets its grace period and stays until its kubelet deletes it with grace 0; an object with
+finalizers stays until the last one is removed; a namespace stays until it is empty.
 Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
 (CheckGracefulDelete), pkg/registry/core/namespace.
 """
@@ -20,7 +20,7 @@ _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPH
 
 
 def grace_of(obj: Object, asked: int | None) -> int:
-    """How many seconds this object gets to end itself."""
+    """The object's grace period in seconds; `asked` is the one in the delete request, if any."""
     if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
         return 0
     grace = asked if asked is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
@@ -30,7 +30,10 @@ def grace_of(obj: Object, asked: int | None) -> int:
 
 
 def marked(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
-    """The object marked as being deleted, or None if it goes at once. What is marked already may come back as it is."""
+    """The object with its deletionTimestamp set, or None if it is to be removed at once.
+
+    An object that is being deleted already may be returned unchanged, or with a shorter grace period.
+    """
     raw = obj.raw
     meta = dict(obj.metadata)
     finalizers = list(meta.get("finalizers") or ())
@@ -44,7 +47,7 @@ def marked(obj: Object, asked: int | None, propagation: Propagation, now: float)
         if asked is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
             grace = before
         if grace < before:
-            # The end moves forward, counted from when the deletion began.
+            # The grace period is shortened; it counts from the beginning of the deletion.
             began = seconds(meta["deletionTimestamp"]) - duration_s(before)
             meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace
@@ -58,7 +61,7 @@ def marked(obj: Object, asked: int | None, propagation: Propagation, now: float)
 
 
 def finished(kind: str, raw: Raw) -> bool:
-    """Whether nothing keeps this object any more, once its deletion was asked for."""
+    """Whether an object being deleted can be removed: no finalizers and no grace period left."""
     meta = raw.get("metadata") or {}
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False

@@ -1,6 +1,6 @@
-"""What the store answers when it will not do something, in the API server's words.
+"""The store's errors, with the API server's messages.
 
-Each class is one reason a caller would react to differently; `rpc_code` is that reason on the wire.
+Each class is one reason that callers handle differently; `rpc_code` is that reason in the socket protocol.
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
@@ -14,7 +14,7 @@ from kschedd.errors import KscheddError
 
 
 def resource_of(kind: str) -> str:
-    """What errors call a kind: `pods`, `deployments.apps`."""
+    """The kind's resource name in error messages: `pods`, `deployments.apps`."""
     known = BY_NAME.get(kind) or lookup(kind)
     return f"{known.plural}.{known.group}" if known.known and known.group else known.plural
 
@@ -57,7 +57,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @attrs.define(eq=False)
 class Conflict(ApiError):
-    """The object is not in the state the caller believed it in: read it again, then decide again."""
+    """The object is not in the state the request assumes: read it again, then decide again."""
 
     kind: str
     name: str
@@ -73,7 +73,7 @@ class Conflict(ApiError):
 
 @attrs.define(eq=False)
 class Invalid(ApiError):
-    """An object that breaks the rules of its kind; every fault is listed, each with its field path."""
+    """An object that fails validation; all faults are listed, each with its field path."""
 
     kind: str
     name: str
@@ -89,7 +89,7 @@ class Invalid(ApiError):
 
 @attrs.define(eq=False)
 class BadRequest(ApiError):
-    """A request that contradicts itself: what it says of the object is not the object it was made for."""
+    """A request whose body does not identify the object that the request is for."""
 
     kind: str
     name: str
@@ -103,7 +103,7 @@ class BadRequest(ApiError):
 
 @attrs.define(eq=False)
 class NoMatch(ApiError):
-    """A kind that nobody serves, or not in this version."""
+    """A kind that is not served, or not in this version."""
 
     kind: str
     api_version: str
@@ -117,7 +117,7 @@ class NoMatch(ApiError):
 
 @attrs.define(eq=False)
 class BadPatch(ApiError):
-    """A patch that is none, or that cannot be applied to the object as it is."""
+    """A malformed patch, or one that cannot be applied to the object in its present state."""
 
     why: str
 
@@ -129,7 +129,7 @@ class BadPatch(ApiError):
 
 @attrs.define(eq=False)
 class StrictDecodingError(ApiError):
-    """An object with fields that its kind does not have, or with fields given twice; `faults` has each of them."""
+    """An object with unknown or duplicate fields; `faults` lists each of them."""
 
     why: str
     faults: tuple[FieldError, ...] = ()
@@ -142,7 +142,7 @@ class StrictDecodingError(ApiError):
 
 @attrs.define(eq=False)
 class Forbidden(ApiError):
-    """Admission refused it."""
+    """The request was refused by admission."""
 
     kind: str
     name: str
@@ -156,7 +156,7 @@ class Forbidden(ApiError):
 
 @attrs.define(eq=False)
 class Gone(ApiError):
-    """The events after this version are no longer kept: list again and watch from there."""
+    """The events after this version are no longer kept: the client must list again and watch from there."""
 
     version: int
     oldest: int
@@ -169,7 +169,7 @@ class Gone(ApiError):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError):
-    """The version is of another history than the store's: list again and watch from there."""
+    """The version is from another history (epoch) than the store's: the client must list again."""
 
     version: int
     epoch: str
@@ -182,7 +182,7 @@ class OtherEpoch(ApiError):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError):
-    """Nobody was ever given this version here: it is of another history, or made up."""
+    """A version the store has not reached: it is from another history, or invalid."""
 
     version: int
     latest: int

@@ -1,4 +1,4 @@
-"""What becomes of an object handed in with fields that its kind does not have: fieldValidation of the API server.
+"""fieldValidation of the API server: how unknown and duplicate fields of a submitted object are handled.
 
 Raises: StrictDecodingError.
 """
@@ -11,9 +11,10 @@ from kschedd.store.errors import StrictDecodingError
 
 
 def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object with the fields that its kind has, and what to warn of.
+    """The object without unknown fields, and the warnings.
 
-    An object with values of the wrong type passes: those count for more, and whoever looks at the object next says so.
+    If values have a wrong type, unknown fields are not reported as an error here: type errors take precedence, and the
+    validation that follows reports them.
     """
     decoded = decode(raw)
     if not decoded.faults or validation == "Ignore":

@@ -1,8 +1,8 @@
-"""Identity: which object a write is about does not change by the write itself.
+"""Identity: a write cannot change which object it is about.
 
-An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may leave most of them out,
-but may not state others. What comes back has them all as they were, except that a kind read in several versions is
-kept in the one that was written last.
+An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of them, but
+may not state others. The result has all of them unchanged, except that an object of a kind with several versions keeps
+the version it was last written in.
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
@@ -20,13 +20,13 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def same_object(old: Object, patched: Raw) -> dict[str, Any]:
-    """The object that a patch comes to, with the identity it had. Raises BadRequest and Invalid if it has another."""
+    """The patched object with its identity unchanged. Raises BadRequest and Invalid if the patch changes it."""
     api_version = _api_version(old, patched)
     meta = patched.get("metadata")
     if meta is not None and not isinstance(meta, Mapping):
         raise Invalid(old.kind, old.name, (invalid("metadata", meta, "must be a mapping"),))
     if meta is None or api_version is None or not meta.get("name"):
-        # Without a version the API server reads it in its own, which has no metadata under that name.
+        # Without an apiVersion the API server decodes it as its internal version, which yields no name.
         why = f"the name of the object ({old.name} based on URL) was undeterminable: name must be provided"
         raise BadRequest(old.kind, old.name, why)
     if meta["name"] != old.name:
@@ -42,7 +42,7 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
 
 
 def _api_version(old: Object, patched: Raw) -> str | None:
-    """The version that the patched object states; None if it was taken away. Another kind is refused."""
+    """The patched object's apiVersion; None if the patch removed it. Raises if the kind was changed."""
     kind, api_version = patched.get("kind") or old.raw["kind"], patched.get("apiVersion")
     if kind == old.raw["kind"] and (not api_version or reads(old, api_version)):
         return api_version or None
@@ -55,7 +55,7 @@ def _api_version(old: Object, patched: Raw) -> str | None:
 
 
 def check_version(old: Object, raw: Raw) -> None:
-    """Raise BadRequest if an update is written in a version in which this kind is not read."""
+    """Raise BadRequest if an update states an apiVersion that this kind does not have."""
     api_version = raw.get("apiVersion")
     if not api_version or reads(old, api_version):
         return
@@ -67,7 +67,7 @@ def check_version(old: Object, raw: Raw) -> None:
 
 
 def reads(old: Object, api_version: object) -> bool:
-    """Whether this object may be written in that version."""
+    """Whether this object may be written in that apiVersion."""
     known = BY_NAME.get(old.kind)
     return api_version == old.raw.get("apiVersion") or (known is not None and api_version in known.api_versions)
 

@@ -1,4 +1,4 @@
-"""Which pods each node has, and which objects each owner has: kept up with every write, in order of arrival."""
+"""Indexes of pods by node and of dependents by owner uid, updated with every write; entries in insertion order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -36,7 +36,7 @@ class Indexes:
         return self._dependents.get(uid, ())
 
     def move(self, old: Object | None, new: Object | None) -> None:
-        """An object became another version of itself; None where it was not there before, or is gone."""
+        """Update the indexes for one write; `old` is None for a created object, `new` for a deleted one."""
         obj = new if new is not None else old
         before, after = _references(old), _references(new)
         uids = None if before is after else (_uids(before), _uids(after))

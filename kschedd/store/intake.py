@@ -1,13 +1,13 @@
-"""Pods on their way in: defaulted, checked, admitted and interned, at the price of one look-up for a spec seen before.
+"""Pod creation and update: defaulting, validation, admission and interning, cached per spec.
 
-A cluster gets many pods of few specs, and all that happens to a spec on its way in depends on the spec, the pod's
-labels, the names of its annotations and the cluster's classes. So the outcome is remembered under the packed bytes of
-those and forgotten when a PriorityClass or RuntimeClass changes. What differs from pod to pod (its name) is checked
-each time.
+A cluster gets many pods with few distinct specs, and the result for a spec depends only on the spec, the pod's labels,
+the keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the
+packed bytes of the pod's part of these, and the cache is cleared when a PriorityClass or RuntimeClass changes. The
+pod's name is checked each time.
 
-Two parts of a spec are judged by themselves and change nothing else of it, neither in defaulting nor in validation nor
-in admission: the node a pod has already, and its node affinity. They are what tells a DaemonSet's pods, or a loaded
-cluster's, from each other; so a spec is looked up without them.
+Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
+nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
+other, so the cache key leaves them out.
 
 Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
@@ -42,7 +42,7 @@ _REMEMBERED: Final = 1 << 13
 _BRANCHES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
-_LONG: Final = 1 << 16  # annotations of this size are looked at each time
+_LONG: Final = 1 << 16  # total characters; pods with annotations of this size or more are not cached
 _pack = msgpack.Packer(autoreset=True).pack
 
 GATED: Final = {
@@ -55,7 +55,7 @@ GATED: Final = {
 
 @attrs.frozen(eq=False)
 class Admitted:
-    """What pods of one spec and one set of labels share once they are in."""
+    """The admitted parts that pods with the same spec and metadata (labels, owners, finalizers) share."""
 
     spec: PodSpec
     labels: Mapping[str, str]
@@ -73,7 +73,7 @@ class Admitted:
 
 
 def packed(kind: str, name: str, raw: Any) -> bytes:
-    """The bytes of a manifest or a part of it; what cannot be written down is invalid input, not a bug."""
+    """The msgpack bytes of (a part of) a manifest. Raises Invalid for values that cannot be serialized."""
     try:
         data: bytes = _pack(raw)
     except (OverflowError, ValueError, TypeError) as error:
@@ -90,11 +90,11 @@ class PodIntake:
         self._statuses: dict[bytes, Raw] = {}
 
     def forget(self) -> None:
-        """A class has changed: what was admitted before may be admitted differently now."""
+        """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self._remembered.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> Admitted:
-        """What a new pod with this manifest gets. `meta` is its metadata with its final name and namespace.
+        """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
 
         Raises Invalid and Forbidden.
         """
@@ -117,7 +117,7 @@ class PodIntake:
             return found if node_affinity is None else self._with_node_affinity(found, node_affinity, name)
         except ApiError:
             if trunk is not spec:
-                self._admit(spec, meta, name)  # for all that is wrong with it
+                self._admit(spec, meta, name)  # raises with the faults of the whole spec, not only of `trunk`
             raise
 
     @staticmethod
@@ -153,7 +153,7 @@ class PodIntake:
         return Admitted(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
 
     def restored_status(self, admitted: Admitted, raw: Raw, meta: Raw, name: str) -> Raw:
-        """The status of a pod that keeps the one its manifest has; equal ones are held once. Raises Invalid."""
+        """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
         key = packed("Pod", name, (raw["status"], admitted.status))
         found = self._statuses.get(key)
         if found is None:
@@ -168,11 +168,11 @@ class PodIntake:
         return found
 
     def admit_update(self, raw: Raw, name: str, check: Callable[[Raw], list[FieldError]]) -> dict[str, Any]:
-        """The manifest an update to a pod leads to, defaulted and admitted; the spec not yet interned.
+        """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` says what is wrong with that as a change. Raises Invalid with all that is wrong, and Forbidden.
+        `check` returns the faults of the change itself. Raises Invalid with all faults, and Forbidden.
         """
-        # matchLabelKeys were merged with the labels the pod was born with; labels it has now must not be.
+        # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
         spec, faults = accept_pod_spec(raw.get("spec"))
         meta, more = accept_meta(raw.get("metadata"), BY_NAME["Pod"])
         faults = [*more, *faults]
@@ -187,7 +187,7 @@ class PodIntake:
 
 
 def _parted(spec: Any) -> tuple[Any, Raw | None]:
-    """The spec without what is judged by itself, and the node affinity (None: there is none)."""
+    """The spec without the separately validated fields, and its node affinity (None: it has none)."""
     if type(spec) is not dict:
         return spec, None
     node_name = spec.get("nodeName")
@@ -201,7 +201,7 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
 
 
 def _plain(annotations: Any) -> bool:
-    """Whether all there is to check about annotations are their names."""
+    """Whether only the annotations' keys need validation."""
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
         return False
     return sum(map(len, annotations.values())) < _LONG
@@ -210,7 +210,7 @@ def _plain(annotations: Any) -> bool:
 def accepted(
     kind: str, name: str, raw: Raw, check: Callable[[Raw], list[FieldError]] = lambda raw: []
 ) -> dict[str, Any]:
-    """The manifest with its defaults; raises Invalid with every fault it has, those that `check` finds last."""
+    """The defaulted manifest. Raises Invalid with all its faults, those found by `check` last."""
     done = accept(dict(raw))
     faults = done.faults
     if not faults or not check_shape(slimmed(dict(raw))):
@@ -221,7 +221,7 @@ def accepted(
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """The object with its status as it would be stored; nothing else of it is looked at. Raises Invalid."""
+    """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
     if raw.get("status") is None:
         return {field: value for field, value in raw.items() if field != "status"}
     status = without_nulls(raw["status"])
@@ -233,7 +233,7 @@ def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:
-    """The typed pod of an admitted manifest; its spec is the interned one, so equal pods share it."""
+    """The typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
     shape = admitted.shape_in(meta["namespace"])
     spec = admitted.spec.raw
     stored = {
@@ -247,7 +247,7 @@ def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw
 
 
 def typed_pod(raw: Raw, shape: PodShape, node_name: str) -> Pod:
-    """Pod.from_raw for one whose shape is known already."""
+    """`Pod.from_raw` for a pod whose signature is known already."""
     meta = raw["metadata"]
     status = raw.get("status") or _NOTHING
     return Pod(
@@ -268,7 +268,7 @@ def typed_pod(raw: Raw, shape: PodShape, node_name: str) -> Pod:
 
 
 def pod_again(raw: Raw, old: Pod) -> Pod:
-    """The typed pod of a changed manifest, its spec shared again; the old pod's shape where it still holds."""
+    """The typed pod of a changed manifest, with an interned spec; keeps the old pod's signature if unchanged."""
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:
         return typed_pod(raw, old.shape, old.node_name)
@@ -280,7 +280,7 @@ def pod_again(raw: Raw, old: Pod) -> Pod:
 
 
 def sharing(pod: Pod) -> Pod:
-    """A pod that was read from somewhere, its spec and labels held once with all equal ones."""
+    """A parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
     spec: Raw = pod.pod_spec.raw
     if pod.node_name:
         spec = {**spec, "nodeName": pod.node_name}

@@ -1,4 +1,4 @@
-"""The selector of a Job: unless its maker gives one, its pods are told from all others by the Job's uid.
+"""The selector of a Job: unless the user sets one (manualSelector), it matches the Job's uid.
 
 Source: Kubernetes v1.34, pkg/registry/batch/job/strategy.go (generateSelector).
 """
@@ -12,7 +12,7 @@ Raw = dict[str, Any]
 
 
 def with_selector(job: Raw) -> Raw:
-    """A new Job, which has its uid, with its selector and the labels of its pods; as it is if it says them itself."""
+    """A new Job, whose uid is set, with generated selector and pod labels; unchanged if manualSelector is set."""
     spec = job.get("spec") or {}
     template = spec.get("template")
     if spec.get("manualSelector") or not template:

@@ -1,17 +1,17 @@
-"""The journal: what the store answered for survives the process, on SQLite.
+"""The journal: makes acknowledged writes durable, on SQLite.
 
 A batch is one transaction, on disk when `append` returns (WAL with synchronous=FULL), so that one fsync serves all the
-writes that came in together. `compact_some` moves a few of the oldest events into the snapshot, each time in one
-transaction as well: whenever the process dies, the file holds one state or the next, never something between. The
-tables and their checksums are in `journal_format`, the record of how far the journal goes in `journal_head`, what is
-believed at loading in `journal_reading`, what can be saved of a damaged journal in `journal_salvage`.
+writes of the batch. `compact_some` moves some of the oldest events into the snapshot, each time in one transaction as
+well: if the process dies, the file holds the state before or after, never one in between. The tables and their
+checksums are in `journal_format`, the record of the last commit in `journal_head`, verified reading in
+`journal_reading`, recovery of a damaged journal in `journal_salvage`.
 
-A failed `append` has kept nothing, and no other one is taken until `repair` has found the disk working and taken out
-what the file may hold of it: then the journal is as of its `version` again. A journal whose files were deleted or
-replaced under it fails too.
+A failed `append` counts as not written, and further appends are refused until `repair` has checked that the disk works
+and removed what the file may contain of the failed batch; then the journal is as of its `version` again. An append also
+fails if the journal's files were deleted or replaced while open.
 
 Not thread-safe: one owner, which may call it from a worker thread, one call at a time. Closed by `close`.
-Raises: JournalError, and nothing of sqlite3's.
+Raises: JournalError, never sqlite3's exceptions.
 """
 
 import os
@@ -52,13 +52,13 @@ __all__ = ("Journal", "JournalDamaged", "JournalError")
 
 log = structlog.get_logger("kschedd.journal")
 
-_LOG: Final = 1000  # pages after which SQLite carries its log over into the file, as by default
+_LOG: Final = 1000  # WAL pages after which SQLite checkpoints; its default
 _SHORT_LOG: Final = 200  # the same while compacting
 _pack = msgpack.Packer(autoreset=True).pack
 
 
 class Journal:
-    """One journal file, made if it is not there."""
+    """One journal file, created if it does not exist."""
 
     def __init__(self, path: str | Path, *, disk: Disk = os) -> None:
         self._path = Path(path)
@@ -78,7 +78,7 @@ class Journal:
         written = head_path(self._path).exists()
         with ours(self._file, "cannot be opened"):
             if not written:
-                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # takes effect before there is a table only
+                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # takes effect only before any table exists
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             if not written:
@@ -99,7 +99,7 @@ class Journal:
         self._check_head(written)
 
     def _check_head(self, written: bool) -> None:
-        """Raises JournalDamaged if the journal does not reach its head, or by another way."""
+        """Raises JournalDamaged if the journal ends before the version in its head, or has another chain there."""
         head = read_head(head_path(self._path))
         if head is None:
             if written or self._version:
@@ -122,16 +122,16 @@ class Journal:
 
     @property
     def tail(self) -> int:
-        """How many events there are since the snapshot."""
+        """The number of events since the snapshot."""
         return self._tail
 
     @property
     def epoch(self) -> str:
-        """The name of this history: in another one a version may mean something else."""
+        """The id of this history; the same version in another epoch may be a different write."""
         return self._state.epoch
 
     def append(self, events: Sequence[WatchEvent]) -> None:
-        """Write a batch; when this returns it is on disk. The versions follow on from what is there."""
+        """Write a batch, which is on disk when this returns. Its versions must follow `version` without a gap."""
         rows = []
         version, chain = self._version, self._chain
         for event in events:
@@ -157,7 +157,7 @@ class Journal:
         self._version, self._chain, self._tail = version, chain, self._tail + len(rows)
 
     def repair(self) -> None:
-        """After a failure: see that the files are there and can be written, and take out what was not kept."""
+        """After a failed append: check that the files exist and are writable, and remove events after `version`."""
         self._files.check()
         self._head.probe()
         with self._transaction():
@@ -169,7 +169,7 @@ class Journal:
         self._failure = None
 
     def compact_some(self, events: int) -> bool:
-        """Move the oldest events into the snapshot; whether there are more. Needs no fsync of its own."""
+        """Move at most so many of the oldest events into the snapshot, without an fsync; whether any are left."""
         with self._unsynced(), self._transaction():
             state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
             self._set_meta(state=state.packed())
@@ -177,12 +177,12 @@ class Journal:
         return self._tail > 0
 
     def shrink_some(self, pages: int) -> bool:
-        """Give pages that hold nothing back to the file system; whether there are more."""
+        """Return at most so many free pages to the file system; whether any are left."""
         with self._unsynced(), ours(self._file, "cannot be written"):
             return vacuum(self._db, pages)
 
     def compact(self) -> None:
-        """All of it, at once: for whoever need not answer anybody meanwhile."""
+        """Compact and shrink completely, in one blocking call; for callers that serve no requests meanwhile."""
         while self.compact_some(1000):
             pass
         while self.shrink_some(1000):
@@ -191,7 +191,7 @@ class Journal:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def snapshot(self, store: Store) -> None:
-        """Start over with the state of this store, whatever the journal held before: a new epoch."""
+        """Replace the journal's content by the state of this store, in a new epoch."""
         count = total = 0
         with self._transaction():
             self._db.execute("DELETE FROM objects")
@@ -217,10 +217,10 @@ class Journal:
         history: int = 100_000,
         leave_out: Collection[ObjectRef] = (),
     ) -> Store | None:
-        """The store as it was, its watches able to resume from the snapshot on; None if nothing was ever written.
+        """The restored store, whose watches can resume from the snapshot's version on; None if nothing was written yet.
 
-        Objects that cannot be read back, or are to be left out, are set aside: `Store.set_aside` has them. Then watches
-        start from the last version. Raises JournalDamaged; see `journal_salvage` for what can be done then.
+        Objects that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume
+        only from the last version. Raises JournalDamaged; `journal_salvage` recovers what is intact then.
         """
         if self._version == 0 and self._state.count == 0:
             return None
@@ -233,7 +233,7 @@ class Journal:
                 store.replay(reading.events())
             except JournalError:
                 raise
-            except Exception as fault:  # some object's: found by taking each by itself
+            except Exception as fault:  # caused by some object: found below by placing each one separately
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store
@@ -246,10 +246,10 @@ class Journal:
         self._head.close()
         self._db.close()
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    # --- internals -----------------------------------------------------------------------------------------------
 
     def _end(self) -> tuple[int, int, int]:
-        """(last version, its chain, number of events), as the file says; `load` is who believes it or not."""
+        """(last version, its chain, number of events) as stored; `load` verifies them."""
         with ours(self._file, "cannot be read"):
             count, last = self._db.execute("SELECT count(*), max(version) FROM events").fetchone()
         if last is None:
@@ -276,9 +276,9 @@ class Journal:
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Transactions that change nothing but the form of what is there: a lost one is as good as a kept one.
+        """For transactions that change only the representation (compaction), so that losing one does no harm.
 
-        They write to many places, so the log is carried over more often, each time less of it.
+        They write many scattered pages, so checkpoints are more frequent and smaller.
         """
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={_SHORT_LOG}")

@@ -1,9 +1,9 @@
-"""Compaction of the journal, a little at a time: events become the snapshot, and the file gives back what they held.
+"""Incremental compaction of the journal: events are merged into the snapshot, and free pages are returned.
 
-Each step is one short transaction, so that whoever wants to write waits for one step at most. How large a step is, and
-when there is one, is for the journal's owner to say.
+Each step is one short transaction, so that a write waits for one step at most. The journal's owner decides how large a
+step is, and when it runs.
 
-Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal makes its own.
+Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal converts.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ _TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events
 
 
 def move_events(db: sqlite3.Connection, state: State, up_to: int) -> tuple[State, int]:
-    """Take the events up to this version into the snapshot; the State after it, and how many they were."""
+    """Merge the events up to this version into the snapshot; returns the new State and the number of events."""
     moved, chain = state.base, state.chain
     last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
     if last is None:
@@ -39,7 +39,7 @@ def move_events(db: sqlite3.Connection, state: State, up_to: int) -> tuple[State
 
 
 def vacuum(db: sqlite3.Connection, pages: int) -> bool:
-    """Give back so many pages that hold nothing; whether there are more."""
-    # A statement that gives back a page for each row, of no columns; `execute` would stop at the first.
+    """Return at most so many free pages to the file system; whether any are left."""
+    # The pragma frees one page per (empty) result row; `execute` would step it only once.
     db.executescript(f"PRAGMA incremental_vacuum({pages})")
     return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

@@ -1,7 +1,7 @@
-"""The files that a journal is made of, as files: who may read them, which must be there, whether they still are.
+"""The files of a journal: their permissions, which must exist, and whether they were replaced while open.
 
-`journal.db` and, beside it, SQLite's `-wal` and `-shm` and our `-head`. All are for their owner alone to read,
-whatever the directory and the umask are.
+`journal.db` and, next to it, SQLite's `-wal` and `-shm` and our `-head`. All are readable by their owner only,
+whatever the directory's mode and the umask are.
 """
 
 import os
@@ -19,9 +19,9 @@ def beside(journal: Path, suffix: str) -> Path:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """The database, made if it is not there, for nobody but its owner to read. Raises JournalError."""
+    """The database, created if it does not exist, with mode 0600. Raises JournalError."""
     try:
-        # SQLite gives its other files the mode of this one.
+        # SQLite gives its other files the mode of the database file.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
             if file.exists():
@@ -30,13 +30,13 @@ def connect(path: Path) -> sqlite3.Connection:
         raise JournalError(str(path), f"cannot be opened: {error.strerror}") from error
     with ours(str(path), "cannot be opened"):
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    # Text that is none is found by its checksum, not here.
+    # Invalid UTF-8 is detected by the row's checksum, so decoding it must not raise.
     db.text_factory = lambda text: text.decode("utf-8", "replace")
     return db
 
 
 def refuse_remains(path: Path) -> None:
-    """Raises JournalError where files of a journal are there but not the journal: that is no new cluster."""
+    """Raises JournalError if companion files exist without the journal: this is a damaged state, not a new cluster."""
     if path.exists() and path.stat().st_size:
         return
     left = [file.name for suffix in _COMPANIONS if (file := beside(path, suffix)).exists() and file.stat().st_size]
@@ -50,14 +50,14 @@ def refuse_remains(path: Path) -> None:
 
 
 class OpenFiles:
-    """The files of an open journal. Made when all of them are there."""
+    """The files of an open journal and their inodes; created once all files exist."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._inodes = {file: _inode(file) for file in (path, beside(path, "-wal"), beside(path, "-head"))}
 
     def check(self) -> None:
-        """Raises JournalError if one of them is no longer the one that was opened: writes would go nowhere."""
+        """Raises JournalError if a file is no longer the one that was opened, since writes to it would be lost."""
         for path, inode in self._inodes.items():
             if _inode(path) != inode:
                 raise JournalError(

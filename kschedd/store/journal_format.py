@@ -1,14 +1,14 @@
 """The journal's format: tables, checksums, and the errors of a journal that cannot be used.
 
-`objects` is the snapshot: the cluster as of the base version. `events` is every write after that, in order. `meta` has
-the format and one record, the State, which says what the snapshot must add up to.
+`objects` is the snapshot: the cluster as of the base version. `events` has every write after that, in order. `meta` has
+the format and one record, the State, with the snapshot's version, row count and checksum.
 
-Three checksums, so that nothing that was changed, lost or added passes for what was written:
-- `sum`, of a row by itself: CRC-32 of kind, namespace, name and object. An event's goes along into the snapshot, so it
-  is the one that was made when the write came in.
+Three checksums detect changed, lost and added rows:
+- `sum`, of a single row: CRC-32 of kind, namespace, name and object. Compaction copies an event's `sum` into the
+  snapshot, so it is always the one computed at the write.
 - `chain`, of an event: CRC-32 of its version, type and `sum`, and of the chain before it. A missing or foreign event
   breaks the chain, which starts at the State.
-- `total` in the State: the sum of the snapshot's `sum`s, with their number. A missing or foreign row changes it.
+- `total` in the State: the sum of the snapshot's `sum`s, with their count. A missing or foreign row changes it.
 """
 
 import sqlite3
@@ -38,14 +38,14 @@ CREATE TABLE IF NOT EXISTS events (
 );
 """
 _LINK: Final = struct.Struct(">QBI")
-# What SQLite says of a file whose content is at fault, and not of the disk, or of others who have it open.
+# SQLite's result codes for damaged file content, as opposed to disk errors or locks.
 _DAMAGE: Final = frozenset((1, 11, 20, 24, 26))  # ERROR, CORRUPT, MISMATCH, FORMAT, NOTADB
 _SHORT_READ: Final = 10 | 2 << 8
 
 
 @attrs.define(eq=False)
 class JournalError(KscheddError):
-    """A journal that cannot be used, or not now."""
+    """A journal that cannot be used, permanently or at the moment."""
 
     file: str
     why: str
@@ -58,7 +58,7 @@ class JournalError(KscheddError):
 
 @attrs.define(eq=False)
 class JournalDamaged(JournalError):
-    """What was written does not come back as it was. Up to `good_version`, where known, everything is whole."""
+    """The journal's content differs from what was written. Up to `good_version`, if known, everything is intact."""
 
     good_version: int | None = None
 
@@ -72,7 +72,7 @@ class JournalDamaged(JournalError):
 
 @contextmanager
 def ours(file: str, what: str, good_version: int | None = None) -> Iterator[None]:
-    """SQLite's errors become ours here; `what` could not be done."""
+    """Convert sqlite3's errors to JournalError or JournalDamaged; `what` begins the message: "cannot be read"."""
     try:
         yield
     except sqlite3.Error as error:
@@ -102,9 +102,9 @@ class Event:
 
 @attrs.frozen
 class State:
-    """What `meta` knows: the snapshot's version, the chain up to there, what its rows come to.
+    """The State record in `meta`: the snapshot's version, the chain up to it, its row count and checksum total.
 
-    `epoch` names this history: another one, in which a version may mean something else, has another epoch.
+    `epoch` is the id of this history; the same version in another epoch may be a different write.
     """
 
     epoch: str
@@ -123,12 +123,12 @@ def row_sum(kind: str, namespace: str, name: str, raw: bytes) -> int:
 
 
 def link(before: int, version: int, code: int, checksum: int) -> int:
-    """The chain up to an event, from the chain before it."""
+    """The chain of an event, from the chain before it."""
     return zlib.crc32(_LINK.pack(version, code, checksum), before)
 
 
 def read_state(packed: object) -> State | None:
-    """None if it is not what was written."""
+    """None if the record is damaged."""
     if not isinstance(packed, bytes) or len(packed) < 5:
         return None
     body, checksum = packed[:-4], packed[-4:]
@@ -138,7 +138,7 @@ def read_state(packed: object) -> State | None:
 
 
 def read_event(row: Any) -> Event | None:
-    """A row of `events`, None if it is not what was written (of the row by itself; the chain is another question)."""
+    """A row of `events`; None if the row is damaged. The caller checks the chain."""
     version, code, kind, namespace, name, raw, checksum, chain = row
     if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
         return None
@@ -146,7 +146,7 @@ def read_event(row: Any) -> Event | None:
 
 
 def whole(kind: object, namespace: object, name: object, raw: object, checksum: object) -> bool:
-    """Whether a row is what was written."""
+    """Whether a row matches its checksum."""
     return (
         isinstance(raw, bytes)
         and isinstance(kind, str)

@@ -1,13 +1,13 @@
-"""The head of the journal: a small file beside it that says how far it goes.
+"""The head of the journal: a small file next to it that records the last commit.
 
-SQLite's write-ahead log ends, for SQLite, at the first frame that is not whole: where its end was cut off or damaged,
-writes that were answered are gone and nothing says so. So each commit is noted here as well: version, chain, epoch.
-A journal that ends before its head, or has another chain there, has lost something.
+SQLite ends its write-ahead log at the first damaged frame: if the end of the log was cut off or damaged, acknowledged
+writes are lost without any error. So each commit is recorded here too: version, chain, epoch. A journal that ends
+before its head, or has another chain at that version, has lost writes.
 
-The record is written after the commit and before anybody hears of it, in turns into one of two slots, each with its
-checksum, so that one of them is always whole. `write` puts it into the page cache, which `kill -9` does not touch; it
-is brought to the disk (`sync`) once a second at most, which costs nothing one could measure. A power cut may therefore
-set the head back by a second; never beyond the journal, which is on disk first.
+The record is written after the commit and before the write is acknowledged, alternately into one of two slots, each
+with a checksum, so that one of them is always intact. `write` puts it into the page cache, which survives `kill -9`;
+`sync` flushes it to disk at most once a second, at no measurable cost. A power cut may therefore set the head back by
+a second, but the head is never ahead of the journal, which is on disk first.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
@@ -25,14 +25,14 @@ from kschedd.store.journal_format import JournalError
 
 _RECORD: Final = struct.Struct(">8sQQI32s")  # magic, number of the record, version, chain, epoch
 _MAGIC: Final = b"kschedd2"
-_SLOT: Final = 512  # a sector each: what tears one does not touch the other
+_SLOT: Final = 512  # one sector per slot: a torn write cannot damage both
 _SYNC_EVERY_S: Final = 1.0
-_PROBE_BYTES: Final = 1 << 20  # for so much there must be room before writing goes on
+_PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes after a failure
 
 
 @attrs.frozen
 class Head:
-    """The last commit: nothing before it may be missing."""
+    """The last commit: a journal that lacks a version up to this one has lost writes."""
 
     version: int
     chain: int
@@ -40,7 +40,7 @@ class Head:
 
 
 class Disk(Protocol):
-    """What the journal asks of the disk by itself, without SQLite. OSError for what goes wrong."""
+    """The disk operations the journal uses directly, without SQLite. They raise OSError."""
 
     def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int: ...
     def fdatasync(self, descriptor: int, /) -> None: ...
@@ -51,7 +51,7 @@ def head_path(journal: Path) -> Path:
 
 
 def read_head(path: Path) -> Head | None:
-    """None if there is none, or none that is whole. Raises JournalError where it cannot be read."""
+    """The head; None if the file is missing or both slots are damaged. Raises JournalError if it cannot be read."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _slot(data: bytes) -> "tuple[int, Head] | None":
 
 class HeadFile:
     def __init__(self, path: Path, disk: Disk = os) -> None:
-        """Made if it is not there."""
+        """Opens the file, creating it if it does not exist."""
         self._path = path
         self._disk = disk
         self._number = 0
@@ -86,7 +86,7 @@ class HeadFile:
         self._number = max((slot[0] for slot in slots if slot), default=0)
 
     def write(self, head: Head) -> None:
-        """Note a commit; brought to the disk within a second of commits."""
+        """Record a commit; flushed to disk if the last flush is more than a second ago."""
         body = _RECORD.pack(_MAGIC, self._number + 1, head.version, head.chain, head.epoch.encode())
         slot = body + zlib.crc32(body).to_bytes(4, "big")
         slot += bytes(_SLOT - len(slot))
@@ -108,7 +108,7 @@ class HeadFile:
         self._synced_at = time.monotonic()
 
     def probe(self) -> None:
-        """Raises JournalError unless there is room: so much is written to a file of its own, and removed again."""
+        """Raises JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
             file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,6 @@
-"""Reading a journal back, and believing nothing of it: every row is held against its checksums.
+"""Reading a journal with verification: every row is checked against its checksums.
 
-Raises JournalDamaged at the first thing that is not what was written.
+Raises JournalDamaged at the first mismatch.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ class Reading:
     _state: State
 
     def check(self) -> None:
-        """That SQLite finds its own structures whole: what it writes later must not land on what is in use."""
+        """Check SQLite's own structures, since later writes to a corrupt file could overwrite pages in use."""
         with ours(self._file, "cannot be read"):
             found = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if found is None or found[0] != "ok":
@@ -36,17 +36,17 @@ class Reading:
             raise JournalDamaged(self._file, f"the database is damaged: {what}")
 
     def objects(self) -> Iterator[Object]:
-        """The snapshot. Raises UnreadableObject for what is whole and still cannot be made out."""
+        """The snapshot. Raises UnreadableObject for a row that is intact but cannot be parsed."""
         for kind, _, _, raw in self._snapshot():
             yield read_object(kind, raw)
 
     def events(self) -> Iterator[tuple[EventType, Object]]:
-        """What was written after the snapshot. Raises UnreadableObject likewise."""
+        """The writes after the snapshot. Raises UnreadableObject likewise."""
         for event in self._events():
             yield event.type, read_object(event.kind, event.raw)
 
     def latest(self) -> Iterator[Row]:
-        """Every object as it was in the end, not read yet."""
+        """The last state of every object, as unparsed rows."""
         found = {(kind, namespace, name): raw for kind, namespace, name, raw in self._snapshot()}
         for event in self._events():
             key = event.kind, event.namespace, event.name
@@ -83,7 +83,7 @@ class Reading:
 
 
 class UnreadableObject(KscheddError):
-    """A row that is as it was written, and still no object that this kschedd can make out."""
+    """An intact row that this kschedd cannot parse as an object."""
 
 
 def read_object(kind: str, packed: bytes) -> Object:

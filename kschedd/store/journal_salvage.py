@@ -1,10 +1,10 @@
-"""What can be saved of a damaged journal, and the words for what cannot: `--drop-damaged`.
+"""Recovery of a damaged journal (`--drop-damaged`), with a report of what is lost.
 
-Of the snapshot every row that is whole by itself is taken; of the events all up to the first that is not, since what
-came after it may rest on it. The damaged files stay beside the new ones as `journal.db.damaged-N`.
+Of the snapshot every intact row is kept; of the events all up to the first damaged one, since later events may depend
+on it. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
 
-The history that begins then has an epoch of its own, and its versions begin at a round number above every one that was
-ever shown: a client that resumes a watch from an old version is told that it is gone, never something else.
+The recovered history has a new epoch, and its versions begin at a round number above every version that clients may
+have seen: a client that resumes a watch from an old version gets 410 Gone, never wrong events.
 """
 
 import os
@@ -37,25 +37,25 @@ from kschedd.store.journal_reading import UnreadableObject, describe, read_objec
 from kschedd.store.log import DELETED
 from kschedd.store.store import Store
 
-_EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of it
-_NAMED: Final = 20  # lost objects that are named one by one
+_EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this
+_NAMED: Final = 20  # at most so many lost objects are listed by name
 
 Key = tuple[str, str, str]
 
 
 @attrs.define
 class Salvaged:
-    """What was found whole, and in words what was not."""
+    """The recovered objects, and messages about what is lost."""
 
     objects: dict[Key, Object] = attrs.field(factory=dict)
-    version: int = 0  # the last one that can be made out
+    version: int = 0  # the recovered snapshot's version, in the new epoch
     lost: list[str] = attrs.field(factory=list)
     _unreadable: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen
 class Opened:
-    """A journal and its store. `lost` says what was dropped; empty unless something was."""
+    """A journal and its store. `lost` has messages about what was dropped; empty if nothing was."""
 
     journal: Journal
     store: Store | None
@@ -71,7 +71,10 @@ def open_journal(
     drop_damaged: bool,
     leave_out: Collection[ObjectRef] = (),
 ) -> Opened:
-    """The journal, and the store as it has it. Raises JournalError, with `drop_damaged` only where nothing is left."""
+    """The opened journal and its restored store.
+
+    Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
+    """
     try:
         journal = Journal(path)
         try:
@@ -91,7 +94,7 @@ def open_journal(
 
 
 def salvage(path: Path) -> Salvaged:
-    """Read what is whole. Raises JournalError where nothing can be read at all."""
+    """Read everything that is intact. Raises JournalError if nothing can be read at all."""
     refuse_remains(path)
     head = read_head(head_path(path))
     found = Salvaged()
@@ -146,7 +149,7 @@ def _snapshot(db: sqlite3.Connection, state: State | None, found: Salvaged) -> N
 
 
 def _events(db: sqlite3.Connection, state: State | None, found: Salvaged, known_end: int | None) -> int:
-    """Carry out the events up to the first that is not whole; the highest version seen."""
+    """Apply the events up to the first damaged one; returns the highest version seen."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
     try:
@@ -184,10 +187,10 @@ def _highest(db: sqlite3.Connection) -> int:
 
 
 def _put_in_place(path: Path, store: Store) -> Path:
-    """A new journal with the state of this store, where the damaged one was; where that one is now.
+    """Replace the damaged journal by a new one with the state of this store; returns the damaged one's new path.
 
-    At no moment is there no journal: dying in between leaves the damaged one, or a new one that says it is not its
-    head's, and the same command again goes on from there.
+    There is a journal at every moment: if the process dies in between, the damaged one is still in place, or the new
+    one with a head of another epoch, and running the same command again recovers from either.
     """
     number = 1
     while (aside := beside(path, f".damaged-{number}")).exists():

@@ -1,10 +1,10 @@
 """JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the API server's leniencies.
 
-Beyond the RFC the server's library takes negative indices and such as `01`, sets a member of a map by `replace` though
-it was not there, and finds a missing member equal to null; so do we. Of an operation that fails it says only that the
-request was wrong; which one and why is added here.
+Beyond the RFC, the API server's library accepts negative indices and indices such as `01`, lets `replace` set a map
+member that does not exist, and considers a missing member equal to null; so do we. For a failed operation the API
+server only reports a bad request; we add which operation failed, and why.
 
-Nothing is changed in place. Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
+The input is not modified. Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
 github.com/evanphx/json-patch v4. Raises: BadPatch.
 """
 
@@ -21,11 +21,11 @@ _INDEX: Final = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 class _Failed(Exception):
-    """An operation that does not apply."""
+    """An operation that cannot be applied."""
 
 
 def json_patch(live: Any, operations: Sequence[Any]) -> Any:
-    """What `live` becomes by the operations, one after the other."""
+    """`live` with the operations applied in order. Raises BadPatch."""
     if len(operations) > MOST_OPERATIONS:
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise BadPatch(most)
@@ -42,7 +42,7 @@ def json_patch(live: Any, operations: Sequence[Any]) -> Any:
 
 
 def unknown_members(operations: Sequence[Any]) -> list[str]:
-    """Members of operations that JSON patches do not have, as the API server names them."""
+    """Unknown members of the operations, as the API server's warnings name them."""
     return [
         f'json patch unknown field "[{number}].{name}"'
         for number, operation in enumerate(operations)
@@ -83,7 +83,7 @@ def _text(operation: Mapping[str, Any], member: str) -> str:
 
 
 def _place(whole: list[Any], path: str) -> tuple[Any, str]:
-    """The map or list that the last step of the path is in, and that step."""
+    """The map or list that contains the path's last step, and that step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
         raise _Failed("the path names no member")
@@ -140,7 +140,7 @@ def _remove(whole: list[Any], path: str) -> None:
 
 def _replace(whole: list[Any], path: str, value: Any) -> None:
     if not path:
-        # A value that is no document leaves the whole as it is.
+        # Replacing the whole document by a scalar has no effect.
         whole[0] = value if isinstance(value, dict | list) else whole[0]
         return
     holder, step = _place(whole, path)

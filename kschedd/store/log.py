@@ -1,12 +1,12 @@
-"""The event log: everything that happened to the objects, in order, once, for all watchers.
+"""The event log: all object changes in order, stored once and shared by all watchers.
 
-Each write has the next version, so an event's place in the log is its version minus that of the oldest one kept. A
-watcher is a place in that one list: an event costs nothing per watcher until the watcher takes it.
+Each write has the next version, so an event's index in the log is its version minus that of the oldest event kept. A
+watcher is a position in this list: an event costs nothing per watcher until the watcher takes it.
 
-History is kept for `history` events at least, and for as long as an open cursor has not taken them, up to `patience`
-events behind; a cursor further behind, and a watch from an older version, is told that the events are gone (410).
-Where somebody keeps the events elsewhere (a journal), cursors see only those that are kept: up to `shown`.
-Owned by the Store; a cursor ends when it is closed or dropped.
+At least the last `history` events are kept, and further ones while an open cursor has not taken them, up to `patience`
+events behind. A cursor further behind, or a watch from an older version, gets 410 Gone. If a journal makes the events
+durable, cursors see only the events that are durable, up to the version `shown`.
+Owned by the Store; a cursor ends when it is closed or garbage-collected.
 """
 
 import weakref
@@ -35,7 +35,7 @@ class WatchEvent:
 
 
 class Cursor:
-    """A watcher's place in the log. `take` gives what happened since the last time, oldest first."""
+    """A watcher's position in the log. `take` returns the events since the last call, oldest first."""
 
     __slots__ = ("__weakref__", "_closed", "_kinds", "_log", "_next")
 
@@ -47,12 +47,12 @@ class Cursor:
 
     @property
     def version(self) -> int:
-        """Every event up to this version has been taken or was of no interest."""
+        """Every event up to this version was taken, or is of a kind that is not watched."""
         return self._next - 1
 
     @property
     def behind(self) -> bool:
-        """Whether the log has gone on since the last take (perhaps with kinds this cursor does not watch)."""
+        """Whether the log has new events since the last take (perhaps of kinds that are not watched)."""
         return self._next <= self._log.shown
 
     @property
@@ -61,7 +61,7 @@ class Cursor:
         return self._log.version - self.version
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """What happened since; at most `limit` log entries are looked at. Raises Gone when too far behind."""
+        """The events since the last call; visits at most `limit` log entries. Raises Gone when too far behind."""
         assert not self._closed, "this watch was closed"
         events = self._log.after(self._next - 1, limit)
         self._next += len(events)
@@ -75,7 +75,7 @@ class Cursor:
 
 class EventLog:
     def __init__(self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000) -> None:
-        """A log whose next event has the version after `version`."""
+        """A log whose next event has version `version` + 1."""
         self._events: list[WatchEvent] = []
         self._first = version + 1  # version of _events[0], or of the next event
         self._history = history
@@ -92,7 +92,7 @@ class EventLog:
 
     @property
     def shown(self) -> int:
-        """The version up to which cursors see what happened."""
+        """The version up to which cursors see events."""
         return self.version if self._shown is None else self._shown
 
     def show(self, version: int) -> None:
@@ -102,7 +102,7 @@ class EventLog:
 
     @property
     def oldest(self) -> int:
-        """The oldest version one can watch from."""
+        """The oldest version a watch can start from."""
         return self._first - 1
 
     def append(self, event: WatchEvent) -> None:
@@ -128,12 +128,12 @@ class EventLog:
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
-        """Shown or not."""
+        """All events after this version, whether or not cursors may see them yet."""
         assert version >= self.oldest, "what is not kept elsewhere yet is kept here"
         return self._events[version + 1 - self._first :]
 
     def truncate(self, version: int) -> None:
-        """Forget the events after this version, of which none has been shown."""
+        """Remove the events after this version, none of which may have been visible to cursors."""
         assert version >= self.shown, "what was shown stays"
         del self._events[version + 1 - self._first :]
 
@@ -141,7 +141,7 @@ class EventLog:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
-        """Drop what is past history and no cursor waits for, a little at a time: letting go of many takes its time."""
+        """Drop events beyond `history` that no cursor needs; in small steps, since freeing many objects takes long."""
         keep = self._history
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)

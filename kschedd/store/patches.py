@@ -1,11 +1,11 @@
-"""Changes to manifests as values: RFC 7386 merge patches, and the three-way merge of `kubectl apply`.
+"""Merging of manifests: RFC 7386 merge patches, and the three-way merge of `kubectl apply`.
 
-Nothing is changed in place; what a change does not touch is shared with the original.
+The inputs are not modified; parts that do not change are shared with the original.
 
-`apply` compares three manifests: what was applied last time (kept in an annotation, as kubectl does), what is to be
-applied now, and what is live. Fields applied before and no longer named are taken away; fields named now win; fields
-only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item where the
-schema gives them a merge key, or as sets where it says that plain values merge; all others are replaced as a whole.
+`apply` merges three manifests: the last applied one (kept in an annotation, as kubectl does), the one to apply, and the
+live object. Fields of the last applied manifest that the new one lacks are removed; fields of the new one are set;
+fields that only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item
+if the schema gives them a merge key, or as sets if it says that scalars merge; all others are replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with an RFC 7386 patch applied: null takes a field away, maps merge, anything else replaces."""
+    """`target` with an RFC 7386 patch applied: null removes a field, maps merge, anything else replaces."""
     if not isinstance(patch, Mapping):
         return patch
     merged: dict[str, Any] = dict(target) if isinstance(target, Mapping) else {}
@@ -32,7 +32,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
-    """What `live` becomes when `wanted` is applied after `last` was; `schema` and `strategy` are those of the place."""
+    """`live` with `wanted` applied, `last` being the last applied value; `schema` and `strategy` are this field's."""
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         before = last if isinstance(last, Mapping) else {}
         merged = {
@@ -57,7 +57,7 @@ def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy:
 
 
 def _named(key: str, *lists: Sequence[Any]) -> bool:
-    """Whether every item of the lists has the key, and no two of one list the same."""
+    """Whether every item of the lists has the key, with unique values within each list."""
     if not all(isinstance(item, Mapping) and key in item for items in lists for item in items):
         return False
     return all(len({repr(item[key]) for item in items}) == len(items) for items in lists)
@@ -66,7 +66,7 @@ def _named(key: str, *lists: Sequence[Any]) -> bool:
 def _merge_items(
     last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str, schema: Schema
 ) -> list[Any]:
-    """Wanted items in the wanted order, then those that only the live list has and that were never applied."""
+    """The wanted items in their order, then live items that are neither wanted nor in the last applied list."""
     before = {repr(item[key]): item for item in last if isinstance(item, Mapping) and key in item}
     present = {repr(item[key]): item for item in live}
     merged = []

@@ -1,8 +1,7 @@
-"""One patch of any type over one object: what it becomes, and how fields that its kind does not have are taken.
+"""Applying a patch of any type to an object, and handling unknown fields in the result.
 
-A patch of type `strategic` merges lists by their keys, `merge` is RFC 7386 (lists are set as a whole), `json` a list
-of RFC 6902 operations. Kinds that are not built in have no merge keys, so a strategic patch of theirs is refused, as
-upstream.
+A patch of type `strategic` merges lists by their merge keys, `merge` is RFC 7386 (lists are replaced), `json` is a list
+of RFC 6902 operations. Custom resources have no merge keys, so strategic patches of them are refused, as upstream.
 Raises: BadPatch, Invalid.
 """
 
@@ -27,7 +26,7 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def patched(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
-    """What `live` becomes; of what type its fields are then, nobody has looked at yet."""
+    """`live` with the patch applied; the types of the result's fields are not validated. Raises BadPatch."""
     if patch_type == "json":
         if not isinstance(patch, list):
             sort = _json_type(patch)
@@ -58,7 +57,7 @@ def patched(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
         )
     merged_by_keys = strategic_merge(live, patch, schema)
     if merged_by_keys:
-        # What is merged is an object of a known type already; one that says nothing of its type is still of it.
+        # Upstream merges a decoded object, which keeps its type even if the patch removes apiVersion or kind.
         for field in ("apiVersion", "kind"):
             if not merged_by_keys.get(field):
                 merged_by_keys[field] = live[field]
@@ -68,7 +67,7 @@ def patched(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
 def known_patched_fields(
     whole: dict[str, Any], patch: Any, patch_type: PatchType, validation: FieldValidation
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The patched object with the fields its kind has, and the warnings. Raises Invalid where that is too strict."""
+    """The patched object without unknown fields, and the warnings. Raises Invalid if `validation` is Strict."""
     decoded = decode(whole)
     faults = decoded.faults
     if patch_type == "json":
@@ -78,7 +77,7 @@ def known_patched_fields(
     if validation == "Warn":
         return decoded.raw, tuple(map(str, faults))
     if check_shape(without_nulls(whole)):
-        return decoded.raw, ()  # refused for that, which counts for more
+        return decoded.raw, ()  # refused later for its type errors, which take precedence
     shown = go_text(patch) if patch_type == "strategic" else json.dumps(whole, default=str, separators=(",", ":"))
     text = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
     found = ", ".join(map(str, faults))

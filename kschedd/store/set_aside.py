@@ -1,11 +1,11 @@
-"""Objects set aside at a start: those that cannot be read back, and those that somebody says to leave out.
+"""Objects set aside at startup: those that cannot be restored, and those that the user leaves out (`--leave-out`).
 
-A journal is whole and one object in it is not to be had: a version of kschedd that read it otherwise, a fault of ours
-in taking it in, or whatever else about an object should end each start. Then the cluster starts without it. What was
-written of it stays in the journal, for the next start to try, and is put beside the journal as a manifest to be looked
-at, mended and applied again (where a new object takes its place meanwhile, that copy is all there is).
+An intact journal may contain an object that cannot be restored: written by a kschedd version with other rules, or
+hitting a bug of ours. Instead of failing every start, the cluster starts without that object. Its data stays in the
+journal, for the next start to try, and is also written to a file next to the journal, to be inspected, corrected and
+applied again. (If a new object of that name is created meanwhile, the file is the only copy.)
 
-Nothing is deleted along with it: what belongs to it stays, as it would in a cluster of which only a part was loaded.
+Its dependents are not deleted: they stay, as in a cluster of which only a part was loaded.
 """
 
 import json
@@ -31,7 +31,7 @@ _LONGEST_NAME: Final = 180
 
 @attrs.define(eq=False)
 class LeaveOutError(KscheddError):
-    """Text that names no object."""
+    """A `--leave-out` value that does not name an object."""
 
     text: str
 
@@ -41,23 +41,23 @@ class LeaveOutError(KscheddError):
 
 @attrs.frozen
 class SetAside:
-    """An object that the cluster started without."""
+    """An object that was not restored at startup."""
 
     ref: ObjectRef
     why: str
-    file: Path | None  # where a copy of it is
+    file: Path | None  # the copy of the object
 
 
 @attrs.frozen(eq=False)
 class Row:
-    """An object as the journal has it."""
+    """An object as stored in the journal, not parsed."""
 
     ref: ObjectRef
     packed: bytes
 
 
 def read_ref(text: str) -> ObjectRef:
-    """The object that `KIND/NAMESPACE/NAME` or `KIND/NAME` means. Raises LeaveOutError."""
+    """The object named by `KIND/NAMESPACE/NAME` or `KIND/NAME`. Raises LeaveOutError."""
     word, *place = text.split("/")
     kind = lookup(word)
     if not word or not all(place) or len(place) not in (1, 2) or (kind.known and kind.namespaced != (len(place) == 2)):
@@ -72,14 +72,14 @@ def take_over(
     place: Callable[[Object], None],
     folder: Path | None,
 ) -> list[SetAside]:
-    """Read and place the objects one by one; those for which that is not to be, or goes wrong, are set aside."""
+    """Restore the objects one by one with `read` and `place`; returns those left out or failing, with copies made."""
     aside: list[SetAside] = []
     for row in rows:
         why = LEFT_OUT if row.ref in leave_out else ""
         if not why:
             try:
                 place(read(row.ref.kind, row.packed))
-            except Exception as fault:  # the object's: it is set aside, and said
+            except Exception as fault:  # the object's fault: it is set aside and reported
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
             aside.append(SetAside(row.ref, why, None if folder is None else _keep(row, folder)))
@@ -87,7 +87,7 @@ def take_over(
 
 
 def _keep(row: Row, folder: Path) -> Path:
-    """Put a copy of the object into the folder, whole or not at all; the file's path."""
+    """Write a copy of the object into the folder atomically; returns the file's path."""
     folder.mkdir(mode=0o700, exist_ok=True)
     name = quote(".".join(part for part in (row.ref.kind, row.ref.namespace, row.ref.name) if part), safe="")
     if len(name) > _LONGEST_NAME:

@@ -1,16 +1,16 @@
-"""Strategic merge patches: lists of named things merge item by item, and directives say what merging cannot.
+"""Strategic merge patches: lists merge item by item by a merge key, and directives express what merging cannot.
 
-Which lists merge, and by which key, the schema says (`kschedd.api.schema`); every other list is replaced as a whole.
-In a map `$patch: replace` takes the patch's map as it is and `$patch: delete` empties it; in a merged list an item
-with `$patch: delete` takes away the item of its key, and one with `$patch: replace` makes the other items of the patch
-the whole list. `$deleteFromPrimitiveList/FIELD` takes values out of a merged list of plain values,
-`$setElementOrder/FIELD` gives the order of a merged list, `$retainKeys` names the fields of a map that may stay.
+The schema (`kschedd.api.schema`) states which lists merge, and by which key; every other list is replaced as a whole.
+In a map, `$patch: replace` replaces the live map by the patch's, and `$patch: delete` empties it. In a merged list, an
+item with `$patch: delete` removes the item with its key, and one with `$patch: replace` replaces the list by the
+patch's other items. `$deleteFromPrimitiveList/FIELD` removes values from a merged list of scalars,
+`$setElementOrder/FIELD` gives the order of a merged list, `$retainKeys` lists the fields of a map that are kept.
 
-Items of the patch keep the order of the patch (or of `$setElementOrder`), items only the live list has keep theirs,
-and where the two orders leave it open a live item stands before the first patched one that came after it.
+Patched items have the order of the patch (or of `$setElementOrder`), items that only the live list has keep theirs,
+and a live item stays before a patched one if it preceded it in the live list.
 
-Nothing is changed in place. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
-Raises: BadPatch, in upstream's words.
+The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
+Raises: BadPatch, with upstream's messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ ELEMENT_ORDER: Final = "$setElementOrder"
 
 
 def strategic_merge(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
-    """What `live`, an object of this schema, becomes by the patch."""
+    """`live`, an object of this schema, with the patch applied."""
     return _merge_map(live, patch, schema)
 
 
@@ -67,7 +67,7 @@ def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
 
 
 def _put(merged: dict[str, Any], name: str, value: Any) -> None:
-    """Take a value that there is nothing to merge with: without nulls, and without maps that are only a directive."""
+    """Set a value that has nothing to merge with, without its nulls and without maps that contain a directive."""
     kept = _plain(value)
     if kept is None:
         merged.pop(name, None)
@@ -101,7 +101,7 @@ def _retain_keys(merged: dict[str, Any], rest: dict[str, Any]) -> None:
 
 
 def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schema: Schema) -> None:
-    """Merge the list that a $setElementOrder of the patch is about, and take both out of the patch."""
+    """Merge the list that a $setElementOrder of the patch refers to, and remove both from the patch."""
     order = rest.pop(key)
     name = _field_of(key, ELEMENT_ORDER)
     live, patched = merged.get(name), rest.get(name)
@@ -124,7 +124,7 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
 
 
 def _check_order(patched: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """The items of the patch must be in the order list, and in its order; deletions do not count."""
+    """Raise BadPatch unless the patch's items, those with directives ignored, follow the order list."""
     if not patched or not order:
         return
     waiting = [item for item in patched if not (isinstance(item, Mapping) and DIRECTIVE in item)]
@@ -167,7 +167,7 @@ def _merge_list(
 
 
 def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Both lists when the items of the patch that are directives have done what they say."""
+    """The live list and the patch's plain items, after the patch's directive items were applied."""
     plain = []
     replace = False
     for item in patch:
@@ -187,7 +187,7 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
-    """Each value once; as upstream, the last value takes the place of one that was there before."""
+    """Each value once; as upstream, a duplicate is overwritten by the list's last value, which changes the order."""
     last = len(items) - 1
     at = 0
     while at < last:
@@ -203,7 +203,7 @@ def _without_repeats(items: list[Any]) -> list[Any]:
 
 
 def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], merge_key: str) -> list[Any]:
-    """The items named in `order` in that order, among the others in the order of the live list."""
+    """The items named in `order`, in that order, merged with the other items in the order of the live list."""
     wanted = [_key(item, merge_key) for item in order if not (merge_key and merge_key not in item)]
     before = [_key(item, merge_key) for item in live]
     mine = [item for item in items if _key(item, merge_key) in wanted]
@@ -249,7 +249,7 @@ def _field_of(key: str, prefix: str) -> str:
 
 
 def _sort(value: Any) -> str:
-    """What a JSON value is to Go; values of two sorts never merge."""
+    """The Go kind of a JSON value; values of different kinds never merge."""
     match value:
         case Mapping():
             return "map"

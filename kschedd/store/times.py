@@ -1,4 +1,4 @@
-"""Times as the store writes and reads them; see `kschedd.api.times`."""
+"""Timestamp formatting and parsing for the store; see `kschedd.api.times`."""
 
 from kschedd.api.times import duration_s, seconds, stamp
 

@@ -1,7 +1,7 @@
-"""Updates: which parts of an object a request may change, and what the store keeps as it was.
+"""Updates: which parts of an object a request may change, and which the store keeps unchanged.
 
-A plain update leaves the status alone, a status update leaves all else alone; identity (uid, creation, deletion) is
-never up to the caller. Which other fields stay as they were made, `kschedd.api.validation_update` says.
+A plain update does not change the status, a status update changes nothing else; server-set metadata (uid, creation,
+deletion) is never changed by the caller. `kschedd.api.validation_update` states which other fields are immutable.
 Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
@@ -27,7 +27,7 @@ WITH_GENERATION: Final = frozenset(
     "Pod ReplicationController ReplicaSet Deployment StatefulSet DaemonSet Job CronJob PodDisruptionBudget"
     " DeviceClass ResourceSlice".split()
 )
-"""Kinds whose metadata.generation counts the changes of what is asked of them."""
+"""Kinds whose metadata.generation counts changes of the desired state."""
 
 BORN_WITH_GENERATION: Final = WITH_GENERATION | {"PriorityClass"}
 
@@ -48,7 +48,7 @@ _RESIZED: Final = ("resources", "resizePolicy")
 
 
 def check_preconditions(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the caller speaks of another version, or another object of the same name."""
+    """Raise Conflict if the request's resourceVersion or uid is not the object's."""
     check_resource_version(old, meta)
     uid = meta.get("uid")
     if uid and uid != old.uid:
@@ -57,14 +57,14 @@ def check_preconditions(old: Object, meta: Raw) -> None:
 
 
 def check_resource_version(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the caller speaks of another version."""
+    """Raise Conflict if the request's resourceVersion is set and not the object's."""
     version = meta.get("resourceVersion")
     if version and str(version) not in ("0", str(old.resource_version)):
         raise Conflict(old.kind, old.name)
 
 
 def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: bool) -> dict[str, Any]:
-    """What the object would be: from `raw` the part that this request may change, from `old` the rest."""
+    """The updated object: the part that this request may change from `raw`, the rest from `old`."""
     if subresource == "status":
         changed = dict(old.raw)
         status = raw.get("status")
@@ -101,9 +101,9 @@ def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: b
 
 
 def _resized(old: Raw, new: Raw) -> Raw:
-    """The spec as it was, with the resources that the new one gives its containers.
+    """The old spec with the new spec's container resources.
 
-    Where the containers are others than before they stay as given, for validation to refuse.
+    If the containers themselves differ, the new ones are kept, so that validation refuses them.
     """
     spec = dict(old)
     for field in ("containers", "initContainers"):
@@ -123,18 +123,18 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
 
 
 def asked_more(old: Raw, new: Raw) -> bool:
-    """Whether anything but metadata and status differs, so that the generation grows."""
+    """Whether anything but metadata and status differs, so that the generation is incremented."""
     aside = ("metadata", "status")
     return any(old.get(name) != new.get(name) for name in {*old, *new} if name not in aside)
 
 
 def next_generation(meta: Raw) -> int:
-    """One more, as long as there is one more."""
+    """The incremented generation, capped at int64's maximum."""
     return min((meta.get("generation") or 0) + 1, _LAST_GENERATION)
 
 
 def update_faults(old: Object, new: Raw, subresource: Subresource) -> list[FieldError]:
-    """What the request changes that may not change."""
+    """Faults for changes of immutable fields."""
     if old.kind != "Pod":
         return validate_update(old.raw, new)
     if subresource == "resize":
