@@ -1,1 +1,1 @@
-"""What runs the embedded cluster beside the scheduler: pure rules that read objects and answer with writes."""
+"""The embedded cluster's controllers: synchronous rules that read objects and return writes."""

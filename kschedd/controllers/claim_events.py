@@ -1,4 +1,4 @@
-"""Events about claims: what `kubectl describe` shows of why a claim waits."""
+"""Event objects about claims, which `kubectl describe` shows."""
 
 from kschedd.api.objects import Object
 from kschedd.store.times import stamp
@@ -8,7 +8,7 @@ from kschedd.store.writes import Create
 def claim_event(
     claim: Object, reason: str, message: str, component: str, now: float, *, warning: bool = False
 ) -> Create:
-    """An Event object that says this of the claim."""
+    """The write that creates an Event object about the claim."""
     at = stamp(now)
     return Create(
         {

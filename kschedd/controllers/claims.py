@@ -1,14 +1,14 @@
-"""The ResourceClaim controller: makes the claims that pods want from templates, and clears away what nobody uses.
+"""The ResourceClaim controller: generates pods' claims from templates, and releases claims that no pod uses.
 
-For a pod that names a ResourceClaimTemplate it makes a claim that belongs to the pod and notes its name in the pod's
-status; the scheduler waits for that. A pod that ended, was deleted, or will never run leaves its claims: it is struck
-from `reservedFor`, a claim that nobody is left in loses its allocation (its devices are free again) and then the
-finalizer, and a generated claim of a pod that will not run is deleted. Claims of deleted pods go with them by ownership
-(`garbage`). A pod bound past the scheduler gets its allocated claims reserved here.
+For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod and records the claim's name in the
+pod's status; the scheduler waits for that. A pod that terminated, was deleted, or will never run is removed from
+`reservedFor`; a claim without reservations loses its allocation, which frees its devices, and then its finalizer; a
+generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected by ownership
+(`garbage`). For a pod that was bound without the scheduler, its allocated claims are reserved here.
 
-Remembers only which missing templates it has told of. Ends: never by itself.
-Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream asks again after a while when a template is
-missing; here the template's arrival does that.
+Owns only the set of failures already reported as Events. Ends: never by itself.
+Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream retries after a delay if a template is
+missing; here the template's creation triggers the retry.
 """
 
 from collections.abc import Container, Sequence
@@ -38,7 +38,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 COMPONENT: Final = "resource_claim"
-_LONGEST_BASE: Final = 57  # of a generated name: five random letters and a hyphen fit behind it
+_LONGEST_BASE: Final = 57  # of generateName, so that the name with its five random characters fits into 63
 _NOTHING: Final[Raw] = {}
 
 
@@ -47,7 +47,7 @@ def wanted_claims(pod: Pod) -> tuple[Raw, ...]:
 
 
 def is_done(pod: Pod) -> bool:
-    """Whether it is certain that nothing of the pod runs or ever will."""
+    """Whether the pod certainly neither runs nor ever will."""
     return pod.finished or bool(pod.deletion_timestamp and not pod.node_name)
 
 
@@ -57,7 +57,7 @@ class ResourceClaims:
     wake_at: Final[float | None] = None
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()  # (pod's uid, its entry) whose template is missing
+        self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
@@ -89,7 +89,7 @@ class ResourceClaims:
         return self._serve(pod, view, now)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A claim that cannot be made is told to its pod; any other refusal means a change that comes as an event."""
+        """Report a refused claim as an Event on its pod; any other refusal is followed by an event that retries."""
         if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
             return []
         meta = write.raw["metadata"]
@@ -114,14 +114,14 @@ class ResourceClaims:
                 try:
                     name, _ = claim_name(pod, entry)
                 except ClaimError:
-                    continue  # it was never made
+                    continue  # the claim was never generated
                 if name is not None:
                     claims[pod.namespace, name] = None
         if event.type != DELETED:
             pods[pod.namespace, pod.name] = None
 
     def _waiting_for(self, template: Object, view: View) -> list[tuple[str, str]]:
-        """The pods of the template's namespace that want a claim made from it."""
+        """The pods in the template's namespace with a claim generated from this template."""
         found = []
         for pod in view.list("Pod", template.namespace):
             assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
@@ -134,7 +134,7 @@ class ResourceClaims:
     # -- claims for a pod -------------------------------------------------------------------------------------
 
     def _serve(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """Make what is missing, note what was made, reserve what a bound pod holds."""
+        """Create missing claims, record created ones in the pod's status, reserve allocated claims of a bound pod."""
         writes: list[Write] = []
         made: dict[str, str] = {}
         for entry in wanted_claims(pod):
@@ -143,7 +143,7 @@ class ResourceClaims:
             name = entry.get("name") or ""
             known, noted = generated_claim(pod, name)
             if known and (noted is None or view.find("ResourceClaim", pod.namespace, noted) is not None):
-                continue  # made, not needed, or another's: the scheduler says so
+                continue  # created, not needed, or owned by another: the scheduler reports the latter
             existing = _generated_for(pod, name, view)
             if existing is None:
                 writes += self._make(pod, entry, view, now)
@@ -176,7 +176,7 @@ def _failure(pod: Object, entry: str, why: str, now: float) -> Create:
 
 
 def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
-    """The claim that was made for this entry of the pod, whether or not the pod's status says so yet."""
+    """The claim generated for this entry of the pod, whether or not the pod's status records it yet."""
     for claim in view.owned_by(pod.uid):
         if claim.kind == "ResourceClaim" and controlled_by(claim, pod) and claim.annotations.get(POD_CLAIM) == entry:
             return claim
@@ -184,7 +184,7 @@ def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
 
 
 def generated_base(pod: str, entry: str) -> str:
-    """The beginning of a generated claim's name; long names are cut in proportion."""
+    """The generateName of a claim; both parts of a long one are truncated in proportion."""
     base = f"{pod}-{entry}-"
     if len(base) <= _LONGEST_BASE:
         return base
@@ -224,7 +224,7 @@ def _reservations(pod: Pod, view: View) -> list[Write]:
     return writes
 
 
-# -- claims nobody uses ---------------------------------------------------------------------------------------
+# -- unused claims --------------------------------------------------------------------------------------------
 
 
 def _look_at_claim(view: View, released: Container[str], namespace: str, name: str, now: float) -> list[Write]:
@@ -235,7 +235,7 @@ def _look_at_claim(view: View, released: Container[str], namespace: str, name: s
 def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
     entries = reserved_for(claim)
     if any(entry.get("apiGroup") or entry.get("resource") != "pods" for entry in entries):
-        return []  # reserved for something else than pods: not ours to judge
+        return []  # also reserved for other kinds than pods, which another controller has to release
     valid = [entry for entry in entries if _still_uses(entry, claim, view)]
     guarded = FINALIZER in (claim.metadata.get("finalizers") or ())
     writes: list[Write] = []
@@ -243,12 +243,12 @@ def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
         status: dict[str, Any] = {"reservedFor": valid or None}
         if not valid and guarded:
             status |= {"allocation": None, "devices": None}
-        # Only this very version: somebody may be reserving it at this moment.
+        # Only if unchanged (`exactly`): the scheduler may be reserving the claim concurrently.
         writes.append(patch_of(claim, {"status": status}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is not None and claim.deleting:
         writes.append(patch_of(claim, {"status": {"allocation": None, "devices": None}}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is None and (was_released or claim.deleting):
-        # The finalizer goes after the allocation, never with it: the scheduler sets them in the other order.
+        # The finalizer is removed after the allocation, never together: the scheduler sets them in reverse order.
         left = [f for f in claim.metadata.get("finalizers") or () if f != FINALIZER]
         writes.append(patch_of(claim, {"metadata": {"finalizers": left or None}}, exactly=True))
     if not valid and not claim.deleting and _owner_is_done(claim, view):
@@ -262,7 +262,7 @@ def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
 
 
 def _owner_is_done(claim: Object, view: View) -> bool:
-    """Whether it was made for a pod that will not run; a pod that is not there is the garbage collector's."""
+    """Whether the claim's owner is a pod that will not run. If the pod is deleted, garbage collection applies."""
     owner = claim.owner
     if owner is None or owner.kind != "Pod":
         return False

@@ -1,4 +1,4 @@
-"""Conditions in a status: looking one up, setting one as the API's own helpers do."""
+"""Status conditions: finding one, and setting one as the API's own helper functions do."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def is_true(status: Raw, type_: str) -> bool:
 
 
 def with_condition(conditions: Sequence[Raw] | None, wanted: Raw, at: str) -> list[Raw]:
-    """The list with `wanted` in it. Its lastTransitionTime is `at` if its status changes, else as it was."""
+    """The conditions with `wanted` set; its lastTransitionTime becomes `at` only if its status changes."""
     replaced: list[Raw] = []
     placed = False
     for found in conditions or ():

@@ -1,10 +1,9 @@
-"""What a controller is: a rule that looks at what changed and says what should be written.
+"""The controller interface: a synchronous rule that receives events and returns the writes to perform.
 
-A controller is plain and synchronous. It may remember what it has to look at again and when; the cluster it reads
-through a `View`, and it learns of what came of its writes as of everything else, by the events.
+A controller may keep state such as deadlines for objects to reconcile again; it reads the cluster through a `View`, and
+observes the results of its own writes, like everything else, as events.
 
-What it does with each object it does through its `faults`: one object that cannot be handled must not keep the others
-from being.
+It handles each object through its `faults`, so that a failure with one object does not affect the others.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from kschedd.store.writes import Write
 
 
 class View(Protocol):
-    """What a controller may look at. `kschedd.store.store.Store` is one."""
+    """A controller's read access to the cluster; implemented by `kschedd.store.store.Store`."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
     def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
@@ -34,18 +33,18 @@ class Controller(Protocol):
 
     @property
     def faults(self) -> FaultLedger[list[Write]]:
-        """The objects it could not handle. Its `retry` is called when the time for it has come."""
+        """The objects it could not handle. The runner calls `retry` when a retry is due."""
 
     @property
     def kinds(self) -> frozenset[str] | None:
-        """The kinds whose events it wants; None for all."""
+        """The kinds it watches; None for all."""
 
     @property
     def wake_at(self) -> float | None:
-        """When (seconds) it wants to be called again though nothing happened; None for never."""
+        """The next deadline (seconds) at which `react` is to be called even without events; None for none."""
 
     def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        """What to write now, after these events (there may be none: then a time it asked for has come)."""
+        """Reconcile after these events (none if only a deadline has passed); returns the writes to perform."""
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """What to write instead, after one of its writes was refused."""
+        """Handle the refusal of one of its writes; returns the writes to perform instead."""

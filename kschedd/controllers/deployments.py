@@ -1,7 +1,7 @@
-"""Deployments: one ReplicaSet for each pod template they ever had, pods moved from the old ones to the newest.
+"""The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from the old ones to the new.
 
 Source: Kubernetes v1.34, controller/deployment (sync.go, rolling.go, recreate.go, progress.go) and its util.
-The numbers of a rolling update come from `rollout`. Owns when a rollout will have taken too long.
+`rollout` computes the sizes of a rolling update. Owns the progress deadlines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ Key = tuple[str, str]
 
 @attrs.frozen(eq=False)
 class _Rollout:
-    """A Deployment with what it owns and its numbers."""
+    """A Deployment, its ReplicaSets, and its sizes in pods."""
 
     deployment: Object
     new: Object | None
@@ -127,7 +127,7 @@ class Deployments:
             elif event.type == "DELETED" or (
                 event.old is not None and new.status.get("phase") in ("Succeeded", "Failed")
             ):
-                # Recreate waits until the last old pod is gone.
+                # The Recreate strategy waits until the last old pod is gone.
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
         return self.faults.each("Deployment", changed, partial(self._look_at, view), now)
@@ -165,7 +165,7 @@ class Deployments:
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def _was_scaled(self, rollout: _Rollout) -> bool:
-        """Whether the Deployment's own number changed since it last sized a ReplicaSet that has pods."""
+        """Whether spec.replicas changed since the Deployment last sized a ReplicaSet whose size is not 0."""
         sized = (rs for rs in rollout.all if _size(rs) > 0 and rs.annotations.get(DESIRED))
         return any(_int(rs.annotations, DESIRED) != rollout.wanted for rs in sized)
 
@@ -201,7 +201,7 @@ class Deployments:
         return [write for name, size in sizes.items() for write in self._resize(rollout, by_name[name], size)]
 
     def _recreate(self, rollout: _Rollout, view: View) -> list[Write]:
-        """All old pods go, and only when none is left do the new ones come."""
+        """Scale all old ReplicaSets to 0; once no old pod is left, create or scale up the new ReplicaSet."""
         writes = [write for rs in rollout.old if _size(rs) > 0 for write in self._resize(rollout, rs, 0)]
         if writes or any(_lives(pod) for rs in rollout.old for pod in view.owned_by(rs.uid)):
             return writes
@@ -236,7 +236,7 @@ class Deployments:
         return [patch_of(rollout.deployment, {"metadata": {"annotations": {REVISION: str(revision)}}})]
 
     def _make(self, rollout: _Rollout, size: int) -> list[Write]:
-        """The ReplicaSet of the Deployment's present template."""
+        """Create the ReplicaSet for the Deployment's present template."""
         deployment = rollout.deployment
         template: Raw = deployment.spec.get("template") or {}
         digest = template_hash(template, _status_int(deployment, "collisionCount"))
@@ -266,7 +266,7 @@ class Deployments:
         return [Create(raw), *self._note_revision(rollout, revision)]
 
     def _clean_up(self, rollout: _Rollout) -> list[Write]:
-        """Old ReplicaSets beyond the history limit go, oldest revision first, once the rollout is complete."""
+        """Delete old ReplicaSets beyond the history limit, oldest revision first, once the rollout is complete."""
         limit = rollout.deployment.spec.get("revisionHistoryLimit")
         if limit is None or rollout.new is None or not _complete(rollout, self._counts(rollout)):
             return []
@@ -313,7 +313,7 @@ class Deployments:
         return status
 
     def _progressing(self, rollout: _Rollout, counts: Mapping[str, int], now: float) -> dict[str, str] | None:
-        """The Progressing condition as it should be; sets the time at which the rollout will have taken too long."""
+        """The desired Progressing condition; also sets the timer for the progress deadline."""
         deployment = rollout.deployment
         key = (deployment.namespace, deployment.name)
         deadline = deployment.spec.get("progressDeadlineSeconds")
@@ -340,7 +340,7 @@ class Deployments:
         return entry
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A ReplicaSet's name that is taken by another's is a hash collision: count it and take the next hash."""
+        """A ReplicaSet name taken by another owner's is a hash collision: increment collisionCount for a new hash."""
         if not isinstance(write, Create) or not isinstance(error, AlreadyExists):
             return []
         meta = write.raw["metadata"]

@@ -1,7 +1,6 @@
-"""The controllers an embedded cluster has: what makes pods, runs them, taints nodes, binds volumes and claims, and
-clears up.
+"""The list of controllers of the embedded cluster.
 
-The daemon gives each an actor of its own; simulations settle them in this order.
+The daemon runs each in an actor of its own; simulations run them in this order until idle.
 """
 
 from kschedd.controllers.claims import ResourceClaims
@@ -17,7 +16,7 @@ from kschedd.controllers.volumes import VolumeController
 
 
 def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:
-    """New ones. `provision_delay_s` is how long a volume takes to be made where its class does not say."""
+    """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
     return [
         NodeTaints(),
         Deployments(),

@@ -1,7 +1,7 @@
-"""The ephemeral volume controller: makes the claim of each generic ephemeral volume of a pod.
+"""The ephemeral volume controller: creates the claim of each generic ephemeral volume of a pod.
 
-The claim belongs to the pod, so the garbage collector takes it along. A claim of that name which is another's stays as
-it is; then the pod waits, and VolumeBinding says why.
+The pod owns the claim, so it is garbage-collected with the pod. An existing claim with that name but another owner is
+not changed; the pod then stays pending, and VolumeBinding reports the reason.
 Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
 """
 

@@ -1,8 +1,8 @@
-"""Garbage collection: what belongs to nobody any more goes, and what waits for its dependents goes after them.
+"""Garbage collection: deletes dependents of deleted owners, and completes foreground, orphan and namespace deletion.
 
-Three rules: an object whose last owner was deleted is deleted; an object deleted in the foreground (or orphaning) goes
-when its dependents are gone (or let go); a namespace being deleted is emptied first. And, after 40 s, the pods of a
-node that was deleted. Objects whose owner was never there are left alone, unlike upstream: part of a cluster's dump
+Rules: an object whose last owner was deleted is deleted; an object deleted with propagation Foreground (or Orphan) is
+removed once its dependents are gone (or orphaned); a namespace being deleted is emptied first; pods of a deleted node
+are deleted after 40 s. Unlike upstream, objects whose owner never existed are kept, because part of a cluster's dump
 may be loaded without the rest.
 Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace, controller/podgc.
 """
@@ -26,7 +26,7 @@ NODE_QUARANTINE_S: Final = 40.0
 
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
-    """The very object a reference means, if it is still there."""
+    """The object that an owner reference refers to, uid included; None if it does not exist."""
     kind = kind_of({**reference, "metadata": {"namespace": namespace}})
     found = view.find(kind.name, namespace if kind.namespaced else "", reference.get("name") or "")
     return found if found is not None and found.uid == reference.get("uid") else None
@@ -37,7 +37,7 @@ class GarbageCollector:
     kinds: Final = None
 
     def __init__(self) -> None:
-        self._deserted: Timers[str] = Timers()  # by name of a node that is gone
+        self._deserted: Timers[str] = Timers()  # deleted nodes by name: when their pods are to be deleted
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -79,7 +79,7 @@ class GarbageCollector:
         return self._release(owner, view) if owner is not None and owner.deleting else []
 
     def _after_owner(self, gone: Object, view: View, now: float) -> list[Write]:
-        """What becomes of the dependents of an object that is gone."""
+        """Delete the dependents of a deleted object, or remove the reference from those with other owners."""
         writes: list[Write] = []
         for dependent in view.owned_by(gone.uid):
             references = dependent.metadata.get("ownerReferences") or ()
@@ -97,7 +97,7 @@ class GarbageCollector:
                 waiting[owner.kind, owner.namespace, owner.name] = None
 
     def _release(self, owner: Object, view: View) -> list[Write]:
-        """The next step for an object that was deleted in the foreground, or is to leave its dependents behind."""
+        """The next step for an object being deleted with propagation Foreground or Orphan."""
         finalizers = owner.metadata.get("finalizers") or []
         dependents = view.owned_by(owner.uid)
         if ORPHAN in finalizers:
@@ -125,7 +125,7 @@ class GarbageCollector:
         return patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)
 
     def _empty(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """Delete what lives in a namespace that is being deleted; once nothing does, let it go."""
+        """Delete all objects in a namespace being deleted; once it is empty, finalize it."""
         found = view.find("Namespace", "", name)
         if found is None or not found.deleting:
             return []
@@ -135,7 +135,7 @@ class GarbageCollector:
         return [Delete(obj.kind, obj.namespace, obj.name, obj.uid) for obj in content if not obj.deleting]
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Whatever stood in the way changed the object, and its event brings it back here."""
+        """Retry a refused patch of an object being deleted; other refusals are followed by an event that retries."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)
             if found is not None and found.deleting:

@@ -1,11 +1,11 @@
-"""The kubelets of embedded nodes: nodes get ready, pods that have a node run, end and go.
+"""The simulated kubelets: make nodes Ready, and start, complete and remove the pods bound to them.
 
-A node without a Ready condition is marked Ready, and every node gets its hostname label; one that states the
-condition stays as stated, and while it is not Ready nothing starts or ends on it. A pod that was asked to go is gone
-when its grace period is over, or earlier by `kschedd.io/termination-seconds`; `kschedd.io/run-seconds` ends a pod as
-Succeeded that long after it started.
+A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
+already set is kept; while it is not True, no pod starts or ends on the node. A pod being deleted is removed after its
+grace period, or earlier if `kschedd.io/termination-seconds` says so; with `kschedd.io/run-seconds` a pod becomes
+Succeeded that many seconds after its start.
 
-Owns the times at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
+Owns the deadlines at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "Contain
 
 
 def annotated_seconds(pod: Pod, name: str) -> float | None:
-    """A number of seconds in an annotation; what is not one is as if it were not there."""
+    """The number of seconds in an annotation; None if it is missing or invalid."""
     text = pod.annotations.get(name)
     try:
         wanted = float(text) if text is not None else None
@@ -47,7 +47,7 @@ def annotated_seconds(pod: Pod, name: str) -> float | None:
 
 
 def node_status(node: Node, at: str) -> dict[str, Any] | None:
-    """What the kubelet adds to the status of a node it finds without a Ready condition."""
+    """The status fields that the kubelet sets on a node without a Ready condition; None if it has one."""
     if condition(node.status, "Ready") is not None:
         return None
     conditions = list(node.status.get("conditions") or ())
@@ -67,7 +67,7 @@ def node_status(node: Node, at: str) -> dict[str, Any] | None:
 
 @lru_cache(1 << 10)
 def _container_statuses(spec: PodSpec, state: str, at: str) -> list[Raw]:
-    """What all pods of one spec that start in the same second report of their containers."""
+    """The containerStatuses shared by all pods with this spec that start (or end) in the same second."""
     running = state == "running"
     detail = {"startedAt": at} if running else {"exitCode": 0, "reason": "Completed", "finishedAt": at}
     return [
@@ -102,7 +102,7 @@ def _conditions_of_running(pod: Pod, at: str) -> list[Raw]:
 
 
 def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
-    """What changes in the status of a pod that starts on this node."""
+    """The status fields that change when a pod starts on this node."""
     host_ip = next(
         (a.get("address") or "" for a in node.status.get("addresses") or () if a.get("type") == "InternalIP"), ""
     )
@@ -129,7 +129,7 @@ def _is_hex(text: str) -> bool:
 
 
 def succeeded_status(pod: Pod, at: str) -> dict[str, Any]:
-    """What changes in the status of a pod whose containers all ended well."""
+    """The status fields that change when all containers of a pod have succeeded."""
     conditions: Sequence[Raw] = pod.status.get("conditions") or ()
     for type_ in ("Ready", "ContainersReady"):
         conditions = with_condition(conditions, {"type": type_, "status": "False", "reason": "PodCompleted"}, at)
@@ -144,7 +144,7 @@ class Kubelets:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self) -> None:
-        self._ends: Timers[tuple[str, str]] = Timers()  # by pod: when it is to be looked at again
+        self._ends: Timers[tuple[str, str]] = Timers()  # by pod: when it completes, or is removed
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -171,7 +171,7 @@ class Kubelets:
         return writes + self.faults.each("Pod", pods, partial(self._look_after, view), now)
 
     def _register(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """What a kubelet states of a node that nobody has stated yet: its hostname label, and that it is ready."""
+        """Set what is missing on a node: its hostname label and the Ready condition."""
         node = view.find("Node", "", name)
         if not isinstance(node, Node):
             return []
@@ -188,7 +188,7 @@ class Kubelets:
         return self._tend(pod, view, now) if isinstance(pod, Pod) and pod.node_name else []
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """What the pod's kubelet does with it now; what it has to do later goes into the timers."""
+        """The writes due for the pod now; sets the timer for a later action."""
         node = view.find("Node", "", pod.node_name)
         if not isinstance(node, Node) or not is_true(node.status, "Ready"):
             return []
@@ -206,7 +206,7 @@ class Kubelets:
                 self._ends.set(key, now + run)
             return [status_of(pod, running_status(pod, node, stamp(now)))]
         run = annotated_seconds(pod, RUN_SECONDS) if pod.phase == "Running" else None
-        # startTime is in whole seconds; a timer set when the pod started knows better, so it comes first.
+        # startTime has whole seconds only; a timer set when the pod started is more precise, so it takes precedence.
         if run is not None and key not in self._ends:
             end = (seconds(pod.start_time) if pod.start_time else now) + run
             if end <= now:
@@ -222,5 +222,5 @@ class Kubelets:
         return end if quicker is None else min(end, end - duration_s(grace) + quicker)
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """The object changed or went in the meantime: an event says so, and the pod is looked at again then."""
+        """Nothing to do: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
         return []

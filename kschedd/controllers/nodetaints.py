@@ -1,8 +1,8 @@
-"""Node conditions as taints, so that the scheduler needs to look at taints only.
+"""The node lifecycle controller's taints: node conditions are mirrored as taints, which the scheduler filters by.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass,
-processTaintBaseEviction). Upstream adds the NoExecute taints at a limited rate per zone; here that is for whoever
-evicts. Only the taints in the tables below are ever touched.
+processTaintBaseEviction). Upstream adds the NoExecute taints at a limited rate per zone; here they are added at once,
+and rate limiting is left to eviction. Only the taints in the tables below are ever changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _OURS_NO_EXECUTE: Final = frozenset((NOT_READY, UNREACHABLE))
 
 
 def wanted_taints(node: Raw) -> list[tuple[str, str]]:
-    """The (key, effect) of every taint of ours that this node should have now."""
+    """The (key, effect) of every condition taint that this node should have now."""
     status = node.get("status") or {}
     wanted = []
     for entry in status.get("conditions") or ():
@@ -60,12 +60,12 @@ def _ours(taint: Raw, has_ready: bool) -> bool:
     effect = taint.get("effect")
     if effect == NO_SCHEDULE:
         return taint.get("key") in _OURS_NO_SCHEDULE
-    # Without a Ready condition nobody knows: NoExecute taints stay as they are.
+    # Without a Ready condition the node's state is unknown: NoExecute taints stay unchanged.
     return effect == NO_EXECUTE and has_ready and taint.get("key") in _OURS_NO_EXECUTE
 
 
 def tainted(node: Raw, at: str) -> list[Any] | None:
-    """The node's taints as they should be, new ones last and dated `at`; None if they are so already."""
+    """The desired taints of the node, new ones last with timeAdded `at`; None if they are up to date."""
     taints = (node.get("spec") or {}).get("taints") or []
     wanted = wanted_taints(node)
     has_ready = condition(node.get("status") or {}, "Ready") is not None
@@ -94,7 +94,7 @@ class NodeTaints:
         taints = tainted(node.raw, stamp(now))
         if taints is None:
             return []
-        # A list in a patch replaces the whole list, so it is only right for the version it was made from.
+        # The patch replaces the whole list, so it must apply only to the version it was computed from.
         return [patch_of(node, {"spec": {"taints": taints or None}}, exactly=True)]
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

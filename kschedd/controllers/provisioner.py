@@ -1,12 +1,12 @@
-"""The provisioner of the embedded cluster: makes a volume for a claim some time after it was asked to.
+"""The embedded cluster's volume provisioner: creates a volume for a claim after a configurable delay.
 
-It answers for every driver. A volume for a claim whose pod has a node can be used where that node is: in the node's
-value of each topology key the driver reports on its CSINode, or the class allows, or else of its zone. How long it
-takes, and whether it comes to pass, a StorageClass says by annotation (`kschedd.io/provision-seconds`: a number, or
-`never`; `kschedd.io/provision-fails`: `true`). When it fails, the node chosen for the claim is taken back, so that the
-scheduler may choose another.
+It acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's topology: the
+node's value of each topology key that the driver reports on the CSINode, or else that the class' allowedTopologies
+name, or else of its zone. StorageClass annotations set the delay and whether provisioning fails
+(`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`). On failure the claim's
+selected-node annotation is removed, so that the scheduler may choose another node.
 
-Owns the times at which volumes are due.
+Owns the deadlines at which volumes are created.
 Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOperation) and external-provisioner
 (topology.go), as of Kubernetes v1.34.
 """
@@ -43,7 +43,7 @@ CLAIM, CLASS = "PersistentVolumeClaim", "StorageClass"
 
 
 def delay_of(storage_class: Object, default_s: float) -> float:
-    """How long a volume of the class takes, in seconds; infinite for never."""
+    """The provisioning delay of the class in seconds; infinite for `never`."""
     text = storage_class.annotations.get(PROVISION_SECONDS)
     if text == "never":
         return math.inf
@@ -59,7 +59,7 @@ class Provisioner:
     kinds: Final = frozenset((CLAIM,))
 
     def __init__(self, delay_s: float = 1.0) -> None:
-        """`delay_s` is for classes that do not say."""
+        """`delay_s` is the delay for classes without the annotation."""
         self._delay_s = delay_s
         self._due: Timers[tuple[str, str, str]] = Timers()  # (namespace, name, uid) of a claim
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -98,7 +98,7 @@ class Provisioner:
         return []
 
     def _asked(self, claim: Object, view: View) -> bool:
-        """Whether the claim is to get a volume made now."""
+        """Whether a volume is to be provisioned for the claim now."""
         if volume_of(claim) or claim.deleting or not claim.annotations.get(STORAGE_PROVISIONER):
             return False
         storage_class = view.find(CLASS, "", class_of(claim))
@@ -136,7 +136,7 @@ def _driver(storage_class: Object) -> str:
 
 
 def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_node: Object | None) -> dict[str, Any]:
-    """The PersistentVolume made for the claim; `node` is the one it has to be usable from, if any."""
+    """The PersistentVolume for the claim; `node`, if given, is the node it must be accessible from."""
     driver = _driver(storage_class)
     spec: dict[str, Any] = {
         "capacity": {"storage": ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage", "0")},
@@ -164,10 +164,10 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_no
 
 
 def _topology(storage_class: Object, node: Object | None, csi_node: Object | None, driver: str) -> dict[str, str]:
-    """Where the volume will be, as label -> value."""
+    """The volume's topology, as node label -> value."""
     terms = allowed_topologies(storage_class.raw.get("allowedTopologies")) or ()
     if node is None:
-        # Nobody has said where: the first place the class allows.
+        # No node selected: the first topology that the class allows.
         return {demand.key: demand.values[0] for term in terms[:1] for demand in term.requirements}
     reported = [d for d in (csi_node.spec.get("drivers") or () if csi_node else ()) if d.get("name") == driver]
     keys = [key for d in reported for key in d.get("topologyKeys") or ()]

@@ -1,9 +1,10 @@
-"""ReplicaSets: as many pods as are asked for, the least useful ones gone first when there are too many.
+"""The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
 
 Source: Kubernetes v1.34, controller/replicaset/replica_set.go and controller/controller_utils.go
-(ActivePodsWithRanks). A ReplicaSet adopts pods without a controller that its selector matches, and lets go of pods it
-no longer matches. Expectations are not needed: here a controller reads what it wrote.
-Owns which ReplicaSets are to be looked at later, and how often each was refused a pod in a row.
+(ActivePodsWithRanks). A ReplicaSet adopts pods without a controller that its selector matches, and releases pods it no
+longer matches. Expectations are not needed, because a controller here always reads its own writes.
+Owns the deadlines of later reconciles, the number of consecutive refused pods per ReplicaSet, and an index of pods
+without a controller.
 """
 
 import math
@@ -25,7 +26,7 @@ from kschedd.store.times import seconds, stamp
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-BURST: Final = 500  # pods made or deleted for one ReplicaSet at a time
+BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _FIRST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 300.0
 
@@ -37,7 +38,7 @@ def ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_s: int) -> float | None:
-    """Since when, or from when on, the pod counts as available; None while it is not ready."""
+    """The past or future time (seconds) from which the pod counts as available; None if it is not ready."""
     found = condition(pod.status, "Ready")
     if found is None or found.get("status") != "True":
         return None
@@ -57,14 +58,14 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age_rank(since: float | None, now: float) -> float:
-    """Young first, by orders of magnitude only (LogarithmicScaleDown); what has no time is youngest."""
+    """A rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); no time counts as youngest."""
     if since is None:
         return -1.0
     return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
 
 
 def deletion_order(pods: Sequence[Pod], beside: Mapping[str, int], now: float) -> list[Pod]:
-    """The pods, the one to delete first at the front. `beside`: related active pods on each node."""
+    """The pods, the first to delete first. `beside`: number of related active pods per node."""
 
     def key(pod: Pod) -> tuple[Any, ...]:
         is_ready = ready(pod)
@@ -85,7 +86,7 @@ def deletion_order(pods: Sequence[Pod], beside: Mapping[str, int], now: float) -
 
 
 def selector_of(workload: Object) -> LabelSelector | None:
-    """Whose pods the workload looks after; None where its selector says nothing that could be used."""
+    """The workload's pod selector; None if it is empty or invalid."""
     try:
         selector = parse_label_selector(workload.spec.get("selector"))
     except SelectorError:
@@ -123,11 +124,11 @@ class ReplicaSets:
         return writes + self.faults.each("ReplicaSet", changed, partial(self._look_at, view), now)
 
     def _adopt(self, view: View, changed: dict[Key, None], namespace: str, name: str, now: float) -> list[Write]:
-        """Give a pod without a controller to the ReplicaSet that wants it, which is then not in `changed`."""
+        """Let a ReplicaSet adopt a pod without a controller; that ReplicaSet is removed from `changed`."""
         parent = self._parent_for(namespace, name, view)
         if parent is None:
             return []
-        # It counts its pods when this one is among them.
+        # The ReplicaSet is reconciled later, when its pods include the adopted one.
         changed.pop((namespace, parent[0]), None)
         self._later.set((namespace, parent[0]), now)
         return [parent[1]]
@@ -162,7 +163,7 @@ class ReplicaSets:
         return {(namespace, p.name): None for p in pods if p is not None and selector.matches(p.labels)}
 
     def _parent_for(self, namespace: str, name: str, view: View) -> tuple[str, Write] | None:
-        """The first ReplicaSet whose selector matches a pod without a controller, and how it takes it."""
+        """The first ReplicaSet whose selector matches a pod without a controller, and the write that adopts the pod."""
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.finished or pod.deleting or controller_uid(pod):
             return None
@@ -195,7 +196,7 @@ class ReplicaSets:
         return writes
 
     def _scale(self, replica_set: Object, pods: Sequence[Pod], view: View, now: float) -> list[Write]:
-        """Pods to make or to delete, so that there are as many as asked for."""
+        """Pods to create or delete to reach spec.replicas."""
         key = (replica_set.namespace, replica_set.name)
         surplus = len(pods) - replica_set.spec.get("replicas", 1)
         if abs(surplus) > BURST:
@@ -212,12 +213,12 @@ class ReplicaSets:
         return []
 
     def _waits(self, key: Key, now: float) -> bool:
-        """Whether it was refused a pod and the time to try again has not come."""
+        """Whether a pod of the ReplicaSet was refused and its retry is not due yet."""
         at = self._later.at(key)
         return key in self._refusals and at is not None and at > now
 
     def _beside(self, replica_set: Object, view: View) -> dict[str, int]:
-        """Active pods per node of this ReplicaSet and of those with the same owner."""
+        """Active pods per node of this ReplicaSet and of those with the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}
@@ -247,13 +248,13 @@ class ReplicaSets:
         return status
 
     def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """A pod that was not let in: say so in the status, try again later, each time twice as late."""
+        """A pod was refused: set the ReplicaFailure condition and retry with exponential backoff."""
         if not isinstance(write, Create) or isinstance(error, NotFound):
             return []
         meta = write.raw["metadata"]
         key = (meta["namespace"], meta["ownerReferences"][0]["name"])
         if self._waits(key, now):
-            return []  # one of the same batch was refused already
+            return []  # a refusal in the same batch was handled already
         times = self._refusals.get(key, 0)
         self._refusals[key] = times + 1
         self._later.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))

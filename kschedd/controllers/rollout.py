@@ -1,7 +1,7 @@
-"""The arithmetic of a rolling update: how many pods each ReplicaSet of a Deployment should have next.
+"""The arithmetic of a rolling update: the next size of each ReplicaSet of a Deployment.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
-Everything here is a function of numbers; `deployments` reads them from objects and writes what comes out.
+Pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import attrs
 
 @attrs.frozen
 class Replicas:
-    """One ReplicaSet: pods asked for, pods available."""
+    """One ReplicaSet's spec.replicas and available pods."""
 
     name: str
     wanted: int
     available: int
-    created: str  # creation time, then name, gives the order: oldest first
-    max_replicas: int = 0  # what the Deployment allowed in all when it last scaled this one; 0 if unknown
+    created: str  # creationTimestamp; ReplicaSets are ordered by it, then by name, oldest first
+    max_replicas: int = 0  # the Deployment's replicas + maxSurge when it last scaled this ReplicaSet; 0 if unknown
 
 
 def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
@@ -34,14 +34,14 @@ def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
 
 
 def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: int) -> tuple[int, int]:
-    """(maxSurge, maxUnavailable) in pods. Both 0 would never get anywhere, so then one may be unavailable."""
+    """(maxSurge, maxUnavailable) in pods. If both are 0, maxUnavailable becomes 1, or no progress would be possible."""
     more = resolved(surge, wanted, up=True)
     fewer = resolved(unavailable, wanted, up=False)
     return (0, 1) if more == 0 and fewer == 0 else (more, min(fewer, wanted))
 
 
 def grown(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
-    """How many the new ReplicaSet should have, given that all of them together may exceed `wanted` by `surge`."""
+    """The new ReplicaSet's next size: up to `wanted`, while all ReplicaSets together stay within `wanted` + `surge`."""
     room = wanted + surge - all_wanted
     if room <= 0:
         return new.wanted
@@ -49,7 +49,7 @@ def grown(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
 
 
 def shrunk(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
-    """What the old ReplicaSets should go down to: first pods that serve nobody, then as many as can be spared."""
+    """The old ReplicaSets' next sizes: unavailable pods are removed first, then available ones beyond the minimum."""
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted
     spare = total - least - max(0, new.wanted - new.available)
@@ -72,7 +72,7 @@ def shrunk(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int
 
 
 def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str, int]:
-    """The sizes when the Deployment itself was scaled in the middle of a rollout: each gets its share."""
+    """Proportional scaling: the ReplicaSets' sizes after the Deployment was scaled during a rollout."""
     total = sum(r.wanted for r in sets)
     allowed = wanted + surge if wanted > 0 else 0
     change = allowed - total
@@ -98,7 +98,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
 
 
 def _share(r: Replicas, total: int, wanted: int, surge: int) -> int:
-    """Source: getReplicaSetFraction; what the ReplicaSet had of the whole, of the new whole, rounded to nearest."""
+    """The change of the ReplicaSet's size that keeps its share of the total, rounded (getReplicaSetFraction)."""
     if wanted == 0:
         return -r.wanted
     before = r.max_replicas or total

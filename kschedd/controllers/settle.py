@@ -1,7 +1,7 @@
-"""Running controllers by hand: deliver events and carry out writes until the cluster has come to rest.
+"""Running controllers synchronously: deliver events and perform writes until all controllers are idle.
 
-For simulations, what-if forks and tests; the daemon runs each controller in an actor of its own. Everything happens
-at one moment: time only passes between two calls.
+For simulations, what-if forks and tests; the daemon runs each controller in an actor of its own. Time does not advance
+during a call, only between calls.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _ROUNDS = 100_000
 
 
 class Settling:
-    """Controllers joined to a store. They first hear of everything that is there as if it had just been added."""
+    """Controllers attached to a store. Existing objects are first delivered to them as ADDED events."""
 
     def __init__(self, store: Store, controllers: Sequence[Controller]) -> None:
         self._store = store
@@ -26,17 +26,17 @@ class Settling:
 
     @property
     def wake_at(self) -> float | None:
-        """The next time at which a controller has something to do of itself."""
-        # What could not be handled is tried again when something happens: time must not go on for its sake alone.
+        """The earliest deadline of the controllers; None if there is none."""
+        # Retries of failed objects are not deadlines: virtual time must not advance only for them.
         times = [c.wake_at for c in self._controllers if c.wake_at is not None]
         return min(times, default=None)
 
     def faults(self) -> list[ObjectFault]:
-        """The objects that some controller could not handle."""
+        """The objects that a controller could not handle."""
         return [fault for controller in self._controllers for fault in controller.faults.faults()]
 
     def settle(self) -> int:
-        """Go on until nobody has anything to write; returns the number of writes that were carried out."""
+        """Run the controllers until all are idle; returns the number of writes performed."""
         done = 0
         for _ in range(_ROUNDS):
             now = self._store.now
@@ -54,7 +54,7 @@ class Settling:
 
 
 def listed(store: Store, kinds: frozenset[str] | None) -> list[WatchEvent]:
-    """All objects of these kinds as ADDED events: what a watcher starts from, before it watches `store.version` on."""
+    """All objects of these kinds as ADDED events: the initial list of a watch that starts at `store.version`."""
     return [
         WatchEvent(ADDED, None, obj, obj.resource_version)
         for kind in store.kinds()

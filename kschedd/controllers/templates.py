@@ -1,4 +1,4 @@
-"""Pod templates and who owns what is made of them: what ReplicaSets and Deployments have in common."""
+"""Pod templates and owner references, shared by the ReplicaSet and Deployment controllers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def template_hash(template: Raw, collisions: int) -> str:
-    """A short name for a template, of the same look as upstream's (FNV-1a, then letters that form no words).
+    """A short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
-    Upstream hashes Go's printout of its own struct, which nobody else can make: the values differ from a real
-    cluster's, which matters to no one, since templates are compared in full.
+    Upstream hashes Go's dump of its own struct, which cannot be reproduced here, so the values differ from a real
+    cluster's. This is harmless, since templates are compared in full.
     """
     text = json.dumps(template, sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261
@@ -26,7 +26,7 @@ def template_hash(template: Raw, collisions: int) -> str:
 
 
 def without_hash(template: Raw) -> Raw:
-    """The template as the Deployment stated it."""
+    """The template without the pod-template-hash label and creationTimestamp, for comparison with a Deployment's."""
     meta = template.get("metadata") or _NOTHING
     labels = {name: value for name, value in (meta.get("labels") or {}).items() if name != TEMPLATE_HASH}
     bare = {name: value for name, value in meta.items() if name not in ("labels", "creationTimestamp")}
@@ -45,7 +45,7 @@ def controller_reference(owner: Object) -> dict[str, Any]:
 
 
 def controller_uid(obj: Object) -> str:
-    """The uid of the controller that owns the object; "" if none does."""
+    """The uid of the object's controller owner; "" if it has none."""
     for reference in obj.metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             return reference.get("uid") or ""
@@ -53,7 +53,7 @@ def controller_uid(obj: Object) -> str:
 
 
 def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:
-    """A pod as the owner's controller asks for it: name to be generated, owner noted."""
+    """The manifest of a new pod from the owner's template, with generateName and the owner reference."""
     meta = template.get("metadata") or _NOTHING
     wanted: dict[str, Any] = {
         "generateName": f"{owner.name}-",
@@ -67,5 +67,5 @@ def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:
 
 
 def active(pods: Sequence[Object]) -> list[Pod]:
-    """The pods that neither ended nor are being deleted."""
+    """The pods that are neither terminated nor being deleted."""
     return [pod for pod in pods if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp]

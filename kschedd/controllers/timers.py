@@ -1,4 +1,4 @@
-"""Times at which a controller wants to look at something again."""
+"""Deadlines of a controller's later reconciles, by key."""
 
 import heapq
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ class Timers(Generic[K]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
         self._at: dict[K, float] = {}
-        self._count = 0  # equal times ring in the order in which they were set
+        self._count = 0  # orders equal times by when they were set
 
     def set(self, key: K, at: float) -> None:
         if self._at.get(key) != at:
@@ -37,7 +37,7 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> list[K]:
-        """The keys whose time has come, in the order of their times; they are forgotten."""
+        """Remove and return the keys whose time is at or before `now`, ordered by time."""
         keys: list[K] = []
         while (at := self.next) is not None and at <= now:
             key = heapq.heappop(self._heap)[2]

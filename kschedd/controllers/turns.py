@@ -1,9 +1,9 @@
-"""A controller's turn: what it wants done is done, and what goes wrong is the object's that it went wrong with.
+"""One turn of a controller: it receives events, its writes are performed, and failures are recorded per object.
 
-The daemon's actors and simulations run controllers through this. In a turn the controller hears of some events (or
-none: then a time it asked for has come), and its writes are carried out, with nothing in between. A write that is
-refused is the controller's to handle, in a limited number of rounds; whatever else a write or the controller raises is
-noted in the controller's ledger under the object's name, and tried again later (`kschedd.object_faults`).
+The daemon's actors and simulations run controllers through this. In a turn the controller receives some events (none if
+only a deadline has passed), and its writes are performed, with nothing in between. A refused write is passed back to
+the controller, for a limited number of rounds; any other exception of a write or of the controller is recorded in the
+controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind, Create, Delete, FinalizeNamespace, Patch, Update, Write, perform
 
-_ROUNDS: Final = 20  # of answers to refusals
+_ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
 
 
 def wake_at(controller: Controller) -> float | None:
-    """When the controller has something to do of itself."""
+    """The controller's next deadline, retries of failed objects included; None if there is none."""
     times = (controller.wake_at, controller.faults.next_retry)
     return min((at for at in times if at is not None), default=None)
 
 
 def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store) -> int:
-    """Let the controller react, and carry out what it wants done; the number of writes that were."""
+    """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
     own = controller.wake_at
@@ -40,7 +40,7 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
     try:
         return controller.react(events, store, now)
-    except Exception as fault:  # one event's: found by hearing each by itself, which is what it would do at a restart
+    except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.react, (), store), fault, now, "event")
@@ -65,7 +65,7 @@ def _carry_out(controller: Controller, writes: Sequence[Write], store: Store, no
             refused = partial(controller.refused, write, error, store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
             done += _carry_out(controller, answers, store, now, rounds - 1)
-        except Exception as fault:  # the object's
+        except Exception as fault:  # recorded as the object's fault
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
 
@@ -75,7 +75,7 @@ def _again(write: Write, now: float) -> list[Write]:
 
 
 def subject(write: Write) -> ObjectRef:
-    """The object that a write is about."""
+    """The object that a write creates, changes or deletes."""
     match write:
         case Create(raw) | Update(raw):
             meta: Mapping[str, Any] = raw.get("metadata") or {}

@@ -1,6 +1,6 @@
-"""Volumes by class and by the claim they are reserved for, and the claims that still wait for one.
+"""Indexes of volumes by StorageClass and by claimRef, and of unbound claims by StorageClass.
 
-Owned by the volume controller, fed with every event about claims and volumes in order.
+Owned by the volume controller, which updates them with every event about claims and volumes, in order.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ class VolumeIndex:
         self._volumes: dict[str, Volume] = {}
         self._by_class: dict[str, dict[str, Volume]] = {}
         self._by_claim: dict[str, dict[str, Volume]] = {}  # "namespace/name" of a claimRef -> name -> volume
-        self._waiting: dict[str, dict[str, None]] = {}  # class -> keys of claims that are not bound
-        self._naming: dict[str, dict[str, None]] = {}  # name of a volume -> keys of the claims that name it
-        self._claims: dict[str, tuple[str, str]] = {}  # key -> (class it waits for or "\0", volume it names)
+        self._waiting: dict[str, dict[str, None]] = {}  # class -> keys of its unbound claims; "\0": bound claims
+        self._naming: dict[str, dict[str, None]] = {}  # volume name -> keys of claims with this volumeName
+        self._claims: dict[str, tuple[str, str]] = {}  # key -> (class, or "\0" if bound, volumeName)
 
     # --- volumes -----------------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ class VolumeIndex:
                 del self._by_claim[key]
 
     def of_class(self, storage_class: str, claim: str) -> Iterable[Volume]:
-        """The volumes a claim may get: those reserved for it, and all of its class."""
+        """The volumes a claim may be bound to: those whose claimRef names it, and all of its class."""
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:
@@ -75,7 +75,7 @@ class VolumeIndex:
         return list(self._waiting.get(storage_class, ()))
 
     def concerned(self, volume: Object) -> list[str]:
-        """The keys of the claims that a change of the volume may mean something to."""
+        """The keys of the claims to reconcile after a change of the volume."""
         keys = dict.fromkeys(self._naming.get(volume.name, ()))
         ref = volume.spec.get("claimRef")
         if ref is None:

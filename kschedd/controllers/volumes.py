@@ -1,13 +1,13 @@
-"""The volume controller: brings claims and volumes together, and sees to a volume when its claim has gone.
+"""The PersistentVolume controller: binds claims to volumes, and reclaims volumes whose claim was deleted.
 
-A claim gets the volume that is meant for it, else the smallest free one of its class that will do; one that waits for
-its first consumer only what the scheduler chose. Where there is none and the class can make one, the claim is handed to
-the class' provisioner by an annotation (`kschedd.controllers.provisioner` is the one of the embedded cluster). A volume
-whose claim is gone is Released, and then deleted, kept or freed, as its reclaim policy says. A claim whose volume is
-gone is Lost.
+A claim is bound to the volume pre-bound to it, else to the smallest matching volume of its class; a
+WaitForFirstConsumer claim only to a volume chosen by the scheduler. If there is none and the class has a provisioner,
+the claim is passed to the provisioner by an annotation (in the embedded cluster, `kschedd.controllers.provisioner`). A
+volume whose claim is deleted becomes Released, and is then deleted, retained or recycled by its reclaim policy. A claim
+whose volume is deleted becomes Lost.
 
-Owns an index of the volumes by class and by claim, and which claims still wait. Fails never: a refused write is
-followed by the event of whatever came in its way, and so by another look.
+Owns the indexes of volumes and unbound claims. A refused write needs no handling: the conflicting change's event
+triggers the next reconcile.
 Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go, index.go.
 """
 
@@ -51,7 +51,7 @@ class VolumeController:
     def __init__(self) -> None:
         self._index = VolumeIndex()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
-        self._told: dict[str, str] = {}  # uid of a claim -> the last event's message, so that it is told once
+        self._told: dict[str, str] = {}  # claim uid -> message of its last Event, which is not repeated
 
     @property
     def wake_at(self) -> float | None:
@@ -79,7 +79,7 @@ class VolumeController:
         return []
 
     def _notice(self, event: WatchEvent, claims: dict[str, None], volumes: dict[str, None]) -> None:
-        """Take an event into the index, and note what has to be looked at because of it."""
+        """Update the index with an event, and add the claims and volumes to reconcile because of it."""
         obj, index = event.new, self._index
         if obj.kind == CLAIM:
             if event.type == DELETED:
@@ -148,7 +148,7 @@ class VolumeController:
         return [*self._hand_over(claim, storage_class, now), *_phase(claim, PENDING)]
 
     def _hand_over(self, claim: Object, storage_class: Object, now: float) -> list[Write]:
-        """Leave the claim to its class' provisioner."""
+        """Pass the claim to its class' external provisioner."""
         provisioner = storage_class.raw.get("provisioner") or ""
         if provisioner == NO_PROVISIONER:
             why = "no volume plugin matched name: kubernetes.io/no-provisioner"
@@ -201,7 +201,7 @@ class VolumeController:
         if name == volume.name:
             return _volume_phase(volume, BOUND)
         if not name:
-            return []  # the claim is looked at too, and finishes the binding
+            return []  # the claim's own reconcile completes the binding
         if PROVISIONED_BY in volume.obj.annotations and _policy(volume) == "Delete":
             return self._reclaim(volume)
         return _unbind(volume)
@@ -216,7 +216,7 @@ class VolumeController:
 
 
 def _size(volume: Volume) -> tuple[int, int]:
-    """A volume that can do less than another is tried first, whatever its size."""
+    """Sort key of matching volumes: fewest access modes first, then smallest."""
     return len(volume.access_modes), volume.capacity
 
 
@@ -225,7 +225,7 @@ def _policy(volume: Volume) -> str:
 
 
 def _unsuitable(volume: Volume, claim: Object) -> str:
-    """Why a volume that the claim asks for by name will not do; "" if it will."""
+    """Why the volume that the claim names does not match the claim; "" if it does."""
     spec = claim.spec
     if volume.capacity < requested(claim):
         return "requested PV is too small"
@@ -239,10 +239,10 @@ def _unsuitable(volume: Volume, claim: Object) -> str:
 
 
 def _bind(volume: Object, claim: Object) -> list[Write]:
-    """The next writes that make volume and claim each other's; none if they are.
+    """The next writes that bind volume and claim to each other; none if they are bound.
 
-    First the volume alone: if somebody else gets it meanwhile, nothing is said to the claim. The events of these
-    writes lead here again.
+    The volume is written first, alone: if another claim gets it meanwhile, this claim stays unchanged. The events of
+    these writes trigger the next step.
     """
     raw, changed = bound_to(volume, claim)
     if changed:
@@ -275,7 +275,7 @@ def _has(obj: Object, wanted: Raw) -> bool:
 
 
 def _unbind(volume: Volume) -> list[Write]:
-    """Give up a volume whose claim was served otherwise; one reserved by hand stays reserved by name."""
+    """Release a volume whose claim is bound to another one; a user's pre-binding stays, by claim name only."""
     if BOUND_BY_CONTROLLER in volume.obj.annotations:
         patch: dict[str, Any] = {
             "spec": {"claimRef": None},
