@@ -2,8 +2,8 @@
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
 already set is kept; while it is not True, no pod starts or ends on the node. A pod being deleted is removed after its
-grace period, or earlier if `kschedd.io/termination-seconds` says so; with `kschedd.io/run-seconds` a pod becomes
-Succeeded that many seconds after its start.
+grace period, or earlier, after `kschedd.io/termination-seconds`; with `kschedd.io/run-seconds` a pod becomes Succeeded
+that many seconds after its start.
 
 Owns the deadlines at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
 """

@@ -25,7 +25,7 @@ class _Way:
 
 @attrs.define(eq=False)
 class History:
-    most_moves: int = 200_000  # of all pods together, exceeded only where every pod is at `_FEWEST`
+    most_moves: int = 200_000  # of all pods together; exceeded only because each pod may keep `_FEWEST`
     most_of_a_pod: int = 64
     most_gone: int = 10_000  # pods that left the queue and whose moves are kept
     _ways: dict[str, _Way] = attrs.field(factory=dict, init=False)

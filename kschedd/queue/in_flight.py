@@ -26,6 +26,8 @@ _BATCH = 256
 
 @attrs.frozen(eq=False)
 class Happened:
+    """An event observed while some pod was in flight."""
+
     event: ClusterEvent
     old: Any
     new: Any

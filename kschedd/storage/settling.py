@@ -1,7 +1,7 @@
 """The binding check of PreBind: whether all of a pod's claims are bound, each to a volume usable from its node.
 
-Repeated while the volume controller and the provisioners work. It reads the API server's objects, never assumed ones,
-and an object counts only once our own write to it has been observed.
+Repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones, and an
+object counts only once the scheduler's own write to it has been observed.
 Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings).
 """
 
