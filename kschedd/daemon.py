@@ -176,6 +176,7 @@ async def cluster_actors(
         uuid.uuid4().hex if kept is None else kept.epoch,
         clock.now(),
         controller_actors,
+        () if kept is None else tuple(store.set_aside),
     )
     failure: BaseException | None = None
     async with trio.open_nursery() as actors:

@@ -39,3 +39,21 @@ def imported(package: str) -> set[str]:
 )
 def test_packages(package: str, unknown: set[str]) -> None:
     assert imported(package).isdisjoint(unknown)
+
+
+def modules_that_import(name: str) -> set[str]:
+    """The modules of ours, by path, that import this module of ours."""
+    wanted = f"from {name} import "
+    files = ROOT.rglob("*.py")
+    return {str(file.relative_to(ROOT)) for file in files if wanted in file.read_text(encoding="utf-8")}
+
+
+def test_only_the_wiring_knows_the_embedded_store() -> None:
+    wiring = ("store/", "actors/store.py", "daemon.py", "simulate/", "conformance/", "bench/")
+    knowing = modules_that_import("kschedd.store.store")
+    assert "daemon.py" in knowing
+    assert [name for name in sorted(knowing) if not name.startswith(wiring)] == []
+
+
+def test_only_the_wiring_knows_the_stores_actor() -> None:
+    assert modules_that_import("kschedd.actors.store") == {"daemon.py"}

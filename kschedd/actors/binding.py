@@ -18,7 +18,6 @@ import structlog
 import trio
 
 from kschedd.actors.mailbox import Doorbell, waiting_in
-from kschedd.actors.store import StoreClient
 from kschedd.api.pods import Pod
 from kschedd.controllers.turns import subject
 from kschedd.framework.status import Status, error
@@ -27,10 +26,10 @@ from kschedd.object_faults import fault_text
 from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
+from kschedd.store.cluster_api import ClusterApi, ClusterReader, ClusterWriter, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
-from kschedd.store.store import Store
-from kschedd.store.writes import Write, perform
+from kschedd.store.writes import Write
 
 log = structlog.get_logger("kschedd.binding")
 
@@ -64,7 +63,7 @@ class Answered:
 @attrs.define(eq=False)
 class BindingActor:
     _inbox: trio.MemoryReceiveChannel[BindingBatch]
-    _store: StoreClient
+    _store: ClusterApi
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
     _limiter: trio.CapacityLimiter
@@ -102,7 +101,7 @@ class BindingActor:
             self._bell.ring()
 
 
-def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: Store) -> Answered:
+def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: ClusterWriter) -> Answered:
     """Do the writes of the batch, then those of each plan up to the first that is refused."""
     failed: list[Pod] = []
     for one in batch:
@@ -114,7 +113,7 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
     return Answered([(wanted.uid, _first_failure(wanted.plan, store)) for wanted in plans], failed)
 
 
-def apply_result(write: Write, store: Store) -> Status | None:
+def apply_result(write: Write, store: ClusterWriter) -> Status | None:
     """Do one write; the Status of its refusal if it is refused."""
     try:
         perform(store, write)
@@ -128,12 +127,12 @@ def apply_result(write: Write, store: Store) -> Status | None:
     return None
 
 
-def _uid_of(store: Store, namespace: str, name: str) -> str | None:
+def _uid_of(store: ClusterReader, namespace: str, name: str) -> str | None:
     pod = store.find("Pod", namespace, name)
     return None if pod is None else pod.uid
 
 
-def _first_failure(plan: Plan, store: Store) -> Status | None:
+def _first_failure(plan: Plan, store: ClusterWriter) -> Status | None:
     for write in plan.writes:
         failure = apply_result(write, store)
         if failure is not None:

@@ -15,9 +15,9 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import Asking
 from kschedd.actors.queue import QueueActor
-from kschedd.actors.store import StoreClient
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.set_aside import SetAside
 
 
@@ -26,7 +26,7 @@ class LiveCluster:
     """The ways in. `journal` is the journal's file, if there is one; `epoch` names the history of the store: in another
     one a resourceVersion may mean something else."""
 
-    store: StoreClient
+    store: ClusterApi
     scheduler: Asking[SchedulingDriver]
     queue: Asking[QueueActor]
     events: Asking[EventRecord]
@@ -37,12 +37,12 @@ class LiveCluster:
     epoch: str
     started_s: float
     _controllers: Sequence[ControllerActor] = ()  # looked at between two of their turns
+    _set_aside: Sequence[SetAside] = ()  # what the store started without
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that some part of the cluster cannot handle now."""
         controllers = self._controllers
-        aside = await self.store.do(lambda store: store.set_aside)
-        found = [_fault_of(each, self.started_s) for each in aside]
+        found = [_fault_of(each, self.started_s) for each in self._set_aside]
         found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
         found += await self.scheduler.ask(lambda driver: driver.machine.faults.faults())
         found += await self.queue.ask(lambda actor: actor.faults.faults())

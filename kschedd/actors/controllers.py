@@ -10,21 +10,20 @@ first, starts over from what is there, when the store takes writes again.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 import attrs
 import trio
 
 from kschedd.actors.clock import Clock
-from kschedd.actors.store import StoreClient, Watch
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.turns import take_turn, wake_at
 from kschedd.object_faults import ObjectFault
+from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
-from kschedd.store.store import Store
 from kschedd.store.trial import Changes
 
 _LARGE = 1_000  # labels, taints or resources of a node
@@ -35,7 +34,7 @@ _MOST = 500  # events in a turn; a turn holds the store
 @attrs.define(eq=False)
 class ControllerActor:
     _controller: Controller
-    _store: StoreClient
+    _store: ClusterApi
     _clock: Clock
 
     @property
@@ -79,10 +78,10 @@ class ControllerActor:
         for _ in range(_TRIES):
             if self.faults:
                 return False
-            fork = await self._store.do(Store.fork)
+            fork = await self._store.do(lambda store: store.fork())
             since = fork.version
 
-            def try_it(fork: Store = fork, since: int = since) -> tuple[Controller, Changes]:
+            def try_it(fork: ClusterWriter = fork, since: int = since) -> tuple[Controller, Changes]:
                 controller = copy.deepcopy(self._controller)
                 take_turn(controller, events, fork)
                 return controller, fork.changes_since(since)
@@ -90,12 +89,12 @@ class ControllerActor:
             controller, changes = await trio.to_thread.run_sync(try_it, abandon_on_cancel=True)
             if controller.faults.faults():
                 return False
-            if await self._store.do_in_steps(partial(Store.adopt, changes=changes)) is not None:
+            if await self._store.do_in_steps(partial(_adopting, changes)) is not None:
                 self._controller = controller
                 return True
         return False
 
-    async def _woken(self, watch: Watch) -> bool:
+    async def _woken(self, watch: ClusterWatch) -> bool:
         """Wait for something to do; False when the store is ending."""
         if watch.behind:
             await trio.lowlevel.checkpoint()
@@ -115,3 +114,7 @@ def _of_large_node(event: WatchEvent) -> bool:
     if not isinstance(node, Node):
         return False
     return max(len(node.labels), len(node.taints), len(node.allocatable)) > _LARGE
+
+
+def _adopting(changes: Changes, store: ClusterWriter) -> Generator[None, None, object]:
+    return store.adopt(changes)

@@ -27,7 +27,6 @@ from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, Question, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.queue import Popped, QueueUpdate
-from kschedd.actors.store import StoreClient, Watch
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import error, fault_text
@@ -37,6 +36,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.verdicts import Diagnosis
+from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 
 log = structlog.get_logger("kschedd.scheduling")
 
@@ -75,7 +75,7 @@ class Outboxes:
 @attrs.define(eq=False)
 class SchedulingActor:
     _driver: SchedulingDriver
-    _store: StoreClient
+    _store: ClusterApi
     _bell: Doorbell
     _inboxes: Inboxes
     _outboxes: Outboxes
@@ -84,7 +84,7 @@ class SchedulingActor:
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed when over
     _out_of_tree: bool = attrs.field(init=False)
-    _watch: Watch = attrs.field(init=False)
+    _watch: ClusterWatch = attrs.field(init=False)
     _nursery: trio.Nursery = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:

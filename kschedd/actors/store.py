@@ -15,6 +15,7 @@ A watcher has a place in the store's log (a Cursor, whose events are values) and
 an event costs nothing per watcher until the watcher takes it, and a slow watcher holds nobody up.
 """
 
+import builtins
 import time
 import weakref
 from collections import deque
@@ -28,12 +29,15 @@ import trio
 from kschedd.actors.journal import Commit, Kept, NotKept, Outcome
 from kschedd.actors.mailbox import Asking, Doorbell, Question, Reply, batch_from, post
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.settle import listed
+from kschedd.api.selector_text import FieldSelector
+from kschedd.api.selectors import LabelSelector
+from kschedd.store.cluster_api import ClusterWriter, listed, perform, perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import Cursor, WatchEvent
 from kschedd.store.store import Store
-from kschedd.store.writes import Write, perform
+from kschedd.store.updates import Subresource
+from kschedd.store.writes import Delete, Patch, Write
 from kschedd.values import value
 
 T = TypeVar("T")
@@ -61,6 +65,11 @@ class Watch:
             events, self.first = self.first[:cut], self.first[cut:]
             return events
         return self.cursor.take(limit)
+
+    @property
+    def version(self) -> int:
+        """Every write up to this version has been taken or was of no interest."""
+        return self.cursor.version
 
     @property
     def behind(self) -> bool:
@@ -350,7 +359,7 @@ class StoreClient:
     def clone(self) -> "StoreClient":
         return self.of(self._send.clone())
 
-    async def do(self, request: Callable[[Store], T], *, once: bool = False) -> T:
+    async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
         """Run a function over the store and return what it does, once all that it has seen or written is durable.
 
         Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
@@ -370,7 +379,7 @@ class StoreClient:
         await post(self._send, Condition(reply), "store")
         return await reply.value()
 
-    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T:
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         """Run a generator over the store, a few milliseconds at a time, and return what it does. It is all one write:
         nobody else's request comes in between, and the journal has all of it or nothing."""
         reply: Reply[T] = Reply()
@@ -380,14 +389,18 @@ class StoreClient:
     async def perform(self, write: Write) -> Object:
         return await self.do(lambda store: perform(store, write))
 
+    async def perform_each(self, writes: Sequence[Write]) -> builtins.list[Object | ApiError]:
+        """A batch in one request: each write on its own, the answers in the same order."""
+        return await self.do(lambda store: perform_each(store, writes))
+
     async def create(self, raw: Raw) -> Object:
         return await self.do(lambda store: store.create(raw))
 
-    async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> list[Object | ApiError]:
+    async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Each on its own; the answers in the same order. `restore` keeps status and uid as the manifest has them."""
 
-        def create_all(store: Store) -> list[Object | ApiError]:
-            made: list[Object | ApiError] = []
+        def create_all(store: ClusterWriter) -> builtins.list[Object | ApiError]:
+            made: builtins.list[Object | ApiError] = []
             for raw in raws:
                 try:
                     made.append(store.create(raw, restore=restore))
@@ -397,8 +410,34 @@ class StoreClient:
 
         return await self.do(create_all)
 
-    async def bind(self, namespace: str, name: str, node_name: str) -> Object:
-        return await self.do(lambda store: store.bind(namespace, name, node_name))
+    async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object:
+        return await self.do(lambda store: store.update(raw, subresource=subresource))
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: Subresource = "") -> Object:
+        return await self.perform(Patch(kind, namespace, name, patch, subresource))
+
+    async def delete(
+        self, kind: str, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None
+    ) -> Object:
+        return await self.perform(Delete(kind, namespace, name, uid, grace_period_s))
+
+    async def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Object:
+        return await self.do(lambda store: store.bind(namespace, name, node_name, uid=uid))
+
+    async def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Object:
+        return await self.do(lambda store: store.evict(namespace, name, uid=uid, grace_period_s=grace_period_s))
+
+    async def get(self, kind: str, namespace: str, name: str) -> Object:
+        return await self.do(lambda store: store.get(kind, namespace, name))
+
+    async def list(
+        self,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: LabelSelector | None = None,
+        field_selector: FieldSelector | None = None,
+    ) -> Sequence[Object]:
+        return await self.do(lambda store: store.list(kind, namespace, label_selector, field_selector))
 
     async def find(self, kind: str, namespace: str, name: str) -> Object | None:
         return await self.do(lambda store: store.find(kind, namespace, name))

@@ -9,22 +9,13 @@ It handles each object through its `faults`, so that a failure with one object d
 from collections.abc import Sequence
 from typing import Protocol
 
-from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
 from kschedd.object_faults import FaultLedger
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Write
 
-
-class View(Protocol):
-    """A controller's read access to the cluster; implemented by `kschedd.store.store.Store`."""
-
-    def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
-    def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
-    def owned_by(self, uid: str) -> Sequence[Object]: ...
-    def pods_on(self, node_name: str) -> Sequence[Pod]: ...
-    def in_namespace(self, namespace: str) -> Sequence[Object]: ...
+View = ClusterReader  # a controller's read access to the cluster
 
 
 class Controller(Protocol):

@@ -4,21 +4,28 @@ For simulations, what-if forks and tests; the daemon runs each controller in an 
 during a call, only between calls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.turns import take_turn
 from kschedd.object_faults import ObjectFault
-from kschedd.store.log import ADDED, WatchEvent
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWriter, listed
+from kschedd.store.log import Cursor
 
 _ROUNDS = 100_000
+
+
+class Watchable(ClusterWriter, Protocol):
+    """A cluster whose writes can be followed without waiting: one that is embedded."""
+
+    def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 
 
 class Settling:
     """Controllers attached to a store. Existing objects are first delivered to them as ADDED events."""
 
-    def __init__(self, store: Store, controllers: Sequence[Controller]) -> None:
+    def __init__(self, store: Watchable, controllers: Sequence[Controller]) -> None:
         self._store = store
         self._controllers = controllers
         self._cursors = [store.watch(controller.kinds) for controller in controllers]
@@ -51,13 +58,3 @@ class Settling:
             if idle:
                 return done
         raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
-
-
-def listed(store: Store, kinds: frozenset[str] | None) -> list[WatchEvent]:
-    """All objects of these kinds as ADDED events: the initial list of a watch that starts at `store.version`."""
-    return [
-        WatchEvent(ADDED, None, obj, obj.resource_version)
-        for kind in store.kinds()
-        if kinds is None or kind in kinds
-        for obj in store.list(kind)
-    ]

@@ -13,10 +13,10 @@ from typing import Any, Final
 from kschedd.api.kinds import kind_of
 from kschedd.controllers.controller import Controller
 from kschedd.object_faults import ObjectRef
+from kschedd.store.cluster_api import ClusterWriter, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
-from kschedd.store.store import Store
-from kschedd.store.writes import Bind, Create, Delete, FinalizeNamespace, Patch, Update, Write, perform
+from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 
 _ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
 
@@ -27,7 +27,7 @@ def wake_at(controller: Controller) -> float | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store) -> int:
+def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
     """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
@@ -37,7 +37,7 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Store
     return _carry_out(controller, writes, store, now)
 
 
-def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
+def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:
     try:
         return controller.react(events, store, now)
     except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
@@ -51,7 +51,9 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Store
     return writes
 
 
-def _carry_out(controller: Controller, writes: Sequence[Write], store: Store, now: float, rounds: int = _ROUNDS) -> int:
+def _carry_out(
+    controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
+) -> int:
     done = 0
     for write in writes:
         try:
@@ -81,7 +83,7 @@ def subject(write: Write) -> ObjectRef:
             meta: Mapping[str, Any] = raw.get("metadata") or {}
             name = meta.get("name") or meta.get("generateName") or ""
             return ObjectRef(kind_of(raw).name, meta.get("namespace") or "", name)
-        case Bind(namespace, name):
+        case Bind(namespace, name) | Evict(namespace, name):
             return ObjectRef("Pod", namespace, name)
         case Patch(kind, namespace, name) | Delete(kind, namespace, name):
             return ObjectRef(kind, namespace, name)

@@ -13,7 +13,7 @@ from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
 from kschedd.rpc.workers import GivenUp
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWriter
 
 T = TypeVar("T")
 
@@ -26,13 +26,13 @@ _TEXT: Final = 1 << 9  # characters of text that count as one value more
 async def change(
     cluster: Cluster,
     call: Call,
-    request: Callable[[Store], T],
-    about: Callable[[Store], Object | None] | None = None,
+    request: Callable[[ClusterWriter], T],
+    about: Callable[[ClusterWriter], Object | None] | None = None,
 ) -> T:
     """What `request` returns, run over the store; aside if the message, or the object it is `about`, is large."""
     if not call.size:
 
-        def at_once(store: Store) -> tuple[bool, T | None]:
+        def at_once(store: ClusterWriter) -> tuple[bool, T | None]:
             if about is not None and (found := about(store)) is not None and is_large(found.raw):
                 return False, None
             return True, request(store)
@@ -43,13 +43,13 @@ async def change(
     return await aside(cluster, call, lambda store, _: request(store))
 
 
-async def aside(cluster: Cluster, call: Call, request: Callable[[Store, GivenUp], T]) -> T:
+async def aside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run it on a fork and take over what it did; the objects in its result are those that were taken over."""
     for _ in range(_TRIES):
-        fork = await cluster.store.do(Store.fork)
+        fork = await cluster.store.do(lambda store: store.fork())
         since = fork.version
 
-        def try_it(given_up: GivenUp, fork: Store = fork, since: int = since) -> tuple[T, Any]:
+        def try_it(given_up: GivenUp, fork: ClusterWriter = fork, since: int = since) -> tuple[T, Any]:
             result = request(fork, given_up)
             return result, fork.changes_since(since)
 
@@ -65,9 +65,9 @@ async def aside(cluster: Cluster, call: Call, request: Callable[[Store, GivenUp]
     raise RpcError("conflict", f"{call.method}: what it depends on was changed {_TRIES} times meanwhile; try again")
 
 
-async def beside(cluster: Cluster, call: Call, request: Callable[[Store, GivenUp], T]) -> T:
+async def beside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run it on a fork, of which nothing is kept."""
-    fork = await cluster.store.do(Store.fork)
+    fork = await cluster.store.do(lambda store: store.fork())
     return await call.desk.workers.run(call.client, lambda given_up: request(fork, given_up))
 
 

@@ -16,8 +16,7 @@ from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.store.log import Cursor, WatchEvent
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWatch, ClusterWriter
 
 T = TypeVar("T")
 S_co = TypeVar("S_co", covariant=True)
@@ -39,38 +38,19 @@ class Queue(Protocol):
     def moves(self) -> Iterable[Move]: ...
 
 
-class Watch(Protocol):
-    """A place in the log of changes."""
-
-    @property
-    def cursor(self) -> Cursor: ...
-
-    @property
-    def behind(self) -> bool: ...
-
-    @property
-    def lag(self) -> int: ...
-
-    async def wait(self) -> bool: ...
-
-    def take(self, most: int) -> Iterable[WatchEvent]: ...
-
-    def close(self) -> None: ...
-
-
 class Objects(Protocol):
-    """The store."""
+    """What the methods use of `ClusterApi`."""
 
-    async def do(self, request: Callable[[Store], T]) -> T: ...
+    async def do(self, request: Callable[[ClusterWriter], T]) -> T: ...
 
-    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T: ...
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
         """Why nothing can be written now; None where it can."""
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
-    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Watch: ...
+    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> ClusterWatch: ...
 
 
 class Clock(Protocol):

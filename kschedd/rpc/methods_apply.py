@@ -17,9 +17,9 @@ from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
 from kschedd.rpc.aside import weight
 from kschedd.rpc.workers import GivenUp
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
-from kschedd.store.store import Store
 
 Raw = dict[str, Any]
 
@@ -153,7 +153,7 @@ class Outcome:
 
 
 def apply_all(
-    wanted: Iterable[Wanted], store: Store, terms: Terms = Terms(), given_up: GivenUp | None = None
+    wanted: Iterable[Wanted], store: ClusterWriter, terms: Terms = Terms(), given_up: GivenUp | None = None
 ) -> Outcome:
     """Apply one after the other; those that are refused are noted, the others applied."""
     outcome = Outcome()
@@ -174,7 +174,7 @@ def apply_all(
     return outcome
 
 
-def in_namespace(store: Store, raw: Raw, namespace: str) -> Raw:
+def in_namespace(store: ClusterWriter, raw: Raw, namespace: str) -> Raw:
     """The manifest with the namespace it is meant for, if it names none and its kind lives in one."""
     meta = raw.get("metadata")
     if (

@@ -11,7 +11,7 @@ from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterReader
 
 MOST_GRACE_S = 3600
 
@@ -96,7 +96,7 @@ class DaemonMethods:
         return {"stopping": True}
 
 
-def _counted(store: Store) -> dict[str, Any]:
+def _counted(store: ClusterReader) -> dict[str, Any]:
     return {
         "objects": {kind: store.count(kind) for kind in store.kinds()},
         "resource_version": store.version,

@@ -18,9 +18,9 @@ from kschedd.api.selector_text import parse_selector_text
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import space_of
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.patching import PatchType
-from kschedd.store.store import Store
 from kschedd.store.updates import Subresource
 
 Raw = Mapping[str, Any]
@@ -56,7 +56,7 @@ def told(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, An
 
 
 def patch(
-    store: Store,
+    store: ClusterWriter,
     kind: Kind,
     name: str,
     namespace: str | None,
@@ -81,7 +81,7 @@ def patch(
     return told(old, new, warnings)
 
 
-def scale(store: Store, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:
+def scale(store: ClusterWriter, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:
     if kind.name not in SCALABLE:
         allowed = ", ".join(SCALABLE)
         raise RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
@@ -94,7 +94,7 @@ def scale(store: Store, kind: Kind, name: str, namespace: str | None, replicas: 
 
 
 def mark(
-    store: Store,
+    store: ClusterWriter,
     field: str,
     kind: Kind,
     name: str,
@@ -120,14 +120,14 @@ def mark(
     return told(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
 
 
-def cordon(store: Store, name: str, unschedulable: bool) -> dict[str, Any]:
+def cordon(store: ClusterWriter, name: str, unschedulable: bool) -> dict[str, Any]:
     old = store.get("Node", "", name)
     if bool(old.spec.get("unschedulable")) == unschedulable:
         return {"object": old.raw, "changed": []}
     return told(old, store.merge_patch("Node", "", name, {"spec": {"unschedulable": unschedulable or None}}))
 
 
-def taint(store: Store, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
+def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
     """Taints in kubectl's notation: `key=value:Effect` sets one, `key:Effect-` and `key-` take away."""
     old = store.get("Node", "", name)
     taints = [dict(entry) for entry in old.spec.get("taints") or ()]
@@ -167,7 +167,7 @@ def _read_taint(text: str) -> tuple[str, str, str, bool]:
 
 
 def delete(
-    store: Store,
+    store: ClusterWriter,
     kind: Kind,
     name: str | None,
     label_selector: str | None,

@@ -16,7 +16,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling.records import WARNING
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.times import stamp
 
 SPACES = Param("namespace", "string", False, doc="null: all namespaces")
@@ -160,7 +160,7 @@ def _fault(fault: ObjectFault) -> dict[str, Any]:
     }
 
 
-def _stored(store: Store, namespace: str | None, kind: str | None, name: str | None) -> list[dict[str, Any]]:
+def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[dict[str, Any]]:
     found = []
     for event in store.list("Event", namespace):
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}

@@ -5,11 +5,11 @@ from typing import Any
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import near
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom import DEFINITION, defined_kind
-from kschedd.store.store import Store
 
 
-def custom_kinds(store: Store) -> list[Kind]:
+def custom_kinds(store: ClusterReader) -> list[Kind]:
     """The kinds of custom resources: those that are defined, and those of which there are objects all the same."""
     found = {kind.name: kind for kind in map(defined_kind, store.list(DEFINITION))}
     for name in store.kinds():
@@ -18,7 +18,7 @@ def custom_kinds(store: Store) -> list[Kind]:
     return list(found.values())
 
 
-def find_kind(store: Store, word: str) -> Kind:
+def find_kind(store: ClusterReader, word: str) -> Kind:
     """The kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
     kind = lookup(word)
     if kind.known:
@@ -41,7 +41,7 @@ def space_of(kind: Kind, namespace: str | None) -> str:
     return (namespace or "default") if kind.namespaced else ""
 
 
-def described(store: Store) -> list[dict[str, Any]]:
+def described(store: ClusterReader) -> list[dict[str, Any]]:
     """Every kind, with how many objects of it there are."""
     return [
         {

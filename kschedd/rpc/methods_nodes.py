@@ -11,7 +11,7 @@ from kschedd.rpc.cluster import Cluster
 from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWriter
 
 _NODE = Param("name", "string", doc="the node's name")
 
@@ -56,5 +56,5 @@ class NodeMethods:
             call, lambda store: edit.taint(store, call["name"], call["taints"], call["overwrite"])
         )
 
-    async def _changed(self, call: Call, request: Callable[[Store], Any]) -> Any:
+    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any]) -> Any:
         return await change(self._cluster, call, request, lambda store: store.find("Node", "", call["name"]))

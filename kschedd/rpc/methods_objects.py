@@ -24,11 +24,11 @@ from kschedd.rpc.methods_kinds import described, find_kind, space_of
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Large, Method, Stream
 from kschedd.rpc.workers import GivenUp
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
 from kschedd.store.listing import in_order
 from kschedd.store.patching import PATCH_TYPES
-from kschedd.store.store import Store
 
 Raw = Mapping[str, Any]
 
@@ -252,7 +252,7 @@ class ObjectMethods:
         return Large(head, "results", told.results, each=_RESULT_BYTES)
 
     async def create(self, call: Call) -> Any:
-        def made(store: Store) -> dict[str, Any]:
+        def made(store: ClusterWriter) -> dict[str, Any]:
             raw, warnings = known_fields(call["manifest"], call["field_validation"])
             here = in_namespace(store, raw, call["namespace"])
             return _made(store.create(here, dry_run=call["dry_run"], as_client=True), warnings)
@@ -260,14 +260,14 @@ class ObjectMethods:
         return await change(self._cluster, call, made)
 
     async def replace(self, call: Call) -> Any:
-        def made(store: Store) -> dict[str, Any]:
+        def made(store: ClusterWriter) -> dict[str, Any]:
             raw, warnings = known_fields(call["manifest"], call["field_validation"])
             return _made(store.update(raw, dry_run=call["dry_run"], as_client=True), warnings)
 
         return await change(self._cluster, call, made, partial(_named_in, call["manifest"]))
 
     async def get(self, call: Call) -> Any:
-        def read(store: Store) -> Any:
+        def read(store: ClusterReader) -> Any:
             kind = find_kind(store, call["kind"])
             return store.get(kind.name, space_of(kind, call["namespace"]), call["name"]).raw
 
@@ -290,7 +290,7 @@ class ObjectMethods:
 
         shown = _metadata if call["metadata_only"] else _whole
 
-        def read(store: Store) -> tuple[str, Sequence[Sequence[Object]], int]:
+        def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int]:
             kind = find_kind(store, call["kind"])
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
@@ -348,10 +348,10 @@ class ObjectMethods:
             ),
         )
 
-    async def _changed(self, call: Call, request: Callable[[Store], Any]) -> Any:
+    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any]) -> Any:
         """A change of one object that is there, made aside if it is a large one."""
 
-        def about(store: Store) -> Object | None:
+        def about(store: ClusterWriter) -> Object | None:
             kind = find_kind(store, call["kind"])
             return store.find(kind.name, space_of(kind, call["namespace"]), call["name"])
 
@@ -389,7 +389,7 @@ class ObjectMethods:
         if call["since"] is not None and call["epoch"] not in (None, self._cluster.epoch):
             raise OtherEpoch(call["since"], call["epoch"])
         watch = await store.watch(kinds, call["since"])
-        since = watch.cursor.version
+        since = watch.version
         namespace = call["namespace"]
         shown = _metadata if call["metadata_only"] else _whole
         told = await self._cluster.events.ask(lambda record: record.number)
@@ -449,11 +449,11 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
-def _tried(wanted: Sequence[Wanted], terms: Terms, fork: Store, given_up: GivenUp) -> Outcome:
+def _tried(wanted: Sequence[Wanted], terms: Terms, fork: ClusterWriter, given_up: GivenUp) -> Outcome:
     return apply_all(wanted, fork, terms, given_up).tell()
 
 
-def _all_or_nothing(wanted: Sequence[Wanted], terms: Terms, fork: Store, given_up: GivenUp) -> Outcome:
+def _all_or_nothing(wanted: Sequence[Wanted], terms: Terms, fork: ClusterWriter, given_up: GivenUp) -> Outcome:
     outcome = _tried(wanted, terms, fork, given_up)
     if outcome.errors:
         outcome.results = []
@@ -461,7 +461,7 @@ def _all_or_nothing(wanted: Sequence[Wanted], terms: Terms, fork: Store, given_u
     return outcome
 
 
-def _named_in(raw: dict[str, Any], store: Store) -> Object | None:
+def _named_in(raw: dict[str, Any], store: ClusterWriter) -> Object | None:
     meta = raw.get("metadata")
     if not isinstance(meta, dict):
         return None

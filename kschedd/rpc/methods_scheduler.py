@@ -19,7 +19,7 @@ from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.times import stamp
 
 _STATUS = (
@@ -151,7 +151,7 @@ class SchedulerMethods:
         )
 
 
-def _admitted(raw: Mapping[str, Any], store: Store) -> Pod:
+def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
     """The pod as it would be stored. Raises what creating it would."""
     if raw.get("kind", "Pod") != "Pod":
         raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")

@@ -39,7 +39,7 @@ from kschedd.rpc.workers import AtOnce
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.simulate.engine import Engine, LoggedAttempt
-from kschedd.store.store import Store
+from kschedd.store.cluster_api import ClusterWriter
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -63,12 +63,12 @@ class QueueAtHand:
 
 @attrs.frozen(eq=False)
 class StoreAtHand:
-    _store: Store
+    _store: ClusterWriter
 
-    async def do(self, request: Callable[[Store], T]) -> T:
+    async def do(self, request: Callable[[ClusterWriter], T]) -> T:
         return request(self._store)
 
-    async def do_in_steps(self, work: Callable[[Store], Generator[None, None, T]]) -> T:
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         return finished(work(self._store))
 
     async def create(self, raw: Mapping[str, Any]) -> Object:

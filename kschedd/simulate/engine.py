@@ -30,9 +30,9 @@ from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Choose
+from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
-from kschedd.store.writes import perform
 
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: simulated clusters begin then
 

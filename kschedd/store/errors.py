@@ -155,6 +155,30 @@ class Forbidden(ApiError):
 
 
 @attrs.define(eq=False)
+class TooManyRequests(ApiError):
+    """An eviction that a disruption budget does not allow now; try again later. `why` says what the budget lacks."""
+
+    why: str
+
+    rpc_code: ClassVar[str] = "too_many_requests"
+
+    def __str__(self) -> str:
+        return f"Cannot evict pod as it would violate the pod's disruption budget. {self.why}".strip()
+
+
+@attrs.define(eq=False)
+class InternalError(ApiError):
+    """What the API server answers where it cannot do its part."""
+
+    why: str
+
+    rpc_code: ClassVar[str] = "refused"
+
+    def __str__(self) -> str:
+        return f"Internal error occurred: {self.why}"
+
+
+@attrs.define(eq=False)
 class Gone(ApiError):
     """The events after this version are no longer kept: the client must list again and watch from there."""
 

@@ -14,7 +14,7 @@ import builtins
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import attrs
 
@@ -28,10 +28,11 @@ from kschedd.api.selectors import LabelSelector
 from kschedd.api.validation_update import validate_status_update, validate_version
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
-from kschedd.store import custom, patches, updates
+from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
 from kschedd.store.applied import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
+from kschedd.store.cluster_api import Applied
 from kschedd.store.deletion import Propagation, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, TooLarge
 from kschedd.store.identity import check_version, same_object
@@ -51,8 +52,6 @@ BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
-
-Applied = Literal["created", "configured", "unchanged"]
 
 
 class Store:
@@ -394,6 +393,24 @@ class Store:
         now_bound = bound(pod, node_name, self._log.version + 1, stamp(self._now()))
         self._commit(MODIFIED, pod, now_bound)
         return now_bound
+
+    def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Pod:
+        """The Eviction subresource: delete a pod if its disruption budget allows that."""
+        pod = self.get("Pod", namespace, name)
+        assert isinstance(pod, Pod)
+        if uid and uid != pod.uid:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
+            raise Conflict("Pod", name, why)
+        budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
+        if budget is not None:
+            status = eviction.spent(budget, pod, stamp(self._now()))
+            self.update_status({**budget.raw, "status": status})
+        conditions = eviction.with_disruption_target(pod, stamp(self._now()))
+        if not pod.deletion_timestamp:
+            self.patch_status("Pod", namespace, name, {"conditions": conditions})
+        gone = self.delete("Pod", namespace, name, grace_period_s=grace_period_s, uid=pod.uid)
+        assert isinstance(gone, Pod)
+        return gone
 
     def bind_many(self, bindings: Iterable[tuple[str, str, str]]) -> Sequence[Pod | ApiError]:
         """Bind (namespace, name, node name), each on its own; the answers in the same order."""

@@ -9,7 +9,6 @@ import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.store.deletion import Propagation
-from kschedd.store.store import Store
 from kschedd.store.updates import Subresource
 from kschedd.values import value
 
@@ -58,12 +57,22 @@ class Delete:
     propagation: Propagation = "Background"
 
 
+@value
+class Evict:
+    """Delete the pod unless its disruption budget forbids that for now; only if `uid` ("": any) is still the pod's."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    grace_period_s: int | None = None
+
+
 @attrs.frozen
 class FinalizeNamespace:
     name: str
 
 
-Write = Create | Update | Bind | Patch | Delete | FinalizeNamespace
+Write = Create | Update | Bind | Patch | Delete | Evict | FinalizeNamespace
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
@@ -78,20 +87,3 @@ def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly:
 def status_of(obj: Object, status: Raw) -> Patch:
     """A patch of this object's status."""
     return Patch(obj.kind, obj.namespace, obj.name, {"metadata": {"uid": obj.uid}, "status": status}, "status")
-
-
-def perform(store: Store, write: Write) -> Object:
-    """Do one write; raises what the store raises."""
-    match write:
-        case Create(raw):
-            return store.create(raw)
-        case Update(raw, subresource):
-            return store.update(raw, subresource=subresource)
-        case Bind(namespace, name, uid, node_name):
-            return store.bind(namespace, name, node_name, uid=uid)
-        case Patch(kind, namespace, name, patch, subresource):
-            return store.merge_patch(kind, namespace, name, patch, subresource=subresource)
-        case Delete(kind, namespace, name, uid, grace, propagation):
-            return store.delete(kind, namespace, name, grace_period_s=grace, uid=uid, propagation=propagation)
-        case FinalizeNamespace(name):
-            return store.finalize_namespace(name)
