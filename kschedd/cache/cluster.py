@@ -16,6 +16,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.counts import PodCounts
+from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.cache.table import NodeTable
 from kschedd.cache.versions import Versions
 
@@ -24,6 +25,8 @@ _EMPTY: Mapping[str, Object] = {}
 
 @attrs.define(eq=False)
 class _Known:
+    """Replaced, never changed: forks share it."""
+
     pod: Pod
     assumed: bool
 
@@ -44,6 +47,24 @@ class Cluster:
     def versions(self) -> Versions:
         """What changed, and when."""
         return self.table.versions
+
+    # -- forks ------------------------------------------------------------------------------------------------
+
+    def fork(self) -> "Cluster":
+        """A cluster of its own, equal to this one but for its counts, which await a `recount`.
+
+        The owner of this one makes it (a few milliseconds at 5,000 nodes); all the rest, on the fork, can be done
+        anywhere, while this one goes on.
+        """
+        forked = Cluster(
+            self.table.fork(),
+            {kind: objects.copy() for kind, objects in self.objects.items()},
+            self._pods.copy(),
+            self._vanished.copy(),
+            {node: pods.copy() for node, pods in self._homeless.items()},
+        )
+        forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy())
+        return forked
 
     # -- objects ----------------------------------------------------------------------------------------------
 
@@ -124,8 +145,7 @@ class Cluster:
             self._settle(pod)
             return
         old = known.pod
-        known.pod = pod
-        known.assumed = False
+        self._pods[pod.uid] = _Known(pod, assumed=False)
         row = self.table.row_of.get(pod.node_name)
         if old.node_name != pod.node_name or row is None:
             self._unsettle(old)

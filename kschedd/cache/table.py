@@ -14,6 +14,7 @@ Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a reso
 Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -89,6 +90,17 @@ class LabelColumn:
             self.numbers[value] = number
         self._users[number] += 1
         return number
+
+    def fork(self) -> "LabelColumn":
+        return LabelColumn(
+            self.key,
+            self.ids.copy(),
+            self.numbers.copy(),
+            self.values.copy(),
+            self.renumbered,
+            self._users.copy(),
+            self._free.copy(),
+        )
 
 
 @attrs.define(eq=False)
@@ -437,6 +449,22 @@ class NodeTable:
         """A table with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
         chosen = np.fromiter(rows, dtype=np.int64)
         return TableCopy(self, chosen)
+
+    def fork(self) -> "NodeTable":
+        """A table of its own, equal to this one, with new change logs. Nodes and pods are shared, being values."""
+        forked = copy.copy(self)
+        for name, held in vars(self).items():
+            if isinstance(held, np.ndarray | list | dict):
+                setattr(forked, name, held.copy())
+        forked._unasked = {name: amounts.copy() for name, amounts in self._unasked.items()}
+        forked.pods = [pods.copy() for pods in self.pods]
+        forked.ports = {row: used.copy() for row, used in self.ports.items()}
+        forked.images = {name: ImageState(state.size, state.rows.copy()) for name, state in self.images.items()}
+        forked.claims = {claim: users.copy() for claim, users in self.claims.items()}
+        forked.versions = self.versions.fork()
+        forked._labels = {key: column.fork() for key, column in self._labels.items()}
+        forked._zones = {zone: rows.copy() for zone, rows in self._zones.items()}
+        return forked
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.row_of.values())

@@ -79,6 +79,13 @@ class Versions:
     at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
     objects_at: int = 0  # of the last change of an object of any kind but pods and nodes
 
+    def fork(self) -> "Versions":
+        """As this one is now, for a copy of what it dates; its logs know nothing of what was before."""
+        nodes, pods, updates = (
+            ChangeLog(log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
+        )
+        return Versions(self.row_pods_at.copy(), self.now, nodes, pods, updates, self.at.copy(), self.objects_at)
+
     # -- what changed -------------------------------------------------------------------------------------------
 
     def touch_node(self, row: int, *parts: str) -> None:

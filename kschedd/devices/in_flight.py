@@ -24,6 +24,13 @@ class ClaimsInFlight:
         self._allocations: dict[str, tuple[str, Raw]] = {}  # claim's uid -> (key, allocation)
         self._reserving: dict[str, dict[str, Raw]] = {}  # claim's uid -> pod's uid -> entry
 
+    def fork(self, cluster: Cluster) -> "ClaimsInFlight":
+        """The same allocations and reservations over a fork of the cluster."""
+        forked = ClaimsInFlight(cluster)
+        forked._allocations.update(self._allocations)
+        forked._reserving.update({claim: entries.copy() for claim, entries in self._reserving.items()})
+        return forked
+
     def __bool__(self) -> bool:
         return bool(self._allocations)
 

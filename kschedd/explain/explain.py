@@ -4,9 +4,9 @@
 (below). A pod that has a node already is judged as if it were not there; that does not undo what it took to get there,
 so other nodes may be fuller or emptier than they were then. What was recorded of its real attempt is passed through.
 
-It changes nothing that a later decision depends on: it has a search start of its own, remembers nothing, lists ties
-instead of breaking them, and puts a pod it set aside back into its place. To be called between two attempts, by
-whoever owns the machine.
+It changes nothing: it works on a fork of the cluster (`explain.fork`), with plugins and a search start of its own, and
+lists ties instead of breaking them. `begin` is the part for whoever owns the machine, between two attempts; `finish`
+the longer part, for any thread; `explain` is both.
 
     pod, node       "namespace/name"; the node it has, or null
     node_exists     false: spec.nodeName names no node that there is; null: it names none
@@ -41,7 +41,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
 from kschedd.explain import upstream_bugs
-from kschedd.explain.aside import set_aside, standing_in, without_node
+from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.remedies import would_fit_if
 from kschedd.framework.cycle_state import CycleState
@@ -54,7 +54,7 @@ from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.ranking import Ranking, Scores
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
 
 Explanation = dict[str, Any]
 SHAPE: Final = (  # for METHODS.md
@@ -89,19 +89,29 @@ def explain(
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
     """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
-    scheduler = machine.schedulers.get(pod.scheduler_name)
-    if scheduler is None:
+    return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock)
+
+
+def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
+    """What the explanation is made from. Raises NoProfile."""
+    if pod.scheduler_name not in machine.schedulers:
         raise NoProfile(pod.key, pod.scheduler_name, tuple(machine.schedulers))
-    judged = without_node(pod)
-    with set_aside(machine.cluster, pod) as was_there, standing_in(machine.handle, judged):
-        found = _Explaining(scheduler, judged, nominated, clock).run()
+    return fork_for(machine, pod, nominated)
+
+
+def finish(
+    fork: Fork, *, recorded: Mapping[str, Any] | None = None, clock: Callable[[], float] | None = None
+) -> Explanation:
+    """The explanation; the fork is used up."""
+    pod, was_there = fork.pod, fork.known is not None
+    found = _Explaining(scheduler_on(fork), fork.judged, fork.nominated, clock).run()
     if was_there:
         found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
             found["notes"].insert(
                 1, "its volumes and resource claims stay as they are, so they may bind it to this node"
             )
-    known = pod.node_name in machine.cluster.table.row_of
+    known = pod.node_name in fork.cluster.table.row_of
     if pod.node_name and not known:
         found["notes"].insert(
             0,
@@ -124,13 +134,12 @@ def explain(
 
 
 class _Explaining:
-    """One explanation in the making, on a scheduler of its own that remembers nothing."""
+    """One explanation in the making, on a scheduler of its own."""
 
-    def __init__(self, real: Scheduler, pod: Pod, nominated: Nominated, clock: Callable[[], float] | None) -> None:
-        start = StartNode(real.start.index)
-        self._scheduler = Scheduler(real.profile, real.cluster, by_name, start, remember=False)
-        self._profile = real.profile
-        self._table = real.cluster.table
+    def __init__(self, scheduler: Scheduler, pod: Pod, nominated: Nominated, clock: Callable[[], float] | None) -> None:
+        self._scheduler = scheduler
+        self._profile = scheduler.profile
+        self._table = scheduler.cluster.table
         self._pod = pod
         self._nominated = nominated
         self._clock = clock

@@ -41,6 +41,18 @@ class Handle:
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
     _shared: dict[Callable[[Cluster], Any], Any] = attrs.field(factory=dict, init=False)
 
+    def fork(self, cluster: Cluster) -> "Handle":
+        """A handle on a fork of the cluster, by which nobody is allowed, rejected or activated.
+
+        What plugins share is forked if it says how (a method `fork(cluster)`), else made anew when asked for.
+        """
+        waiting = tuple(self.waiting_pods())
+        forked = Handle(cluster, self.feature_gates, self.seed, waiting_pods=lambda: waiting)
+        for make, kept in self._shared.items():
+            if hasattr(kept, "fork"):
+                forked._shared[make] = kept.fork(cluster)
+        return forked
+
     def shared(self, make: Callable[[Cluster], S]) -> S:
         """The one object that `make` (a class, as a rule) makes of the cluster, made when it is first asked for."""
         found: S | None = self._shared.get(make)

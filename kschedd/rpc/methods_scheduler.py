@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.explain import SHAPE as EXPLANATION
-from kschedd.explain.explain import explain
+from kschedd.explain.explain import begin, finish
 from kschedd.rpc.cluster import Cluster, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -146,8 +146,10 @@ class SchedulerMethods:
         recorded = await self._cluster.decisions.ask(lambda record: record.of(pod.key, 1))
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
-        return await self._cluster.scheduler.ask(
-            lambda owner: explain(owner.machine, pod, owner.nominator.by_node(), recorded=attempt, clock=perf_counter)
+        fork = await self._cluster.scheduler.ask(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
+        # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
+        return await call.desk.workers.run(
+            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
 
 

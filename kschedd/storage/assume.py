@@ -51,6 +51,11 @@ class AssumeCache:
         del self._assumptions[key]
         return known
 
+    def assume_as(self, other: "AssumeCache") -> None:
+        """Assume what `other` assumes, of a cluster that has the same objects."""
+        for key, kept in other._assumptions.items():
+            self._assumptions[key] = _Assumption(kept.known, kept.assumed)
+
     def assumed_keys(self) -> list[str]:
         """The keys with an assumption, which may differ from the scheduler cache's version."""
         return list(self._assumptions)
@@ -130,3 +135,10 @@ class AssumedVolumes:
         versions = cluster.versions
         self.claims = AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM))
         self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.latest(VOLUME))
+
+    def fork(self, cluster: Cluster) -> "AssumedVolumes":
+        """The same assumptions over a fork of the cluster."""
+        forked = AssumedVolumes(cluster)
+        forked.claims.assume_as(self.claims)
+        forked.volumes.assume_as(self.volumes)
+        return forked

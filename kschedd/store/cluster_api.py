@@ -71,7 +71,7 @@ class ClusterReader(Protocol):
         """All objects of a kind, sorted by namespace and name; `namespace` None means all of them."""
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """What `list` sorts and narrows, by namespace and in no order: to be put in one (`listing.in_order`) in slices."""
+        """What `list` sorts and narrows, by namespace, in no order: `listing.in_order` makes one, in slices."""
 
     def kinds(self) -> Sequence[str]:
         """The kinds of which there is at least one object."""

@@ -1,0 +1,74 @@
+"""What an explanation is worked out from: a fork of the cluster as it is now, and the pod as if it had no node.
+
+`fork_for` is the part that the owner of the cluster does, between two attempts; it copies columns and lists and takes
+no more than a few milliseconds. `scheduler_on` and all that follows may run anywhere, in another thread for instance,
+while the cluster goes on: the two share nothing that changes.
+
+A pod that has a node is taken off it, in the fork: same counts and columns as if it had never been there. What it
+holds besides its place on the node stays held: its volumes and claims remain bound and allocated.
+
+Plugins are made anew for the fork, from the same arguments. What in-tree plugins have assumed for pods that are being
+bound is forked; what an out-of-tree plugin keeps in itself the new instance does not have.
+"""
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.cluster import Cluster
+from kschedd.cache.forked_counts import ForkedCounts
+from kschedd.config.model import Config
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import Registry
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
+
+
+@attrs.frozen(eq=False)
+class Fork:
+    """`known` is the pod as it counts on its node, if it does."""
+
+    pod: Pod
+    judged: Pod
+    known: Pod | None
+    cluster: Cluster
+    handle: Handle
+    config: Config
+    registry: Registry
+    start: int  # the row where the next search begins
+    nominated: Nominated
+
+
+def without_node(pod: Pod) -> Pod:
+    """The pod as the scheduler would meet it: neither on a node nor nominated to one."""
+    return attrs.evolve(pod, node_name="", nominated_node_name="") if pod.node_name else pod
+
+
+def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
+    """To be called between two attempts, by whoever owns the machine. The pod's profile must be there."""
+    judged = without_node(pod)
+    cluster = machine.cluster.fork()
+    handle = machine.handle.fork(cluster)
+    real, evicting = machine.handle.current_pod, machine.handle.evicting(pod.uid)
+    promised = {node: tuple(pods) for node, pods in nominated.items()}
+    handle.nominated_pods = lambda node_name: promised.get(node_name, ())
+    handle.evicting = lambda uid: evicting and uid == pod.uid
+    # Plugins that look up the stored pod of this name meet this one, stored or not.
+    handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
+    known = cluster.pod(pod.uid) if pod.uid else None
+    start = machine.schedulers[pod.scheduler_name].start.index
+    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised)
+
+
+def scheduler_on(fork: Fork) -> Scheduler:
+    """The pod's profile on the fork, once the pod is off its node. To be called once, by whoever owns the fork now."""
+    counts = fork.cluster.counts
+    assert isinstance(counts, ForkedCounts), "a fork's counts are expected"
+    counts.recount()
+    if fork.known is not None:
+        fork.cluster.remove_pod(fork.known)
+    profile = fork.config.profile(fork.pod.scheduler_name)
+    assert profile is not None, "the pod's profile is expected to be there"
+    framework = start_profile(fork.config, profile, fork.registry, fork.handle)
+    return Scheduler(framework, fork.cluster, by_name, StartNode(fork.start), remember=False)
