@@ -1,0 +1,48 @@
+"""The documentation site shows the repository's own pages where they stand, so that a link works there and here alike.
+
+A hook of MkDocs (mkdocs.yml names it): every Markdown page that git tracks becomes a page under its own path, README.md
+of the root the front page. A link to a file that is no page (a profile, a source file) leads to the repository.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+_LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
+
+
+def _tracked() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return listed.stdout.splitlines()
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for file in list(files.documentation_pages()):
+        files.remove(file)
+    for path in _tracked():
+        if path.endswith(".md"):
+            files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    here = (ROOT / page.file.src_uri).parent
+
+    def target(link: re.Match[str]) -> str:
+        path = (here / link[1]).resolve()
+        if not path.exists() or path.suffix == ".md":
+            return link[1]
+        return f"{config.repo_url}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(ROOT)}"
+
+    return _LINK.sub(target, markdown)
