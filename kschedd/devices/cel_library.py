@@ -10,7 +10,9 @@ Errors: CelFailure from an overload's function.
 """
 
 import math
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from kschedd.devices.cel_values import (
     Quantity,
     Semver,
     TypeName,
+    equal,
     in_int_range,
     in_uint_range,
     kind,
@@ -35,6 +38,7 @@ from kschedd.devices.cel_values import (
 
 Spend = Callable[[int], None]
 _NANO: Final = 10**9
+_SEMVER_PARTS: Final = re.compile(r"([^-+]*)([-+]?)(.*)", re.DOTALL)
 
 
 @attrs.frozen
@@ -171,7 +175,16 @@ def _truth(text: str) -> bool:
 
 
 def _double_text(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
+    """As Go's `%g` writes it: the fewest digits that read back as the same, with an exponent from 1e+06 on."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
+    shortest = Decimal(repr(value)).normalize()
+    if not value or -4 <= shortest.adjusted() < 6:
+        return format(shortest, "f")
+    sign, digits, _ = shortest.as_tuple()
+    fraction = "".join(map(str, digits[1:]))
+    mantissa = f"{'-' if sign else ''}{digits[0]}{'.' if fraction else ''}{fraction}"
+    return f"{mantissa}e{shortest.adjusted():+03d}"
 
 
 def _text(octets: bytes) -> str:
@@ -224,8 +237,19 @@ def _search_cost(text: Any, part: Any, *_: Any) -> int:
     return traversed(len(text)) * max(1, traversed(len(part)))
 
 
-def _matches_cost(text: str, pattern: str) -> int:
-    return (1 + traversed(len(text))) * max(1, -(-len(pattern) // 4))
+def _matches_cost(text: str, pattern: str, *_: Any) -> int:
+    return traversed(1 + len(text)) * -(-len(pattern) // 4)
+
+
+def _found(text: str, pattern: str) -> str:
+    return next(iter(_all_found(text, pattern, 1)), "")
+
+
+def _all_found(text: str, pattern: str, limit: int = -1) -> list[str]:
+    try:
+        return cel_regex.find_all(pattern, text, limit)
+    except cel_regex.PatternError as fault:
+        raise CelFailure(str(fault)) from fault
 
 
 def _char_at(text: str, at: int) -> str:
@@ -236,19 +260,28 @@ def _char_at(text: str, at: int) -> str:
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     stop = len(text) if end is None else end
-    if not 0 <= start <= len(text):
-        raise CelFailure(f"index out of range: {start}")
-    if not 0 <= stop <= len(text):
-        raise CelFailure(f"index out of range: {stop}")
-    if start > stop:
-        raise CelFailure(f"invalid substring range. start: {start}, end: {stop}")
+    if end is not None and start > end:
+        raise CelFailure(f"invalid substring range. start: {start}, end: {end}")
+    for at in (start, stop):
+        if not 0 <= at <= len(text):
+            raise CelFailure(f"index out of range: {at}")
     return text[start:stop]
 
 
 def _from(text: str, at: int) -> int:
-    if not 0 <= at <= len(text):
+    if not 0 <= at < len(text):
         raise CelFailure(f"index out of range: {at}")
     return at
+
+
+def _index_of(text: str, part: str, at: int = 0) -> int:
+    return text.find(part, _from(text, at)) if part else at
+
+
+def _last_index_of(text: str, part: str, at: int | None = None) -> int:
+    if not part:
+        return len(text) if at is None else at
+    return text.rfind(part, 0, _from(text, len(text) - 1 if at is None else at) + len(part))
 
 
 def _replaced(text: str, old: str, new: str, limit: int = -1) -> str:
@@ -269,9 +302,14 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
     return text.split(separator, limit - 1 if limit > 0 else -1)
 
 
+def _shown(value: Any) -> str:
+    return "true" if value is True else "false" if value is False else str(value)
+
+
 def _joined(parts: list[Any], separator: str = "") -> str:
-    if not all(isinstance(part, str) for part in parts):
-        raise CelFailure("join: not a string element in list")
+    for part in parts:
+        if not isinstance(part, str):
+            raise CelFailure(f"join: invalid input: {_shown(part)}")
     return separator.join(parts)
 
 
@@ -279,6 +317,10 @@ def _joined_cost(parts: list[Any], separator: str = "") -> int:
     return traversed(sum(len(part) + len(separator) for part in parts if isinstance(part, str)))
 
 
+_SPACES: Final = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What Unicode says is white space; Python's strip() takes U+001C to U+001F for it, too."""
 _ASCII_LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _ASCII_UPPER: Final = {code: code - 32 for code in range(97, 123)}
 
@@ -295,16 +337,19 @@ _define(".startsWith", "string string", "bool", str.startswith, lambda a, b: tra
 _define(".endsWith", "string string", "bool", str.endswith, lambda a, b: traversed(len(b)))
 _define(".matches", "string string", "bool", _matches, _matches_cost)
 _define("matches", "string string", "bool", _matches, _matches_cost)
+_define(".find", "string string", "string", _found, _matches_cost)
+_define(".findAll", "string string", "list(string)", _all_found, _matches_cost)
+_define(".findAll", "string string int", "list(string)", _all_found, _matches_cost)
 _define(".lowerAscii", "string", "string", lambda a: a.translate(_ASCII_LOWER), _through)
 _define(".upperAscii", "string", "string", lambda a: a.translate(_ASCII_UPPER), _through)
-_define(".trim", "string", "string", str.strip, _through)
+_define(".trim", "string", "string", lambda a: a.strip(_SPACES), _through)
 _define(".charAt", "string int", "string", _char_at)
 _define(".substring", "string int", "string", _substring, _through)
 _define(".substring", "string int int", "string", _substring, _through)
-_define(".indexOf", "string string", "int", str.find, _search_cost)
-_define(".indexOf", "string string int", "int", lambda a, b, at: a.find(b, _from(a, at)), _search_cost)
-_define(".lastIndexOf", "string string", "int", str.rfind, _search_cost)
-_define(".lastIndexOf", "string string int", "int", lambda a, b, at: a.rfind(b, 0, _from(a, at) + len(b)), _search_cost)
+_define(".indexOf", "string string", "int", _index_of, _search_cost)
+_define(".indexOf", "string string int", "int", _index_of, _search_cost)
+_define(".lastIndexOf", "string string", "int", _last_index_of, _search_cost)
+_define(".lastIndexOf", "string string int", "int", _last_index_of, _search_cost)
 _define(".replace", "string string string", "string", _replaced, _replaced_cost)
 _define(".replace", "string string string int", "string", _replaced, _replaced_cost)
 _define(".split", "string string", "list", _split, _through)
@@ -351,6 +396,21 @@ def _is_sorted(values: list[Any]) -> bool:
     return all(bool(one <= next_one) for one, next_one in pairwise(values))
 
 
+def _place_of(values: list[Any], wanted: Any) -> int:
+    return next((place for place, value in enumerate(values) if equal(value, wanted, _spend_nothing)), -1)
+
+
+def _last_place_of(values: list[Any], wanted: Any) -> int:
+    from_the_end = _place_of(values[::-1], wanted)
+    return -1 if from_the_end < 0 else len(values) - 1 - from_the_end
+
+
+def _spend_nothing(_: int) -> None:
+    """Comparing is paid for by the length of the list."""
+
+
+_define(".indexOf", "list dyn", "int", _place_of, lambda values, _: len(values))
+_define(".lastIndexOf", "list dyn", "int", _last_place_of, lambda values, _: len(values))
 for _name, _run, _result in (
     (".min", _least, "dyn"),
     (".max", _most, "dyn"),
@@ -370,9 +430,18 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _is_semver(text: str) -> bool:
+def _semver(text: str, normalize: bool = False) -> Semver:
+    """The version; normalized, `v1.02` is 1.2.0."""
+    if not normalize:
+        return Semver.parse(text)
+    core, mark, rest = _SEMVER_PARTS.fullmatch(text.removeprefix("v")).groups()  # type: ignore[union-attr]
+    numbers = [number.lstrip("0") or number[:1] for number in core.split(".")]
+    return Semver.parse(".".join(numbers + ["0"] * (3 - len(numbers))) + mark + rest)
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
     try:
-        Semver.parse(text)
+        _semver(text, normalize)
     except CelFailure:
         return False
     return True
@@ -401,8 +470,10 @@ _define(".add", f"{QUANTITY} {QUANTITY}", QUANTITY, lambda a, b: Quantity(a.nano
 _define(".add", f"{QUANTITY} int", QUANTITY, lambda a, b: Quantity(a.nanos + b * _NANO))
 _define(".sub", f"{QUANTITY} {QUANTITY}", QUANTITY, lambda a, b: Quantity(a.nanos - b.nanos))
 _define(".sub", f"{QUANTITY} int", QUANTITY, lambda a, b: Quantity(a.nanos - b * _NANO))
-_define("semver", "string", SEMVER, Semver.parse, _through)
+_define("semver", "string", SEMVER, _semver, _through)
+_define("semver", "string bool", SEMVER, _semver, _through)
 _define("isSemver", "string", "bool", _is_semver, _through)
+_define("isSemver", "string bool", "bool", _is_semver, _through)
 _define(".compareTo", f"{SEMVER} {SEMVER}", "int", lambda a, b: _compared(a.precedence, b.precedence))
 _define(".isLessThan", f"{SEMVER} {SEMVER}", "bool", lambda a, b: a.precedence < b.precedence)
 _define(".isGreaterThan", f"{SEMVER} {SEMVER}", "bool", lambda a, b: a.precedence > b.precedence)

@@ -46,6 +46,22 @@ def search(pattern: str, text: str) -> bool:
     return _compiled(pattern).search(_utf8(text)) is not None
 
 
+def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
+    """What the pattern matches, from left to right without overlap; at most `limit` of it if that is not negative.
+
+    As in Go, an empty match right after another match does not count. Raises PatternError.
+    """
+    found: list[str] = []
+    end = -1
+    for match in _compiled(pattern).finditer(_utf8(text)):
+        if 0 <= limit <= len(found):
+            break
+        if match.start() != match.end() or match.start() != end:
+            found.append(match.group().decode("utf-8", "replace"))
+        end = match.end()
+    return found
+
+
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
     try:
