@@ -31,7 +31,7 @@ class Related:
 
 
 def line(label: str, value: str, indent: str = "", width: int = 18) -> str:
-    return f"{indent}{label + ':':<{width}}{clean(value)}".rstrip() + "\n"
+    return f"{indent}{label + ': ':<{width}}{clean(value)}".rstrip() + "\n"
 
 
 def several(label: str, values: Iterable[str], indent: str = "", width: int = 18) -> str:
@@ -135,6 +135,8 @@ def words(field: str) -> str:
 def tree(label: str, value: Any, indent: str = "") -> str:
     """A value as an indented tree. Keys that are data, not field names (labels, resources), are printed as they are."""
     match value:
+        case None:
+            return ""
         case Mapping() if not value:
             return ""
         case Mapping():
@@ -156,6 +158,8 @@ def tree(label: str, value: Any, indent: str = "") -> str:
 
 def _item(item: Any, indent: str) -> str:
     """One element of a list of maps, with a marker on its first line."""
+    if isinstance(item, list):
+        return f"{indent}{_INDENT}- {clean(', '.join(map(str, item)))}\n"
     if not isinstance(item, Mapping):
         return f"{indent}{_INDENT}- {clean(str(item))}\n"
     body = "".join(tree(words(key), value, indent + 2 * _INDENT) for key, value in item.items())

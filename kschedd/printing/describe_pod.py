@@ -51,7 +51,7 @@ def describe_pod(pod: Raw, related: Related) -> str:
         if spec(pod).get(field):
             text += section(title, "".join(map(_container, spec(pod)[field])))
     text += section("Conditions", conditions(pod))
-    text += section("Volumes", "".join(_volume(volume, related) for volume in spec(pod).get("volumes") or ()))
+    text += section("Volumes", "".join(_volume(volume, pod, related) for volume in spec(pod).get("volumes") or ()))
     if spec(pod).get("resourceClaims"):
         text += section("Resource Claims", "".join(_claim(c, pod, related) for c in spec(pod)["resourceClaims"]))
     text += line("QoS Class", str(status(pod).get("qosClass") or NONE))
@@ -125,21 +125,17 @@ def _container(container: Raw) -> str:
     return text
 
 
-def _volume(volume: Raw, related: Related) -> str:
+def _volume(volume: Raw, pod: Raw, related: Related) -> str:
     kind = next((key for key in volume if key != "name"), "emptyDir")
     source = volume.get(kind) or {}
     name = str(volume.get("name", ""))
     if kind == "persistentVolumeClaim":
         return f"  {name}: claim {_bound(str(source.get('claimName', '')), related.claims)}\n"
     if kind == "ephemeral":
-        return f"  {name}: ephemeral claim {_bound(_ephemeral(name, related), related.claims)}\n"
+        claim = f"{meta(pod).get('name', '')}-{name}"  # what upstream names it
+        return f"  {name}: ephemeral claim {_bound(claim, related.claims)}\n"
     detail = ", ".join(f"{key} {value}" for key, value in source.items() if not isinstance(value, Mapping | list))
     return f"  {name}: {kind}{' (' + detail + ')' if detail else ''}\n"
-
-
-def _ephemeral(volume: str, related: Related) -> str:
-    """The name of an ephemeral volume's claim: `<pod>-<volume>`."""
-    return next((name for name in related.claims if name.endswith("-" + volume)), volume)
 
 
 def _bound(name: str, claims: Mapping[str, Raw | None]) -> str:
