@@ -299,7 +299,7 @@ def _claim_devices(spec: Raw) -> Raw:
     for request in devices["requests"]:
         if "exactly" in request:
             request = {**request, "exactly": _exact(request["exactly"])}
-        elif "firstAvailable" in request:
+        if "firstAvailable" in request:
             request = {**request, "firstAvailable": [_exact(each) for each in request["firstAvailable"]]}
         requests.append(request)
     return {**spec, "devices": {**devices, "requests": requests}}

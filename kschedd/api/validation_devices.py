@@ -4,11 +4,12 @@ Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go.
 Takes objects that match the schema and have their defaults.  CEL expressions are not compiled here.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, child, duplicate, invalid, required, too_many, unsupported
-from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.api.fields import FieldError, duplicate, invalid, required, too_many, unsupported
+from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match
 from kschedd.api.validation_resources import NOT_NEGATIVE
 from kschedd.api.validation_selectors import validate_node_selector
 
@@ -19,7 +20,27 @@ _MOST_REQUESTS: Final = 32
 _MOST_SELECTORS: Final = 32
 _MOST_ALTERNATIVES: Final = 8
 _MOST_DEVICES: Final = 128
+_LONGEST_DOMAIN: Final = 63
+_LONGEST_ID: Final = 32
+_LONGEST_VALUE: Final = 64
 _MODES: Final = ("All", "ExactCount")
+_TOLERATION_OPERATORS: Final = ("Equal", "Exists")
+_ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ID_RULE: Final = does_not_match(
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'",
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+_VERSION: Final = re.compile(
+    r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}"
+    r"(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?"
+    r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+"""A version as semver.org 2.0.0 has it."""
 
 
 def validate_claim(claim: Raw, faults: Faults) -> None:
@@ -31,7 +52,10 @@ def validate_claim_template(template: Raw, faults: Faults) -> None:
 
 
 def validate_device_class(item: Raw, faults: Faults) -> None:
-    _validate_selectors((item.get("spec") or {}).get("selectors") or (), "spec.selectors", faults)
+    spec = item.get("spec") or {}
+    _validate_selectors(spec.get("selectors") or (), "spec.selectors", faults)
+    for index, config in enumerate(spec.get("config") or ()):
+        _validate_config(config, f"spec.config[{index}]", faults)
 
 
 def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
@@ -45,26 +69,83 @@ def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
         _validate_request(request, f"{here}[{index}]", names, faults)
     for index, constraint in enumerate(devices.get("constraints") or ()):
         where = f"{path}.devices.constraints[{index}]"
-        for number, name in enumerate(constraint.get("requests") or ()):
-            if name not in names:
-                why = "must be the name of a request, or of a request and one of its alternatives joined by '/'"
-                faults.append(invalid(f"{where}.requests[{number}]", name, why))
+        _validate_references(constraint.get("requests") or (), f"{where}.requests", names, faults)
         attribute = constraint.get("matchAttribute")
         if attribute is None and "distinctAttribute" not in constraint:
             faults.append(required(f"{where}.matchAttribute"))
         elif attribute is not None:
-            faults += [invalid(f"{where}.matchAttribute", attribute, why) for why in qualified_name(attribute)]
+            _validate_attribute_name(attribute, f"{where}.matchAttribute", faults)
             if "/" not in attribute:
                 faults.append(invalid(f"{where}.matchAttribute", attribute, "must include a domain"))
+    for index, config in enumerate(devices.get("config") or ()):
+        where = f"{path}.devices.config[{index}]"
+        _validate_references(config.get("requests") or (), f"{where}.requests", names, faults)
+        _validate_config(config, where, faults)
+
+
+def _validate_references(requests: Sequence[str], path: str, names: set[str], faults: Faults) -> None:
+    """Names of requests, or of a request and one of its alternatives, each at most once."""
+    seen = set()
+    for index, name in enumerate(requests):
+        here = f"{path}[{index}]"
+        segments = name.split("/")
+        if len(segments) <= 2:
+            faults += [invalid(here, segment, why) for segment in segments for why in dns_label(segment)]
+        if name not in names:
+            why = (
+                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+            )
+            faults.append(invalid(here, name, why))
+        if name in seen:
+            faults.append(duplicate(here, name))
+        seen.add(name)
+
+
+def _validate_config(config: Raw, path: str, faults: Faults) -> None:
+    opaque = config.get("opaque")
+    if opaque is None:
+        faults.append(required(f"{path}.opaque"))
+        return
+    _validate_driver(opaque.get("driver") or "", f"{path}.opaque.driver", faults)
+    parameters = opaque.get("parameters")
+    if parameters is None:
+        faults.append(required(f"{path}.opaque.parameters"))
+    elif not isinstance(parameters, dict):
+        faults.append(invalid(f"{path}.opaque.parameters", "<value omitted>", "must be a valid JSON object"))
+
+
+def _validate_driver(name: str, path: str, faults: Faults) -> None:
+    if not name:
+        faults.append(required(path))
+    elif len(name) > _LONGEST_DOMAIN:
+        faults.append(_too_long(path, name, _LONGEST_DOMAIN))
+    faults += [invalid(path, name, why) for why in dns_subdomain(name.lower())]
+
+
+def _validate_attribute_name(name: str, path: str, faults: Faults) -> None:
+    """The name of an attribute or a capacity: a C identifier, with a domain before it or without."""
+    domain, slash, identifier = name.rpartition("/")
+    if slash:
+        _validate_driver(domain, path, faults)
+    if len(identifier) > _LONGEST_ID:
+        faults.append(_too_long(path, identifier, _LONGEST_ID))
+    elif not _ID.fullmatch(identifier):
+        faults.append(invalid(path, identifier, _ID_RULE))
+
+
+def _too_long(path: str, value: str, most: int) -> FieldError:
+    return FieldError(path, value, f"Too long: may not be more than {most} bytes")
 
 
 def _validate_request(request: Raw, path: str, names: set[str], faults: Faults) -> None:
     name = request.get("name") or ""
     _validate_name(name, names, f"{path}.name", faults)
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable")
-    if (exactly is None) == (not alternatives):
-        which = "exactly one of `exactly` or `firstAvailable` is required"
-        faults.append(FieldError(path, name, which if exactly is None else f"Invalid value: {which}, but both are set"))
+    which = "exactly one of `exactly` or `firstAvailable` is required"
+    if exactly is None and not alternatives:
+        faults.append(required(path, which))
+    elif exactly is not None and alternatives:
+        faults.append(invalid(path, None, f"{which}, but multiple fields are set"))
     if exactly is not None:
         _validate_exact(exactly, f"{path}.exactly", faults)
     if alternatives:
@@ -79,12 +160,9 @@ def _validate_request(request: Raw, path: str, names: set[str], faults: Faults) 
 
 
 def _validate_name(name: str, names: set[str], path: str, faults: Faults) -> None:
-    if not name:
-        faults.append(required(path))
-    elif name in names:
+    faults += [invalid(path, name, why) for why in dns_label(name)]
+    if name in names:
         faults.append(duplicate(path, name))
-    else:
-        faults += [invalid(path, name, why) for why in dns_label(name)]
     names.add(name)
 
 
@@ -103,6 +181,14 @@ def _validate_exact(request: Raw, path: str, faults: Faults) -> None:
     elif mode == "ExactCount" and (count or 0) <= 0:
         faults.append(invalid(f"{path}.count", count, "must be greater than zero"))
     _validate_selectors(request.get("selectors") or (), f"{path}.selectors", faults)
+    for index, toleration in enumerate(request.get("tolerations") or ()):
+        _validate_toleration(toleration, f"{path}.tolerations[{index}]", faults)
+
+
+def _validate_toleration(toleration: Raw, path: str, faults: Faults) -> None:
+    operator = toleration.get("operator") or "Equal"
+    if operator not in _TOLERATION_OPERATORS:
+        faults.append(unsupported(f"{path}.operator", operator, _TOLERATION_OPERATORS))
 
 
 def _validate_selectors(selectors: Sequence[Raw], path: str, faults: Faults) -> None:
@@ -122,25 +208,18 @@ _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelectio
 def validate_slice(item: Raw, faults: Faults) -> None:
     """A ResourceSlice."""
     spec = item.get("spec") or {}
-    driver = spec.get("driver") or ""
-    if not driver:
-        faults.append(required("spec.driver"))
-    else:
-        faults += [invalid("spec.driver", driver, why) for why in dns_subdomain(driver)]
+    _validate_driver(spec.get("driver") or "", "spec.driver", faults)
     pool = spec.get("pool") or {}
     if not pool.get("name"):
         faults.append(required("spec.pool.name"))
-    if (pool.get("resourceSliceCount") or 0) <= 0:
-        why = "must be greater than zero"
-        faults.append(invalid("spec.pool.resourceSliceCount", pool.get("resourceSliceCount"), why))
+    else:
+        parts = pool["name"].split("/")
+        faults += [invalid("spec.pool.name", part, why) for part in parts for why in dns_subdomain(part)]
+    if (count := pool.get("resourceSliceCount") or 0) <= 0:
+        faults.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
     if (pool.get("generation") or 0) < 0:
         faults.append(invalid("spec.pool.generation", pool["generation"], NOT_NEGATIVE))
-    places = [place for place in _PLACES if spec.get(place)]
-    if len(places) != 1:
-        which = ", ".join(f"`{place}`" for place in _PLACES)
-        faults.append(FieldError("spec", places, f"Invalid value: exactly one of {which} is required"))
-    if (selector := spec.get("nodeSelector")) is not None:
-        validate_node_selector(selector, "spec.nodeSelector", faults)
+    _validate_place(spec, faults)
     devices = spec.get("devices") or ()
     if len(devices) > _MOST_DEVICES:
         faults.append(too_many("spec.devices", len(devices), _MOST_DEVICES))
@@ -149,6 +228,53 @@ def validate_slice(item: Raw, faults: Faults) -> None:
         here = f"spec.devices[{index}]"
         _validate_name(device.get("name") or "", names, f"{here}.name", faults)
         for key, attribute in (device.get("attributes") or {}).items():
-            if len(attribute) != 1:
-                where = child(f"{here}.attributes", key)
-                faults.append(FieldError(where, attribute, "Invalid value: exactly one value must be specified"))
+            _validate_attribute_name(key, f"{here}.attributes[{key}]", faults)
+            _validate_attribute(attribute, f"{here}.attributes[{key}]", faults)
+        for key in device.get("capacity") or ():
+            _validate_attribute_name(key, f"{here}.capacity[{key}]", faults)
+
+
+def _validate_place(spec: Raw, faults: Faults) -> None:
+    """Which nodes reach the devices of a slice: said in one way."""
+    if (name := spec.get("nodeName")) is not None:
+        if not name:
+            faults.append(invalid("spec.nodeName", name, "must be either unset or set to a non-empty string"))
+        faults += [invalid("spec.nodeName", name, why) for why in dns_subdomain(name) if name]
+    if (selector := spec.get("nodeSelector")) is not None:
+        validate_node_selector(selector, "spec.nodeSelector", faults)
+        terms = selector.get("nodeSelectorTerms") or ()
+        if len(terms) > 1:
+            shown = [
+                {"MatchExpressions": t.get("matchExpressions"), "MatchFields": t.get("matchFields")} for t in terms
+            ]
+            why = "must have exactly one node selector term"
+            faults.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, why))
+    if spec.get("allNodes") is False:
+        faults.append(invalid("spec.allNodes", False, "must be either unset or set to true"))
+    # perDeviceNodeSelection stands behind a feature gate that is off: a server drops it before it looks.
+    places = [place for place in _PLACES[:-1] if spec.get(place) not in (None, "", False)]
+    which = f"exactly one of {', '.join(f'`{place}`' for place in _PLACES)} is required"
+    if not places:
+        faults.append(required("spec", which))
+    elif len(places) > 1:
+        stated = "{" + ", ".join(f"`{place}`" for place in places) + "}"
+        faults.append(invalid("spec", stated, f"{which}, but multiple fields are set"))
+
+
+_VALUES: Final = (("int", "IntValue"), ("bool", "BoolValue"), ("string", "StringValue"), ("version", "VersionValue"))
+
+
+def _validate_attribute(attribute: Raw, path: str, faults: Faults) -> None:
+    stated = [field for field, _ in _VALUES if attribute.get(field) is not None]
+    if not stated:
+        faults.append(required(path, "exactly one value must be specified"))
+    elif len(stated) > 1:
+        shown = {upstream: attribute.get(field) for field, upstream in _VALUES}
+        faults.append(invalid(path, shown, "exactly one value must be specified"))
+    for field in ("string", "version"):
+        text = attribute.get(field) or ""
+        if len(text.encode()) > _LONGEST_VALUE:
+            faults.append(_too_long(f"{path}.{field}", text, _LONGEST_VALUE))
+    if "version" in stated and not _VERSION.fullmatch(attribute["version"]):
+        why = "must be a string compatible with semver.org spec 2.0.0"
+        faults.append(invalid(f"{path}.version", attribute["version"], why))

@@ -6,7 +6,7 @@ Takes metadata that matches the schema.
 
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, child, forbidden, invalid, required
+from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.kinds import Kind
 from kschedd.api.validation_names import (
     Faults,
@@ -103,12 +103,12 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
 
 
 def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append the faults of the keys and values of labels or of a nodeSelector to `faults`."""
+    """Append the faults of the keys and values of labels or of a nodeSelector to `faults`, at the path of the map."""
     for key, value in labels.items():
         if wrong := qualified_name(key):
-            faults += [invalid(child(path, key), key, why) for why in wrong]
+            faults += [invalid(path, key, why) for why in wrong]
         if wrong := label_value(value):
-            faults += [invalid(child(path, key), value, why) for why in wrong]
+            faults += [invalid(path, value, why) for why in wrong]
 
 
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:

@@ -38,12 +38,10 @@ def _validate_expression(expression: Raw, path: str, operators: Sequence[str], f
     operator = expression.get("operator", "")
     values = expression.get("values") or ()
     if operator not in operators:
-        faults.append(unsupported(f"{path}.operator", operator, operators))
+        faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     elif operator in (IN, NOT_IN):
         if not values:
             faults.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        for index, value in enumerate(values):
-            faults += [invalid(f"{path}.values[{index}]", value, why) for why in label_value(value)]
     elif operator in (EXISTS, DOES_NOT_EXIST):
         if values:
             why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -51,6 +49,9 @@ def _validate_expression(expression: Raw, path: str, operators: Sequence[str], f
     elif len(values) != 1:
         why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
         faults.append(required(f"{path}.values", why))
+    if operators is LABEL_OPERATORS or operator in (IN, NOT_IN):
+        for index, value in enumerate(values):
+            faults += [invalid(f"{path}.values[{index}]", value, why) for why in label_value(value)]
 
 
 def validate_node_selector_term(term: Raw, path: str, faults: Faults) -> None:

@@ -7,7 +7,7 @@ Takes values that match the schema and have their defaults.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
 from kschedd.api.validation_resources import NOT_NEGATIVE
@@ -79,9 +79,9 @@ def _validate_source(volume: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> None:
-    for index, mode in enumerate(modes):
+    for mode in modes:
         if mode not in ACCESS_MODES:
-            faults.append(unsupported(f"{path}[{index}]", mode, ACCESS_MODES))
+            faults.append(unsupported(path, mode, ACCESS_MODES))
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         faults.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
 
@@ -94,13 +94,9 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     _validate_access_modes(modes, f"{path}.accessModes", faults)
     requests = (spec.get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
-        faults.append(required(f"{path}.resources.requests.storage"))
+        faults.append(required(f"{path}.resources[storage]"))
     elif nanos(requests["storage"]) <= 0:
-        faults.append(invalid(f"{path}.resources.requests.storage", requests["storage"], "must be greater than zero"))
-    limit = ((spec.get("resources") or {}).get("limits") or {}).get("storage")
-    if limit is not None and "storage" in requests and nanos(requests["storage"]) > nanos(limit):
-        why = f"must be less than or equal to storage limit of {limit}"
-        faults.append(invalid(f"{path}.resources.requests.storage", requests["storage"], why))
+        faults.append(invalid(f"{path}.resources[storage]", requests["storage"], "must be greater than zero"))
     if name := spec.get("storageClassName"):
         faults += [invalid(f"{path}.storageClassName", name, why) for why in dns_subdomain(name)]
     mode = spec.get("volumeMode")
@@ -135,14 +131,15 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     if not modes:
         faults.append(required("spec.accessModes"))
     _validate_access_modes(modes, "spec.accessModes", faults)
-    capacity = spec.get("capacity") or {}
+    stated = spec.get("capacity")
+    capacity = stated or {}
     if not capacity:
         faults.append(required("spec.capacity"))
-    elif list(capacity) != ["storage"]:
-        faults.append(unsupported("spec.capacity", ", ".join(capacity), ("storage",)))
+    if list(capacity) != ["storage"]:
+        faults.append(unsupported("spec.capacity", stated and dict(sorted(stated.items())), ("storage",)))
     for name, quantity in capacity.items():
         if nanos(quantity) <= 0:
-            faults.append(invalid(child("spec.capacity", name), quantity, "must be greater than zero"))
+            faults.append(invalid(f"spec.capacity[{name}]", quantity, "must be greater than zero"))
     sources = [field for field in spec if field not in _NOT_SOURCES]
     if not sources:
         faults.append(required("spec", "must specify a volume type"))
@@ -179,7 +176,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
     if policy and policy not in ("Delete", "Retain"):
         faults.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
     mode = item.get("volumeBindingMode")
-    if not mode:
+    if mode is None:
         faults.append(required("volumeBindingMode"))
     elif mode not in _BINDING_MODES:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
@@ -191,6 +188,10 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
             faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
             if not expression.get("values"):
                 faults.append(required(f"{here}.values"))
+            values = expression.get("values") or ()
+            for place, value in enumerate(values):
+                if value in values[:place]:
+                    faults.append(duplicate(f"{here}.values[{place}]", value))
             if key in keys:
                 faults.append(duplicate(f"{here}.key", key))
             keys.add(key)
@@ -216,17 +217,14 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
 
 
 def validate_csi_driver(driver: Raw, faults: Faults) -> None:
-    for index, mode in enumerate((driver.get("spec") or {}).get("volumeLifecycleModes") or ()):
+    for mode in (driver.get("spec") or {}).get("volumeLifecycleModes") or ():
         if mode not in ("Persistent", "Ephemeral"):
-            here = f"spec.volumeLifecycleModes[{index}]"
-            faults.append(unsupported(here, mode, ("Ephemeral", "Persistent")))
+            faults.append(unsupported("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral")))
 
 
 def validate_storage_capacity(item: Raw, faults: Faults) -> None:
     name = item.get("storageClassName") or ""
-    if not name:
-        faults.append(required("storageClassName"))
-    faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)] if name else []
+    faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)]
     for field in ("capacity", "maximumVolumeSize"):
         quantity = item.get(field)
         if quantity is not None and nanos(quantity) < 0:

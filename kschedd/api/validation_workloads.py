@@ -39,68 +39,77 @@ def _validate_counts(spec: Raw, faults: Faults) -> None:
             faults.append(invalid(f"spec.{field}", count, NOT_NEGATIVE))
 
 
-def _validate_template(spec: Raw, policies: tuple[str, ...], faults: Faults) -> None:
-    template = spec.get("template")
-    if not template:
-        faults.append(required("spec.template"))
-        return
+def _validate_template(
+    spec: Raw, policies: tuple[str, ...], faults: Faults, without_deadline: str = "ReplicaSet"
+) -> None:
+    """The template, of whose kind the message says that its pods have no deadline."""
+    template = spec.get("template") or {}
     meta = template.get("metadata") or {}
-    validate_labels(meta.get("labels") or {}, "spec.template.metadata.labels", faults)
+    validate_labels(meta.get("labels") or {}, "spec.template.labels", faults)
     pod = template.get("spec")
     if pod is None:
         faults.append(required("spec.template.spec.containers"))
         return
     faults += validate_pod_spec(pod, "spec.template.spec")
     policy = pod.get("restartPolicy")
-    if policy not in policies:
+    if policy == "Always" and "Always" not in policies:
+        why = "valid values: " + ", ".join(f'"{each}"' for each in policies)
+        faults.append(required("spec.template.spec.restartPolicy", why))
+    elif policy not in policies:
         faults.append(unsupported("spec.template.spec.restartPolicy", policy, policies))
     if policies == ("Always",) and pod.get("activeDeadlineSeconds") is not None:
-        why = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        why = f"activeDeadlineSeconds in {without_deadline} is not Supported"
         faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
 
 
-def _validate_selected(spec: Raw, word: str, faults: Faults) -> None:
-    """Validate the selector, and that it matches the template's labels."""
+def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
+    """Validate the selector, and that it matches the template's labels; False if it cannot be parsed."""
     selector = spec.get("selector")
     if selector is None:
         faults.append(required("spec.selector"))
-        return
+        return True
+    shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
+    if labels := shown.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(labels.items()))
     before = len(faults)
     validate_label_selector(selector, "spec.selector", faults)
-    if len(faults) > before:
-        return
+    if not shown:
+        faults.append(invalid("spec.selector", shown, f"empty selector is invalid for {word}"))
     try:
-        parsed = parse_label_selector(selector)
-    except SelectorError as wrong:
-        faults.append(invalid("spec.selector", selector, str(wrong)))
-        return
-    if parsed.empty:
-        faults.append(invalid("spec.selector", selector, f"empty selector is invalid for {word}"))
-        return
+        parsed = parse_label_selector(selector) if len(faults) == before else None
+    except SelectorError:
+        parsed = None
+    if parsed is None:
+        if shown and word != "daemonset":
+            faults.append(invalid("spec.selector", shown, "" if word == "statefulset" else "invalid label selector"))
+        return not shown
     template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    if template and not parsed.matches(labels):
+    labels = (template.get("metadata") or {}).get("labels")
+    if not parsed.matches(labels or {}):
         why = "`selector` does not match template `labels`"
-        faults.append(invalid("spec.template.metadata.labels", labels, why))
+        faults.append(
+            invalid("spec.template.metadata.labels", None if labels is None else dict(sorted(labels.items())), why)
+        )
+    return True
 
 
 def validate_replica_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
-    _validate_selected(spec, "replicaset", faults)
-    _validate_template(spec, ("Always",), faults)
+    if _validate_selected(spec, "deployment", faults):  # upstream's word for both
+        _validate_template(spec, ("Always",), faults)
 
 
 def validate_deployment(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
-    _validate_selected(spec, "deployment", faults)
-    _validate_template(spec, ("Always",), faults)
+    if _validate_selected(spec, "deployment", faults):
+        _validate_template(spec, ("Always",), faults)
     strategy = spec.get("strategy") or {}
     kind = strategy.get("type")
     rolling = strategy.get("rollingUpdate")
     if kind not in ("Recreate", "RollingUpdate"):
-        faults.append(unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate")))
+        faults.append(unsupported("spec.strategy", _strategy(strategy), ("Recreate", "RollingUpdate")))
     elif kind == "Recreate" and rolling is not None:
         why = "may not be specified when strategy `type` is 'Recreate'"
         faults.append(forbidden("spec.strategy.rollingUpdate", why))
@@ -109,6 +118,11 @@ def validate_deployment(workload: Raw, faults: Faults) -> None:
     limit = spec.get("progressDeadlineSeconds")
     if limit is not None and limit <= (spec.get("minReadySeconds") or 0):
         faults.append(invalid("spec.progressDeadlineSeconds", limit, "must be greater than minReadySeconds"))
+
+
+def _strategy(strategy: Raw) -> Raw:
+    """A strategy without roll-out as upstream's messages show it."""
+    return {"Type": strategy.get("type") or "", "RollingUpdate": strategy.get("rollingUpdate")}
 
 
 def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
@@ -137,14 +151,20 @@ def _validate_not_over_100(share: int | str, path: str, faults: Faults) -> None:
 def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
-    _validate_selected(spec, "statefulset", faults)
-    _validate_template({**spec, "template": _with_claims(spec)}, ("Always",), faults)
+    if _validate_selected(spec, "statefulset", faults):
+        _validate_template({**spec, "template": _with_claims(spec)}, ("Always",), faults, "StatefulSet")
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
         faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-    kind = (spec.get("updateStrategy") or {}).get("type")
-    if kind not in ("OnDelete", "RollingUpdate"):
-        faults.append(unsupported("spec.updateStrategy.type", kind, ("OnDelete", "RollingUpdate")))
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") not in ("OnDelete", "RollingUpdate"):
+        why = "must be 'RollingUpdate' or 'OnDelete'"
+        faults.append(invalid("spec.updateStrategy", _strategy(strategy), why))
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for field in ("whenDeleted", "whenScaled"):
+        if (policy := retention.get(field)) and policy not in ("Retain", "Delete"):
+            here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            faults.append(unsupported(here, policy, ("Retain", "Delete")))
     start = (spec.get("ordinals") or {}).get("start") or 0
     if start < 0:
         faults.append(invalid("spec.ordinals.start", start, NOT_NEGATIVE))
@@ -168,12 +188,26 @@ def validate_daemon_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
     _validate_selected(spec, "daemonset", faults)
-    _validate_template(spec, ("Always",), faults)
+    _validate_template(spec, ("Always",), faults, "DaemonSet")
     update = spec.get("updateStrategy") or {}
     if update.get("type") not in ("OnDelete", "RollingUpdate"):
-        faults.append(unsupported("spec.updateStrategy.type", update.get("type"), ("OnDelete", "RollingUpdate")))
+        faults.append(unsupported("spec.updateStrategy", _strategy(update), ("RollingUpdate", "OnDelete")))
     elif rolling := update.get("rollingUpdate"):
-        _validate_rolling(rolling, "spec.updateStrategy.rollingUpdate", faults)
+        _validate_daemons(rolling, "spec.updateStrategy.rollingUpdate", faults)
+
+
+def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
+    """How daemons are replaced: old ones first or new ones first, never both."""
+    shares = {field: rolling.get(field) for field in ("maxUnavailable", "maxSurge")}
+    for field, share in shares.items():
+        validate_share(share, f"{path}.{field}", faults)
+        if share is not None:
+            _validate_not_over_100(share, f"{path}.{field}", faults)
+    goes, comes = (share not in (None, 0, "0%") for share in shares.values())
+    if not goes and not comes:
+        faults.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    elif goes and comes:
+        faults.append(invalid(f"{path}.maxSurge", shares["maxSurge"], "may not be set when maxUnavailable is non-zero"))
 
 
 def validate_job(job: Raw, faults: Faults) -> None:
@@ -197,11 +231,11 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     if not selector:
         faults.append(required("spec.selector"))
     else:
-        labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-        if not from_map(selector).matches(labels):
+        labels = (spec["template"].get("metadata") or {}).get("labels")
+        if not from_map(selector).matches(labels or {}):
             why = "`selector` does not match template `labels`"
             faults.append(invalid("spec.template.metadata.labels", labels, why))
-    _validate_template(spec, ("Always",), faults)
+    _validate_template(spec, ("Always",), faults, "ReplicationController")
 
 
 _SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -239,11 +273,15 @@ def validate_service(service: Raw, faults: Faults) -> None:
             faults.append(invalid(f"{here}.targetPort", target, PORT_RANGE))
 
 
+_BUDGET_FIELDS: Final = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+
+
 def validate_disruption_budget(budget: Raw, faults: Faults) -> None:
     spec = budget.get("spec") or {}
     stated = [field for field in ("minAvailable", "maxUnavailable") if spec.get(field) is not None]
     if len(stated) > 1:
-        faults.append(FieldError("spec", spec, "Invalid value: minAvailable and maxUnavailable cannot be both set"))
+        shown = {field[:1].upper() + field[1:]: spec.get(field) for field in _BUDGET_FIELDS}
+        faults.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in stated:
         validate_share(spec[field], f"spec.{field}", faults)
         _validate_not_over_100(spec[field], f"spec.{field}", faults)

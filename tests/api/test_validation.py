@@ -32,8 +32,8 @@ def with_meta(**meta: Any) -> Raw:
         ({"name": "a" * 254}, "metadata.name: Invalid value: "),
         ({"name": "", "generateName": "Web-"}, 'metadata.generateName: Invalid value: "Web-": a lowercase RFC'),
         ({"namespace": "a.b"}, 'metadata.namespace: Invalid value: "a.b": must not contain dots'),
-        ({"labels": {"a/b/c": "d"}}, "metadata.labels[a/b/c]: Invalid value: "),
-        ({"labels": {"a": "x" * 64}}, "metadata.labels.a: Invalid value: "),
+        ({"labels": {"a/b/c": "d"}}, "metadata.labels: Invalid value: "),
+        ({"labels": {"a": "x" * 64}}, "metadata.labels: Invalid value: "),
         ({"annotations": {"a b": "c"}}, 'metadata.annotations: Invalid value: "a b": name part must consist of'),
         ({"annotations": {"a": "b" * 300_000}}, "metadata.annotations: Too long: may not be more than 262144 bytes"),
         ({"ownerReferences": [{"kind": "ReplicaSet"}]}, "metadata.ownerReferences[0].apiVersion: Required value"),
@@ -121,7 +121,8 @@ def node(**fields: Any) -> Raw:
         (workload("ReplicaSet", replicas=-1), "spec.replicas: Invalid value: -1: must be greater than or equal to 0"),
         (
             workload("Deployment", strategy={"type": "Slow"}),
-            'spec.strategy.type: Unsupported value: "Slow": supported values: "Recreate", "RollingUpdate"',
+            'spec.strategy: Unsupported value: {"Type":"Slow","RollingUpdate":null}: supported values: '
+            '"Recreate", "RollingUpdate"',
         ),
         (
             workload("Deployment", strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
@@ -132,10 +133,10 @@ def node(**fields: Any) -> Raw:
             'spec.strategy.rollingUpdate.maxSurge: Invalid value: "many": a valid percent string must be',
         ),
         (workload("StatefulSet", podManagementPolicy="Random"), "spec.podManagementPolicy: Invalid value"),
-        (workload("DaemonSet", template=None), "spec.template: Required value"),
+        (workload("DaemonSet", template=None), "spec.template.spec.containers: Required value"),
         (
             named("Job", "batch/v1", spec={"template": {"spec": pod()["spec"]}}),
-            'spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: "OnFailure", "Never"',
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
         ),
         (named("Service", spec={}), "spec.ports: Required value"),
         (
@@ -144,7 +145,9 @@ def node(**fields: Any) -> Raw:
         ),
         (
             named("PodDisruptionBudget", "policy/v1", spec={"minAvailable": 1, "maxUnavailable": 1}),
-            "spec: Invalid value: minAvailable and maxUnavailable cannot be both set",
+            'spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":1,'
+            '"UnhealthyPodEvictionPolicy":null}: '
+            "minAvailable and maxUnavailable cannot be both set",
         ),
         (
             named("PodDisruptionBudget", "policy/v1", spec={"minAvailable": "101%"}),
@@ -168,7 +171,7 @@ def node(**fields: Any) -> Raw:
                 "PersistentVolumeClaim",
                 spec={"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"], "resources": {"requests": {"storage": "0"}}},
             ),
-            'spec.resources.requests.storage: Invalid value: "0": must be greater than zero',
+            'spec.resources[storage]: Invalid value: "0": must be greater than zero',
         ),
         (
             named("PersistentVolume", spec={"capacity": {"storage": "1Gi"}, "local": {"path": "/d"}}),
@@ -200,11 +203,11 @@ def node(**fields: Any) -> Raw:
         ),
         (
             named("ResourceClaim", "resource.k8s.io/v1", spec={"devices": {"requests": [{"name": "r"}]}}),
-            "spec.devices.requests[0]: exactly one of `exactly` or `firstAvailable` is required",
+            "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required",
         ),
         (
             named("ResourceSlice", "resource.k8s.io/v1", spec={"driver": "d"}),
-            "spec: Invalid value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is",
+            "spec: Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is",
         ),
     ],
 )

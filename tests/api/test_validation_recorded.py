@@ -1,0 +1,45 @@
+"""What a recorded kube-apiserver held against new objects, against what we hold against them, message by message.
+
+Of the kinds that have validation of their own here (devices, storage, workloads): whoever reads a refusal of ours reads
+the server's words.
+"""
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kschedd.api.validation import accept
+from tests.store.recorded import records
+
+DEVICES = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+STORAGE = ("CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+WORKLOADS = ("DaemonSet", "Deployment", "PodDisruptionBudget", "ReplicaSet", "ReplicationController", "StatefulSet")
+
+# Said of metadata, of pods and of sources of volumes: rules of their own that live elsewhere, or cut short.
+_ELSEWHERE = re.compile(
+    r"""metadata | spec\.template\.spec | .*more\ than\ 1\ volume\ type | .*\.\.\. | .*must\ be\ no\ more\ than
+    | spec\.(csi|nodeAffinity|nfs|glusterfs) | .*cel\.expression | .*resources\[storage\] | maximumVolumeSize""",
+    re.VERBOSE,
+)
+
+
+def refused(kinds: tuple[str, ...]) -> list[dict[str, Any]]:
+    found = [record for record in records("create") if record["kind"] in kinds]
+    return [record for record in found if record["want"]["code"] in (201, 422)]
+
+
+@pytest.mark.parametrize("kinds", [DEVICES, STORAGE, WORKLOADS], ids=["devices", "storage", "workloads"])
+def test_nothing_is_said_that_the_server_does_not_say(kinds: tuple[str, ...]) -> None:
+    seen: Counter[str] = Counter()
+    wrong = []
+    for record in refused(kinds):
+        causes = (record["want"].get("status") or {}).get("causes") or ()
+        wanted = {f"{cause['field']}: {cause['message']}" for cause in causes}
+        for fault in {str(fault) for fault in accept(record["manifest"]).faults}:
+            seen["alike" if fault in wanted else "other"] += 1
+            if fault not in wanted and not _ELSEWHERE.match(fault):
+                wrong.append(f"{record['id']}: {fault}")
+    assert seen["alike"] > 30
+    assert not wrong, "\n".join(wrong)
