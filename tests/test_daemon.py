@@ -63,11 +63,12 @@ async def listed(client: Client, kind: str, what: Callable[[dict[str, Any]], Any
 async def running_pods(client: Client, many: int) -> list[str]:
     """Wait until so many pods run; their nodes."""
     with trio.fail_after(20):
-        while True:
-            found = await client.call("objects.list", kind="pods", field_selector="status.phase=Running")
-            if len(found["items"]) == many:
-                return [item["spec"]["nodeName"] for item in found["items"]]
-            await trio.sleep(0.005)
+        async with client.subscribe("objects.watch", kind="pods") as changes:
+            while True:
+                found = await client.call("objects.list", kind="pods", field_selector="status.phase=Running")
+                if len(found["items"]) == many:
+                    return [item["spec"]["nodeName"] for item in found["items"]]
+                await anext(changes)
 
 
 def test_a_daemon_whose_log_nobody_reads_goes_on(tmp_path: Path) -> None:
@@ -246,11 +247,9 @@ async def test_an_object_that_a_controller_cannot_handle_is_named_and_the_daemon
         applied = await client.call("objects.apply", [node("odd"), node("good", unschedulable=True)])
         assert applied["errors"] == []
         with trio.fail_after(20):
-            while True:
-                good = await client.call("objects.get", "node", "good")
-                if good["object"]["spec"].get("taints"):
-                    break
-                await trio.sleep(0.005)
+            async with client.subscribe("objects.watch", kind="nodes") as changes:
+                while not (await client.call("objects.get", "node", "good"))["object"]["spec"].get("taints"):
+                    await anext(changes)
         (fault,) = (await client.call("daemon.info"))["faults"]
         assert (fault["kind"], fault["name"], fault["component"]) == ("Node", "odd", "node-condition-taints")
         assert fault["why"].startswith("RuntimeError: of a node of that name")
