@@ -297,6 +297,7 @@ def test_the_same_seed_gives_the_same_decisions_whatever_the_hash_seed(tmp_path:
     assert logs[0] == logs[1] == logs[2]
 
 
+@pytest.mark.slow
 def test_the_recorded_gpu_cluster_is_placed_whole(shared_part: SharedPart, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shared_part("realworld") / "alibaba-gpu-2023"
     nodes, pods = str(folder / "node_list_all.csv"), str(folder / "pod_list_default.csv")

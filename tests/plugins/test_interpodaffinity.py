@@ -139,6 +139,7 @@ def shuffled(world: World, random: Any) -> tuple[list[Node], np.ndarray[Any, np.
     return chosen, np.array([world.cluster.table.row_of[where.name] for where in chosen], dtype=np.int64)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), pods("incoming"), st.randoms(use_true_random=False))
 def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
@@ -170,6 +171,7 @@ def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) 
     assert plugin.filter_rows(state, incoming, table, rows).tolist() == before, "a what-if must not show outside"
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     worlds(),

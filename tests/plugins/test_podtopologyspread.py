@@ -165,6 +165,7 @@ def stated(incoming: Pod, action: str) -> list[SpreadConstraint]:
     return [c for c in incoming.shape.spread_constraints if c.when_unsatisfiable == action]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
 def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
@@ -198,6 +199,7 @@ def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) 
     assert plugin.filter_rows(state, incoming, table, rows).tolist() == before, "a what-if must not show outside"
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
 def test_scores_equal_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
@@ -216,6 +218,7 @@ def test_scores_equal_the_plain_rule(world: World, incoming: Pod, random: Any) -
     assert plugin.normalize(state, incoming, raw).tolist() == plain_normalized(expected, ignored)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(worlds(), pods("incoming"), st.booleans(), st.randoms(use_true_random=False))
 def test_default_constraints_equal_the_plain_rule(world: World, incoming: Pod, system: bool, random: Any) -> None:

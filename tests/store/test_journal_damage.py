@@ -121,6 +121,7 @@ def check(folder: Path, objects: Objects, what: str) -> str:
     return "dropped"
 
 
+@pytest.mark.slow
 def test_damage_is_recovered_from_refused_or_dropped_in_words(tmp_path: Path, left: tuple[Path, Objects]) -> None:
     whole, objects = left
     outcomes: Counter[str] = Counter()
