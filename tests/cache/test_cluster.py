@@ -131,8 +131,8 @@ def test_other_objects_are_found_by_kind_and_key_and_each_change_counts(cluster:
     )
     assert cluster.of_kind("PersistentVolumeClaim") == {}
     cluster.put(claim)
-    before = cluster.objects_version["PersistentVolumeClaim"]
+    before = cluster.versions.latest("PersistentVolumeClaim")
     assert cluster.get("PersistentVolumeClaim", "default/c") is claim
     cluster.remove(claim)
     assert cluster.get("PersistentVolumeClaim", "default/c") is None
-    assert cluster.objects_version["PersistentVolumeClaim"] > before
+    assert cluster.versions.changed(before, "PersistentVolumeClaim")

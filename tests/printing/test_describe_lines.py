@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.describe import Related, describe, tree, words
+from kschedd.printing.describe import Related, tree, words
 from kschedd.printing.describe_node import requested_by_node, requests_of
+from kschedd.printing.describe_object import describe
 from kschedd.printing.describe_pod import queue_words
 from kschedd.printing.look import Look
 
