@@ -78,7 +78,8 @@ def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: b
         changed["status"] = status
         return changed
     if subresource == "resize":
-        return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
+        spec = raw.get("spec") or {}
+        return {**old.raw, "spec": _resized(old.raw["spec"], spec) if isinstance(spec, Mapping) else spec}
     before = old.metadata
     if faults := validate_meta_update(before, raw.get("metadata") or {}):
         raise Invalid(old.kind, old.name, tuple(faults))

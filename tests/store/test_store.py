@@ -259,6 +259,9 @@ def test_a_resize_changes_resources_and_nothing_else(store: Store) -> None:
     assert again.spec["containers"][0]["image"] == created.spec["containers"][0]["image"]
     with pytest.raises(Invalid, match="containers may not be added or removed on resize"):
         store.merge_patch("Pod", "default", "web", {"spec": {"containers": []}}, subresource="resize")
+    for odd in (7, "x", [1], True):
+        with pytest.raises(Invalid, match="spec"):
+            store.merge_patch("Pod", "default", "web", {"spec": odd}, subresource="resize")
 
 
 def test_the_selector_of_a_workload_is_immutable(store: Store) -> None:
