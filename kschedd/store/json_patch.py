@@ -4,17 +4,23 @@ Beyond the RFC, the API server's library accepts negative indices and indices su
 member that does not exist, and considers a missing member equal to null; so do we. For a failed operation the API
 server only reports a bad request; we add which operation failed, and why.
 
-The input is not modified. Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
+The input is not modified. What an operation sets may nest no deeper than manifests do, so that whatever is stored can
+be read, shown and stored again; and all copies of a patch together are bounded, as upstream.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
 github.com/evanphx/json-patch v4. Raises: BadPatch.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.documents import DEEPEST
 from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
+MOST_COPIED: Final = 3 << 20  # bytes of JSON, of all copies of a patch together
 REJECTED: Final = "the server rejected our request due to an error in our request"
 _MEMBERS: Final = ("op", "path", "from", "value")
 _INDEX: Final = re.compile(r"[-+]?\d+", re.ASCII)
@@ -30,11 +36,14 @@ def json_patch(live: Any, operations: Sequence[Any]) -> Any:
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise BadPatch(most)
     whole = [_copy(live)]
+    copied = 0
     for number, operation in enumerate(operations):
         if not isinstance(operation, Mapping):
             raise BadPatch("error decoding patch: an operation is a map with op and path")
         try:
-            _apply(whole, operation)
+            copied += _apply(whole, operation)
+            if copied > MOST_COPIED:
+                raise _Failed(f"the copies of this patch come to {copied} bytes, of {MOST_COPIED} that are allowed")
         except _Failed as why:
             name, path = operation.get("op"), operation.get("path")
             raise BadPatch(f"{REJECTED}: [{number}] {name} {path}: {why}") from None
@@ -52,27 +61,31 @@ def unknown_members(operations: Sequence[Any]) -> list[str]:
     ]
 
 
-def _apply(whole: list[Any], operation: Mapping[str, Any]) -> None:
+def _apply(whole: list[Any], operation: Mapping[str, Any]) -> int:
+    """Do it; how many bytes it copied."""
     path = _text(operation, "path")
     match operation.get("op"):
         case "add":
-            _add(whole, path, _copy(operation.get("value")))
+            _add(whole, path, _copy_for(path, operation.get("value")))
         case "remove":
             _remove(whole, path)
         case "replace":
-            _replace(whole, path, _copy(operation.get("value")))
+            _replace(whole, path, _copy_for(path, operation.get("value")))
         case "move":
             source = _text(operation, "from")
             value = _get(whole, source)
             _remove(whole, source)
-            _add(whole, path, value)
+            _add(whole, path, _copy_for(path, value))
         case "copy":
-            _add(whole, path, _copy(_get(whole, _text(operation, "from"))))
+            value = _copy_for(path, _get(whole, _text(operation, "from")))
+            _add(whole, path, value)
+            return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
         case "test":
             if not _equal(_get(whole, path, whole_too=True), operation.get("value")):
                 raise _Failed("the value there is another")
         case other:
             raise _Failed(f"there is no operation {other!r}")
+    return 0
 
 
 def _text(operation: Mapping[str, Any], member: str) -> str:
@@ -156,6 +169,20 @@ def _equal(found: Any, wanted: Any) -> bool:
     if isinstance(found, list) and isinstance(wanted, list):
         return len(found) == len(wanted) and all(map(_equal, found, wanted))
     return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _copy_for(path: str, value: Any) -> Any:
+    """The value, to be set at this path, if there it nests no deeper than is allowed."""
+    if _nests_deeper(value, DEEPEST - path.count("/")):
+        raise _Failed(f"nested more than {DEEPEST} levels deep")
+    return _copy(value)
+
+
+def _nests_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    items = value.values() if isinstance(value, Mapping) else value
+    return levels <= 0 or any(_nests_deeper(item, levels - 1) for item in items)
 
 
 def _copy(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.store.errors import BadPatch
-from kschedd.store.json_patch import json_patch, unknown_members
+from kschedd.store.json_patch import MOST_COPIED, json_patch, unknown_members
 
 LIVE = {"labels": {"app": "web", "a/b": "1"}, "list": ["x", "y"], "none": None}
 
@@ -71,3 +71,33 @@ def test_members_that_an_operation_does_not_have_are_named() -> None:
 def test_no_more_than_ten_thousand_operations() -> None:
     with pytest.raises(BadPatch, match="maximum operations in a JSON patch is 10000, got 10001"):
         json_patch({}, [op("add", "/x", value=1)] * 10_001)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "leaf"
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param(op("add", "/deep" + "/a" * 59, value=nested(41)), id="add"),
+        pytest.param(op("replace", "/deep" + "/a" * 60, value=nested(40)), id="replace"),
+        pytest.param(op("copy", "/deep" + "/a" * 60, **{"from": "/deep"}), id="copy"),
+        pytest.param(op("move", "/deep" + "/a" * 60, **{"from": "/other"}), id="move"),
+        pytest.param(op("replace", "", value=nested(101)), id="whole"),
+    ],
+)
+def test_no_patch_nests_deeper_than_a_manifest_may(operation: dict[str, Any]) -> None:
+    live = {"deep": nested(60), "other": nested(40)}
+    with pytest.raises(BadPatch, match="nested more than 100 levels deep"):
+        json_patch(live, [operation])
+    assert json_patch(live, [op("add", "/deep" + "/a" * 60, value=nested(39))])["deep"] == nested(99)
+
+
+def test_copies_of_copies_are_bounded() -> None:
+    doubling = [op("copy", "/list/-", **{"from": "/list"})] * 30
+    with pytest.raises(BadPatch, match=rf"the copies of this patch come to \d+ bytes, of {MOST_COPIED}"):
+        json_patch({"list": ["x" * 100]}, doubling)
