@@ -177,15 +177,17 @@ class SchedulingActor:
     async def _attempt(self, entry: QueuedPod) -> None:
         driver = self._driver
         started = time.perf_counter()
-        attempt = driver.begin(entry)
-        if attempt is None:
-            return
+        attempt: Attempt | None = None
         try:
+            attempt = driver.begin(entry)
+            if attempt is None:
+                return
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
                 shards, result = await self._step(send_on, attempt, await self._outboxes.workers.run(shards))
-        except Exception as fault:  # a plugin's; the attempt has failed, and the pod is tried again
-            attempt.close()
+        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+            if attempt is not None:
+                attempt.close()
             result = self._broken(entry, fault)
             log.warning("attempt_broken", pod=entry.key, why=result.message)
         assert isinstance(result, ScheduleResult | FitError)

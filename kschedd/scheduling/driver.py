@@ -44,11 +44,13 @@ scheduler/eventhandlers.go.
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import (
     Activate,
@@ -75,6 +77,7 @@ from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 
 MOST_POPPED: Final = 32  # pods handed out at once: a hop between actors costs more than a pop
+_PENDING: Final = "pending"  # the step that is tried again where following a pending pod went wrong
 
 
 class SchedulingDriver:
@@ -113,8 +116,8 @@ class SchedulingDriver:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
-        """Bring the caches up to date, and have the queue told."""
-        observe = self.machine.observe
+        """Bring the caches up to date, and have the queue told. What goes wrong over one is that one's fault."""
+        observe, faults = self.machine.observe, self.machine.faults
         assumed: set[str] = set()
         rejected: set[str] = set()
         for event in events:
@@ -122,11 +125,25 @@ class SchedulingDriver:
             pod = event.new
             if not isinstance(pod, Pod):
                 continue
-            if event.type == DELETED or pod.node_name or pod.finished:
-                self._no_longer_pending(pod, rejected)
+            try:
+                self._follow_pending(event, pod, assumed, rejected)
+            except Exception as fault:  # the pod's
+                again = partial(self._follow_again, event, pod)
+                faults.note(ObjectRef("Pod", pod.namespace, pod.name), again, fault, now, _PENDING)
             else:
-                self._pending_changed(event, pod, assumed)
+                if faults:
+                    faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
+
+    def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
+        if event.type == DELETED or pod.node_name or pod.finished:
+            self._no_longer_pending(pod, rejected)
+        else:
+            self._pending_changed(event, pod, assumed)
+
+    def _follow_again(self, event: WatchEvent, pod: Pod, now: float) -> None:
+        """As long as that is the last that was heard of the pod."""
+        self._follow_pending(event, pod, set(), set())
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
         self.pending.gone(pod)
@@ -370,8 +387,11 @@ class SchedulingDriver:
                     effects.permit_waits.append(cycle)
                     return
         except StopIteration as end:
-            del self.binding_cycles[cycle.uid]
-            self._ended(cycle.assumed, end.value, now)
+            failure = end.value
+        except Exception as fault:  # the pod's: its binding has failed
+            failure = error(fault_text(fault))
+        del self.binding_cycles[cycle.uid]
+        self._ended(cycle.assumed, failure, now)
 
     def _ended(self, assumed: AssumedPod, failure: Status | None, now: float) -> None:
         pod, effects = assumed.pod, self._effects
@@ -380,7 +400,7 @@ class SchedulingDriver:
             self.pods_bound += 1
             effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
             return
-        failed = self.machine.undo(assumed, failure)
+        failed = self.machine.undo(assumed, failure, now)
         self._record(assumed.entry, assumed.result, now, 0.0, failed, of_binding=True)
         if failure.rejected:
             # Woken by the room it leaves itself, the pod would come straight back.

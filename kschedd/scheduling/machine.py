@@ -184,7 +184,22 @@ class SchedulingMachine:
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float
     ) -> AssumedPod | FailedAttempt:
-        """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected."""
+        """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected.
+
+        What is raised on the way is that pod's: its attempt has failed with an error, and nothing of it is left.
+        """
+        try:
+            return self._complete(entry, result, now)
+        except Exception as fault:  # the pod's: see above
+            failed = failed_by_error(entry, fault_text(fault))
+        self.waiting.pods.pop(entry.uid, None)
+        if isinstance(result, ScheduleResult) and self.cluster.is_assumed(entry.pod):
+            assumed = self.cluster.pod(entry.uid)
+            assert assumed is not None, "what is assumed is there"
+            failed = attrs.evolve(failed, writes=self._release(assumed, result, now))
+        return failed
+
+    def _complete(self, entry: QueuedPod, result: ScheduleResult | FitError, now: float) -> AssumedPod | FailedAttempt:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
@@ -194,7 +209,7 @@ class SchedulingMachine:
             if status is not None and status.code != Code.SUCCESS:
                 if not status.rejected:
                     status = error(f'running Reserve plugin "{plugin.name}": {status.message}')
-                return self._take_back(entry, assumed, result, status.by(plugin.name))
+                return self._take_back(entry, assumed, result, status.by(plugin.name), now)
         waits: dict[str, float] = {}
         for permitting in framework.at(PERMIT):
             status, wait_s = _permit(permitting, state, assumed, node_name)
@@ -205,7 +220,7 @@ class SchedulingMachine:
             else:
                 if not status.rejected:
                     status = error(f'running Permit plugin "{permitting.name}": {status.message}')
-                return self._take_back(entry, assumed, result, status.by(permitting.name))
+                return self._take_back(entry, assumed, result, status.by(permitting.name), now)
         waiting = None
         if waits:
             pending = {plugin: now + wait for plugin, wait in waits.items()}
@@ -234,10 +249,20 @@ class SchedulingMachine:
             evicts,
         )
 
-    def _take_back(self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status) -> FailedAttempt:
+    def _take_back(
+        self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status, now: float
+    ) -> FailedAttempt:
+        return attrs.evolve(failed_on_one_node(entry, status), writes=self._release(assumed, result, now))
+
+    def _release(self, assumed: Pod, result: ScheduleResult, now: float) -> tuple[Write, ...]:
+        """Have what was reserved for the pod given back, and forget that it has a node."""
         writes = _unreserve(result, assumed)
+        ref = ObjectRef("Pod", assumed.namespace, assumed.name)
+        self.faults.run(ref, partial(self._forget, assumed), now, "assumed")
+        return writes
+
+    def _forget(self, assumed: Pod, now: float) -> None:
         self.cluster.forget(assumed)
-        return attrs.evolve(failed_on_one_node(entry, status), writes=writes)
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
@@ -272,9 +297,9 @@ class SchedulingMachine:
             _contained(informed, informed.post_bind, state, pod, node_name)
         return None
 
-    def undo(self, assumed: AssumedPod, status: Status) -> FailedAttempt:
+    def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
-        return self._take_back(assumed.entry, assumed.pod, assumed.result, status)
+        return self._take_back(assumed.entry, assumed.pod, assumed.result, status, now)
 
 
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:

@@ -12,9 +12,13 @@ from kschedd.cache.table import NodeTable
 from kschedd.config.load import default_config
 from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.pending import PendingPods
 from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
 from tests.actors.clusters import node, pod
+from tests.scheduling import driven
 
 
 def event(type_: EventType, old: Object | None, new: Object) -> WatchEvent:
@@ -105,3 +109,51 @@ def test_a_kind_that_changes_between_two_versions_does_not_end_anything() -> Non
     handlers = EventHandlers(queue, lambda name: True)
     handlers.changed(parse(node("web")), on_node("web"), 10**9)
     assert [fault.ref.name for fault in handlers.faults.faults()] == ["web"]
+
+
+def test_a_pod_that_cannot_be_assumed_has_failed_and_the_next_one_goes_on(tripping: set[str]) -> None:
+    cluster = driven.Driven()
+    cluster.see(driven.node(cpu="1"), driven.pod("bad"), driven.pod("good"))
+    failed = cluster.attempt("bad")
+    assert isinstance(failed, FailedAttempt)
+    assert (failed.reason, failed.message.split(" (")[0]) == ("SchedulerError", "ValueError: not to be counted")
+    assert cluster.machine.cluster.pod("uid-bad") is None
+    (waits,) = cluster.driver.take_effects().failures
+    assert waits is failed
+    assert isinstance(cluster.attempt("good"), AssumedPod)
+
+
+def test_a_binding_that_trips_gives_its_node_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(self: PendingPods, uid: str) -> None:
+        raise KeyError(uid)
+
+    cluster = driven.Driven()
+    cluster.see(driven.node(cpu="1"), driven.pod("bad"), driven.pod("good"))
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingPods, "release", trip)
+        cluster.attempt("bad")
+    effects = cluster.driver.take_effects()
+    assert [failed.message.split(" (")[0] for failed in effects.failures] == ["KeyError: 'uid-bad'"]
+    assert not cluster.driver.binding_cycles
+    assert isinstance(cluster.attempt("good"), AssumedPod)
+
+
+def test_a_pending_pod_that_cannot_be_followed_keeps_no_other_from_being_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = PendingPods.put
+
+    def trip(self: PendingPods, pod: Pod) -> None:
+        if pod.name == "bad":
+            raise ValueError("not to be followed")
+        put(self, pod)
+
+    cluster = driven.Driven()
+    with monkeypatch.context() as patched:
+        patched.setattr(PendingPods, "put", trip)
+        cluster.see(driven.node(), driven.pod("bad"), driven.pod("good"))
+    assert set(cluster.driver.pending.pods) == {"default/good"}
+    (fault,) = cluster.machine.faults.faults()
+    assert (str(fault.ref), fault.why.split(" (")[0]) == ("Pod/default/bad", "ValueError: not to be followed")
+
+    cluster.machine.observe((), 2.0)
+    assert set(cluster.driver.pending.pods) == {"default/good", "default/bad"}
+    assert not cluster.machine.faults
