@@ -5,6 +5,8 @@ times are virtual, and nothing of this machine is in it.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -20,23 +22,32 @@ class DecisionLog:
     """Open while the simulation runs; `path` None writes nothing. A context manager."""
 
     def __init__(self, path: Path | None) -> None:
+        self._path = path
         self._file: IO[str] | None = None
         if path is not None:
-            try:
+            with self._told():
                 self._file = path.open("w", encoding="utf-8", newline="\n")
-            except OSError as fault:
-                raise DecisionLogError(f"{path}: cannot be written: {fault.strerror}") from fault
 
     def __enter__(self) -> "DecisionLog":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with self._told():
+                self._file.close()
 
     def write(self, decision: LoggedAttempt) -> None:
         if self._file is not None:
-            self._file.write(line(decision))
+            with self._told():
+                self._file.write(line(decision))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """A full disk is this file's trouble, whenever it shows."""
+        try:
+            yield
+        except OSError as fault:
+            raise DecisionLogError(f"{self._path}: cannot be written: {fault.strerror}") from fault
 
 
 def line(decision: LoggedAttempt) -> str:
