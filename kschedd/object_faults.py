@@ -68,13 +68,14 @@ class FaultLedger(Generic[R]):
 
     def __init__(self, component: str) -> None:
         self.component = component
-        self._faults: dict[tuple[ObjectRef, str], ObjectFault] = {}
+        # Public, to be read only: whether there are any is asked for every event, and a `__len__` costs a call each time.
+        self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
         self._count = 0  # equal times come in the order in which they were set
 
     def __len__(self) -> int:
-        return len(self._faults)
+        return len(self.by_object)
 
     def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
         """What the work gives, or None if it raised. `step` tells apart what is done with one object.
@@ -86,7 +87,7 @@ class FaultLedger(Generic[R]):
         except Exception as fault:  # the object's: see the module
             self.note(ref, work, fault, now, step)
             return None
-        if self._faults:
+        if self.by_object:
             self.strike_off(ref, step)
         return result
 
@@ -107,7 +108,7 @@ class FaultLedger(Generic[R]):
                 again: Any = partial(work, namespace, name)
                 self.note(ObjectRef(kind, namespace, name), again, fault, now, step)
             else:
-                if self._faults:
+                if self.by_object:
                     self.strike_off(ObjectRef(kind, namespace, name), step)
         return results
 
@@ -115,10 +116,10 @@ class FaultLedger(Generic[R]):
         """The work on this object raised that; it is to be done again in a while."""
         key = (ref, step)
         why = fault_text(raised)
-        fault = self._faults.get(key)
+        fault = self.by_object.get(key)
         known = fault is not None and fault.why == why
         if fault is None:
-            fault = self._faults[key] = ObjectFault(ref, self.component, why, now, now)
+            fault = self.by_object[key] = ObjectFault(ref, self.component, why, now, now)
         else:
             fault.why, fault.last_s, fault.count = why, now, fault.count + 1
         wait = min(FIRST_RETRY_S * 2 ** min(fault.count - 1, 30), LONGEST_RETRY_S)
@@ -131,7 +132,7 @@ class FaultLedger(Generic[R]):
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
         """The object is well, or gone."""
-        if self._faults.pop((ref, step), None) is not None:
+        if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
             log.info("object_recovered", component=self.component, object=str(ref))
 
@@ -157,7 +158,7 @@ class FaultLedger(Generic[R]):
 
     def faults(self) -> list[ObjectFault]:
         """All that is wrong now, in the order in which it was noted."""
-        return [attrs.evolve(fault) for fault in self._faults.values()]
+        return [attrs.evolve(fault) for fault in self.by_object.values()]
 
 
 def fault_text(raised: BaseException) -> str:

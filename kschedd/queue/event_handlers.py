@@ -35,7 +35,7 @@ class EventHandlers:
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
         """An object was added (`old` is None), updated, or deleted (`new` is None)."""
         now_s = now / SECOND
-        if self.faults:
+        if self.faults.by_object:
             self.faults.retry(now_s)
         subject = new or old
         assert subject is not None, "a change is of an object"
@@ -45,7 +45,7 @@ class EventHandlers:
             ref = ObjectRef(subject.kind, subject.namespace, subject.name)
             self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now_s)
         else:
-            if self.faults:
+            if self.faults.by_object:
                 self.faults.strike_off(ObjectRef(subject.kind, subject.namespace, subject.name))
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> None:

@@ -148,7 +148,7 @@ class SchedulingMachine:
     def observe(self, events: Iterable[WatchEvent], now: float = 0.0) -> None:
         """Take in what happened, by `now` (seconds). An object that cannot be taken in is in `faults`, and left out."""
         faults = self.faults
-        if faults:
+        if faults.by_object:
             faults.retry(now)
         for event in events:
             obj = event.new
@@ -157,7 +157,7 @@ class SchedulingMachine:
             except Exception as fault:  # the object's
                 faults.note(ObjectRef(obj.kind, obj.namespace, obj.name), partial(self._observe, event), fault, now)
             else:
-                if faults:
+                if faults.by_object:
                     faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
 
     def _observe(self, event: WatchEvent, now: float) -> None:
