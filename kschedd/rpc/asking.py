@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kschedd.rpc.errors import RpcError, read_wire_error
+from kschedd.rpc.protocol import encode_request
+
+_DEEPEST: Final = 64  # the daemon takes nothing that nests deeper
 
 
 def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -12,6 +15,31 @@ def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     if args and named:
         raise TypeError("parameters go all by position or all by name")
     return [named] if named else list(args)
+
+
+def request_bytes(msgid: int, method: str, params: list[Any]) -> bytes:
+    """A request as bytes.
+
+    Raises RpcError for input that the wire cannot carry (a number beyond 64 bits, text that is no UTF-8), TypeError
+    for a value that is no data at all.
+    """
+    try:
+        return encode_request(msgid, method, params)
+    except (TypeError, ValueError, OverflowError) as fault:
+        beyond = _beyond_64_bits(params, 0)
+        if beyond is None and isinstance(fault, TypeError):
+            raise
+        why = str(fault) if beyond is None else f"{beyond}: a whole number of at most 64 bits is expected"
+        raise RpcError("bad_params", f"{method}: {why}") from None
+
+
+def _beyond_64_bits(value: Any, level: int) -> int | None:
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        return value
+    if level > _DEEPEST or not isinstance(value, dict | list | tuple):
+        return None
+    items = value.values() if isinstance(value, dict) else value
+    return next((found for item in items if (found := _beyond_64_bits(item, level + 1)) is not None), None)
 
 
 def stream_id(result: Any) -> int | None:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from kschedd.rpc.asking import ended_by, no_stream, stream_id, wire_params
+from kschedd.rpc.asking import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
 from kschedd.rpc.paths import path_to_connect
 from kschedd.rpc.protocol import (
@@ -34,7 +34,6 @@ from kschedd.rpc.protocol import (
     ProtocolFault,
     Response,
     encode_notification,
-    encode_request,
     msgids,
 )
 
@@ -187,7 +186,7 @@ class BlockingClient:
         # Answers to calls that timed out: nobody will fetch them.
         self._responses.clear()
         try:
-            self._transmit(encode_request(msgid, method, params), deadline)
+            self._transmit(request_bytes(msgid, method, params), deadline)
             while msgid not in self._responses:
                 self._read_more(deadline)
         except TimeoutError:

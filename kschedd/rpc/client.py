@@ -23,7 +23,7 @@ from typing import Any, Self
 import attrs
 import trio
 
-from kschedd.rpc.asking import ended_by, no_stream, stream_id, wire_params
+from kschedd.rpc.asking import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
 from kschedd.rpc.outbox import pump
@@ -37,7 +37,6 @@ from kschedd.rpc.protocol import (
     ProtocolFault,
     Response,
     encode_notification,
-    encode_request,
     msgids,
 )
 
@@ -191,7 +190,7 @@ class Client:
     async def _ask(self, method: str, params: list[Any], subscribes: tuple[int, float] | None) -> Any:
         self._check()
         msgid = next(self._msgids)
-        message = encode_request(msgid, method, params)
+        message = request_bytes(msgid, method, params)
         waiting = self._waiting[msgid] = _Waiting(subscribes)
         try:
             await self._put(message)
