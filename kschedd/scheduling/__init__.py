@@ -1,1 +1,1 @@
-"""One scheduling attempt as a pure machine: sampling, filter, score, select, preempt."""
+"""The scheduling and binding cycles without I/O: filter, score, select a node, preempt, bind."""

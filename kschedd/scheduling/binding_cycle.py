@@ -1,9 +1,9 @@
-"""A binding cycle: the way of a pod that has its node until it is bound, and what it waits for on it.
+"""The binding cycle: the steps from an assumed pod to a bound one, and what each step waits for.
 
     assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ ExecutePlan (PreBind, plugin by plugin; Bind) ─▶ bound
 
-The machine's `binding` goes this way as a generator of these effects; the driver keeps one BindingCycle for each pod on
-it. Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
+`SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
+one. Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
 
 from collections.abc import Generator
@@ -22,7 +22,7 @@ from kschedd.values import value
 
 @value(eq=False)
 class AssumedPod:
-    """The pod is assumed on `result.node_name`; `waiting` is set if Permit plugins keep it."""
+    """The pod is assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
 
     entry: QueuedPod
     pod: Pod  # as assumed: with its node
@@ -31,25 +31,25 @@ class AssumedPod:
 
     @property
     def framework(self) -> RunningProfile:
-        """The plugins its attempt began with."""
+        """The framework (plugin instances) that its scheduling cycle used."""
         return self.result.framework
 
 
 @attrs.frozen(eq=False)
 class AwaitPermit:
-    """The binding goes on when the waiting pod is decided."""
+    """Wait until the Permit plugins have allowed or rejected the waiting pod."""
 
     waiting: WaitingPod
 
 
 @attrs.frozen(eq=False)
 class ReleaseInFlight:
-    """The queue need not keep events for the pod any more: `done` is due, and a failure requeues through `undo`."""
+    """Call `queue.done`; later failures requeue through `undo`."""
 
 
 @value(eq=False)
 class ExecutePlan:
-    """Do a plan's writes and wait until it is ready; answered with None, or the Status of what failed."""
+    """Do a plan's writes and wait until it is ready; answered with None, or the Status of the failure."""
 
     uid: str  # of the pod that is being bound
     plan: Plan
@@ -61,7 +61,7 @@ Binding = Generator[BindingEffect, Status | None, Status | None]
 
 @attrs.frozen
 class PlanWait:
-    """A plan whose writes are done: the binding goes on when it is ready, or fails at the deadline."""
+    """A plan whose writes are done: the binding continues when the plan is ready, or fails at the deadline."""
 
     plan: Plan
     deadline_s: float
@@ -69,23 +69,23 @@ class PlanWait:
 
 @attrs.define(eq=False)
 class BindingCycle:
-    """A pod that has its node and is on its way to be bound."""
+    """A pod with a selected node that is not bound yet, and the step its binding has reached."""
 
     uid: str
-    number: int  # in the order in which they began
+    number: int  # in order of start
     assumed: AssumedPod
     binding: Binding
-    plan: Plan | None = None  # that is being executed
+    plan: Plan | None = None  # the plan being executed
     waits: AwaitPermit | PlanWait | None = None
 
     @property
     def is_decided(self) -> bool:
-        """Whether it waits at Permit and has been allowed or rejected."""
+        """Whether the pod waited at Permit and has been allowed or rejected."""
         return isinstance(self.waits, AwaitPermit) and self.waits.waiting.decided
 
     @property
     def deadline_s(self) -> float | None:
-        """When the patience with what it waits for ends."""
+        """When the current wait times out (seconds since the epoch)."""
         if isinstance(self.waits, PlanWait):
             return self.waits.deadline_s
         if self.waits is not None and not self.waits.waiting.decided:

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets as preemption weighs them: whose eviction would go beyond what a budget allows.
+"""PodDisruptionBudgets in preemption: which pods' eviction would exceed the disruptions a budget allows.
 
 Budgets are read once for each version of their object and found by namespace.
 
@@ -24,7 +24,7 @@ class Budget:
     source: Object
     selector: LabelSelector
     allowed: int  # disruptions
-    disrupted: Collection[str]  # names of pods whose eviction is counted already
+    disrupted: Collection[str]  # names of pods whose eviction is already counted
 
     @property
     def key(self) -> str:
@@ -46,13 +46,13 @@ class Budget:
         return cls(source, selector, status.get("disruptionsAllowed") or 0, status.get("disruptedPods") or ())
 
     def covers(self, pod: Pod) -> bool:
-        """Whether it speaks of the pod, which is in its namespace."""
+        """Whether the budget selects the pod. The pod must be in the budget's namespace."""
         return bool(pod.labels) and self.selector.matches(pod.labels)
 
 
 @attrs.frozen(eq=False)
 class Split:
-    """Pods whose eviction breaks a budget and the others, each in the order given; and the budgets that cover any."""
+    """Pods whose eviction violates a budget and the others, each in the given order; and the budgets that cover any."""
 
     violating: list[Pod]
     others: list[Pod]
@@ -72,7 +72,7 @@ class Budgets:
     _stamp: int = attrs.field(default=0, init=False)
 
     def refresh(self) -> None:
-        """Take in what changed in the cluster; to be called before each use."""
+        """Read the budgets again if any changed; call before each use."""
         versions = self.cluster.versions
         if self._stamp >= versions.latest(KIND):
             return
@@ -88,7 +88,7 @@ class Budgets:
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
 
     def split(self, pods: Iterable[Pod]) -> Split:
-        """Spend the budgets on the pods in this order; those that go beyond are violating."""
+        """Count the pods against the budgets in this order; those that exceed an allowance are violating."""
         if not self._by_namespace:
             return Split([], list(pods), _NONE)
         left: dict[str, int] = {}

@@ -1,11 +1,11 @@
-"""Candidate nodes of preemption: trying enough of them, keeping what came out, and choosing the best.
+"""Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
-What a dry run came to holds for every pod of the shape as long as the row's node, the pods on it, the nominated
-pods that count there and the budgets that cover any of its victims stay as they are, and no plugin looks beyond the
-row. So each shape has columns with the outcome by row and the criteria by which candidates are ranked; only rows
-that changed are tried again, all of them together.
+A dry run's result is valid for every pod of the signature as long as the row's node, its pods, the nominated pods
+that count there and the budgets that cover any of its victims are unchanged, and no plugin reads anything but the
+row. So each signature has columns with the outcome and the ranking criteria by row; only rows that changed are
+tried again, all in one batch.
 
-Invariant: what is kept equals what `preemption.try_rows` would say now.
+Invariant: a cached result equals what `preemption.try_rows` would return now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
 Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting
@@ -36,17 +36,17 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 _NEVER = -1
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
-_MEMORY = 128 << 20  # bytes of columns all shapes together may take
+_MEMORY = 128 << 20  # bytes of columns of all signatures together
 _BYTES_A_ROW = 56
-_FEWEST = 4  # shapes, however large the cluster
+_FEWEST = 4  # signatures kept, however large the cluster
 
 
 class _Columns:
-    """What dry runs for one shape came to."""
+    """Dry-run results for one signature."""
 
     def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: CachedEvaluation | None) -> None:
         size = table.capacity
-        self.cached = cached  # holds as long as the signature's verdicts are cached in this very entry
+        self.cached = cached  # valid while this very entry is the signature's cached evaluation
         self.stamp = table.versions.now
         self.budgets = budgets
         self.counted: NominatedByRow = {}
@@ -63,7 +63,7 @@ class _Columns:
         self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim it covers
 
     def invalidate(self, table: NodeTable, budgets: Mapping[str, Budget], counted: NominatedByRow) -> None:
-        """What changed since the last time is no longer known; the pods on a row are looked at when it is used."""
+        """Invalidate rows whose inputs changed since the last call; a row's pods are checked when the row is used."""
         versions = table.versions
         rows = versions.nodes.since(self.stamp)
         self.stamp = versions.now
@@ -87,19 +87,19 @@ class _Columns:
             if old is new:
                 continue
             if old is None or new is None or old.selector is not new.selector:
-                self.tried_at[:] = _NEVER  # it may cover other pods than before
+                self.tried_at[:] = _NEVER  # the budget may cover other pods than before
                 return
             covered = self._covered.get(key)
             if covered:
                 self.tried_at[list(covered)] = _NEVER
 
     def stale(self, table: NodeTable, rows: Rows) -> Rows:
-        """Those of the rows that have to be tried (again)."""
+        """The rows without a valid result."""
         changed: Rows = rows[self.tried_at[rows] < table.versions.row_pods_at[rows]]
         return changed
 
     def learn(self, table: NodeTable, rows: list[int], tried: list[Tried]) -> None:
-        """Take in what trying these rows came to."""
+        """Store the results of dry runs on these rows."""
         self.tried_at[rows] = table.versions.now
         outcomes = [self._outcome(result.outcome) for result in tried]
         self.outcome[rows] = outcomes
@@ -146,7 +146,7 @@ class _Columns:
 
 @attrs.define(eq=False)
 class Candidates:
-    """The dry runs of one profile over one cluster."""
+    """Dry runs of one profile on one cluster."""
 
     filters: Filters
     _budgets: Budgets = attrs.field(init=False)
@@ -165,14 +165,14 @@ class Candidates:
         counted: NominatedByRow,
         cached: CachedEvaluation | None,
     ) -> DryRun:
-        """See `PostFilterView.dry_run`. `cached` None: nothing is kept."""
+        """See `PostFilterView.dry_run`. With `cached` None no result is kept."""
         table = self.filters.cluster.table
         self._budgets.refresh()
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
-        calm: list[Rows] = []  # candidates that violate no budget, and those that do
+        calm: list[Rows] = []  # candidates without budget violations, then those with
         violating: list[Rows] = []
         some_calm, found, visited = False, 0, 0
         size = wanted + (wanted >> 4) + 1

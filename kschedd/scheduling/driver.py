@@ -1,6 +1,6 @@
-"""SchedulingDriver: what follows from what around an attempt. What happens is told to it, what is to be done comes out.
+"""SchedulingDriver: the state machine around scheduling attempts. Events go in, effects (writes, requeues) come out.
 
-What a pod goes through between its pop and its end:
+States of a pod between its pop and its end:
 
     popped ─▶ attempted ─▶ assumed ─▶ waiting at Permit ─▶ binding: plan after plan ─▶ bound
                  │            ╰───────────────────────────────▲        │ (plan written, not ready yet)
@@ -8,33 +8,33 @@ What a pod goes through between its pop and its end:
                  ▼                       ▼                              ▼
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
-A failed pod goes back to the queue with the plugins that rejected it, is told why by a write of its status, and may
-have chosen victims: then their eviction is an effect, too. There is one failure handler (`_fail`), and one place where
-a binding goes on (`_advance`).
+A failed pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and
+if preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`), and one place
+where a binding continues (`_advance`).
 
-In go, one call after the other and in this order of urgency:
+Inputs, one call at a time, in this order of priority:
 
-    observe(events)                  the watch told of these changes; caches first, then the queue
-    plan_executed(uid, failure)      the writes of a binding's plan are done, or one was refused
-    tick(now)                        time has passed: Permit plugins may have run out of patience
-    resume(cycle, now)               for each of `waiting_cycles()`: go on with it if what it waits for has come
-                                     (`resume_decided` and `resume_ready` do so for all that wait for the one or other)
-    popped(entries), nominated(pods) what the queue handed out
-    begin(entry) → attempt           a generator to be driven (see `scheduler`), the cluster standing still meanwhile
+    observe(events)                  watch events; applied to the caches first, then to the queue
+    plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
+    tick(now)                        time has passed: Permit waits may have timed out
+    resume(cycle, now)               for each of `waiting_cycles()`: continue it if its wait is over
+                                     (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
+    popped(entries), nominated(pods) pods the queue handed out
+    begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
     complete_attempt(entry, result)
 
-Out come effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
-answered by `plan_executed`, exactly once. A shell around the driver has the time, the queue and the way to the API
-server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither decides anything.
+Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
+answered by `plan_executed`, exactly once. The caller supplies time, the queue and the connection to the API
+server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither makes decisions.
 
 Invariants:
-- A pod is in at most one of: popped, being attempted, `binding_cycles`. Its entry is with the queue otherwise.
-- An assumed pod is in `binding_cycles` until it is bound or forgotten, with the framework (plugin instances) that its
-  attempt began with; Unreserve goes to those whatever has been configured since.
-- A nomination (`nominator`) is of a pod that is pending, and ends when that gets its node or goes; an attempt sees the
-  nominations that all attempts before it have made.
-- What is written comes back through `observe` only. A failed pod is handed to the queue before the eviction of its
-  victims begins, so nothing can wake it too early, and their end cannot be missed.
+- A pod is in at most one of: popped, being attempted, `binding_cycles`. Otherwise the queue holds its entry.
+- An assumed pod is in `binding_cycles` until it is bound or forgotten, with the framework (plugin instances) of its
+  attempt; Unreserve is called on those instances even after a reconfiguration.
+- A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt sees
+  the nominations of all earlier attempts.
+- Writes become visible through `observe` only. A failed pod is handed to the queue before the eviction of its
+  victims begins, so the events of their deletion cannot be missed.
 
 Pure: no clock, no randomness but that of the machine's `choose`, no channel. Times are seconds since the epoch.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError, handleSchedulingFailure),
@@ -81,7 +81,7 @@ _PENDING: Final = "pending"  # the step that is tried again where following a pe
 
 
 class SchedulingDriver:
-    """See the module. `current_pod` tells plugins of stored pods, where somebody knows more than the watch has told."""
+    """See the module. `current_pod` gives plugins the stored pod, where a source newer than the watch exists."""
 
     def __init__(self, machine: SchedulingMachine, *, current_pod: Callable[[str], Pod | None] | None = None) -> None:
         self.machine = machine
@@ -89,10 +89,10 @@ class SchedulingDriver:
         self.nominator = self.pending.nominator
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
         self.pods_bound = 0  # since the start
-        self.attempts_allowed: int | None = None  # so many more; None: as many as there are pods
-        self.permit_waits: dict[str, BindingCycle] = {}  # those of them that wait at Permit, by uid
-        self.plan_waits: dict[str, BindingCycle] = {}  # those whose plan is written and not ready yet, by uid
-        self._popped: deque[QueuedPod] = deque()  # handed out to us, not tried yet
+        self.attempts_allowed: int | None = None  # attempts left; None: unlimited
+        self.permit_waits: dict[str, BindingCycle] = {}  # binding cycles waiting at Permit, by uid
+        self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
+        self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
         self._cycles = 0
         self._effects = Effects()
@@ -106,7 +106,7 @@ class SchedulingDriver:
         return bool(self._to_activate or self._effects)
 
     def take_effects(self) -> Effects:
-        """What is to be done since the last time."""
+        """The effects since the last call."""
         if self._to_activate:
             self._effects.queue.append(Activate(tuple(self._to_activate)))
             self._to_activate.clear()
@@ -162,10 +162,10 @@ class SchedulingDriver:
 
     @property
     def pods_wanted(self) -> int:
-        """How many pods the queue may hand out at most: none before those are tried that it has handed out.
+        """How many pods the queue may hand out at most; 0 until all popped pods have been attempted.
 
-        One at a time as long as pods are nominated: what their victims leave must find the pods after them in the
-        queue, not in flight.
+        One at a time while pods are nominated: the next pods must be in the queue, not in flight, when the victims'
+        deletion frees resources.
         """
         if self._popped:
             return 0
@@ -173,7 +173,7 @@ class SchedulingDriver:
         return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
 
     def popped(self, entries: Sequence[QueuedPod]) -> None:
-        """The queue handed these out. Those that come before others that wait here are tried before them."""
+        """Add pods the queue handed out. Those that sort before pods already here are attempted first."""
         if not self._popped:
             self._popped.extend(entries)
             return
@@ -182,20 +182,20 @@ class SchedulingDriver:
             insort(self._popped, entry, key=sort_key)
 
     def nominated(self, pods: Sequence[Pod]) -> None:
-        """These got into the active queue with a nomination of their own."""
+        """These pods entered the active queue with a nomination in their own status."""
         self.pending.active_with_nomination(pods)
 
     def next_popped(self) -> QueuedPod | None:
-        """The pod to be tried next, of those that were handed out; None if there is none, or no attempt is allowed."""
+        """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     @property
     def has_next(self) -> bool:
-        """Whether `next_popped` would give a pod."""
+        """Whether `next_popped` would return a pod."""
         return bool(self._popped) and self.attempts_allowed != 0
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
-        """An attempt for a popped pod, as it is now; None if it is passed over, and then no longer in flight."""
+        """Start an attempt with the pod's current version; None if the pod is skipped, and then no longer in flight."""
         pod = self.pending.current(entry)
         self.pending.begin(entry.uid)
         if self.attempts_allowed is not None:
@@ -203,7 +203,7 @@ class SchedulingDriver:
         if (
             pod is None
             or self.machine.skips(pod)
-            or not self.machine.responsible(pod.scheduler_name)  # its profile was taken away meanwhile
+            or not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
         ):
             self._effects.released.append(entry.uid)
             self.pending.pass_over(entry)
@@ -214,7 +214,7 @@ class SchedulingDriver:
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
-        """What an attempt comes to: the pod goes on to its node, or back to the queue."""
+        """Act on an attempt's result: start the binding cycle, or hand the pod back to the queue."""
         outcome = self.machine.complete_attempt(entry, result, now)
         if isinstance(outcome, FailedAttempt):
             self._record(entry, result, now, took_s, outcome)
@@ -262,7 +262,7 @@ class SchedulingDriver:
         )
 
     def _fail(self, failed: FailedAttempt, now: float) -> None:
-        """Hand the pod back to the queue and tell the API server why."""
+        """Hand the pod back to the queue and write the reason to its status."""
         entry, effects = failed.entry, self._effects
         pod = self.pending.current(entry)
         if pod is None:
@@ -288,13 +288,13 @@ class SchedulingDriver:
             effects.events.append(SchedulerEvent(now, NORMAL, "Preempted", victim.namespace, victim.name, text))
 
     def eviction_failed(self, pod: Pod) -> None:
-        """Nothing will wake the pod for which these victims were to go: it is tried again at once."""
+        """Requeue the preemptor at once: no deletion of its victims will wake it."""
         self._to_activate.append(pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        """The writes of a binding's plan are done, or the API server refused one."""
+        """A binding plan's writes are done, or the API server refused one."""
         cycle = self.binding_cycles[uid]
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
@@ -306,12 +306,12 @@ class SchedulingDriver:
             self._advance(cycle, failure, now)
 
     def tick(self, now: float) -> None:
-        """Time has passed: reject the pods at Permit for which a plugin's patience has ended."""
+        """Reject the pods at Permit whose timeout has passed."""
         for waiting in list(self.machine.waiting.pods.values()):
             waiting.expire(now)
 
     def waiting_cycles(self) -> list[BindingCycle]:
-        """The binding cycles that wait, in the order in which they began."""
+        """The binding cycles that wait, in order of start."""
         waiting = [*self.permit_waits.values(), *self.plan_waits.values()]
         if len(waiting) > 1:
             waiting.sort(key=lambda cycle: cycle.number)
@@ -319,26 +319,26 @@ class SchedulingDriver:
 
     @property
     def any_decided(self) -> bool:
-        """Whether a pod at Permit has been decided about: its binding can go on."""
+        """Whether a pod at Permit has been allowed or rejected, so its binding can continue."""
         return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
-        """Go on with the bindings that waited at Permit and are decided; one of them may decide about others."""
+        """Continue the bindings decided at Permit; one of them may decide others."""
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
                 self.resume(cycle, now)
 
     def resume_ready(self, now: float) -> None:
-        """Go on with the bindings whose plan is ready, or will not be."""
+        """Continue the bindings whose plan is ready, failed or timed out."""
         for cycle in list(self.plan_waits.values()):
             self.resume(cycle, now)
 
     def deadlines(self) -> Iterator[float]:
-        """When the patience with each binding cycle that waits ends."""
+        """When each waiting binding cycle times out."""
         return (at for cycle in self.waiting_cycles() if (at := cycle.deadline_s) is not None)
 
     def resume(self, cycle: BindingCycle, now: float) -> bool:
-        """Go on with a binding if what it waits for has come, or will not; whether it did."""
+        """Continue a binding if its wait is over, successfully or not; returns whether it continued."""
         waits, answer = cycle.waits, None
         if isinstance(waits, PlanWait):
             status = self._ready(waits, now)
@@ -366,7 +366,7 @@ class SchedulingDriver:
         return status
 
     def _advance(self, cycle: BindingCycle, answer: Status | None, now: float) -> None:
-        """Go on with a binding until it has to wait, or ends."""
+        """Run a binding until it has to wait, or ends."""
         cycle.waits = None
         effects, binding = self._effects, cycle.binding
         try:
@@ -403,7 +403,7 @@ class SchedulingDriver:
         failed = self.machine.undo(assumed, failure, now)
         self._record(assumed.entry, assumed.result, now, 0.0, failed, of_binding=True)
         if failure.rejected:
-            # Woken by the room it leaves itself, the pod would come straight back.
+            # Otherwise the event of its own removal from the node would requeue the pod at once.
             self._fail(failed, now)
             effects.queue.append(AssumedPodForgotten(pod, for_itself=False))
         else:
@@ -419,7 +419,7 @@ class SchedulingDriver:
         return any(name in added for profile in self.machine.config.profiles for name in profile.names())
 
     def reconfigure(self, config: Config) -> Config:
-        """Run by this configuration from the next attempt on; returns the one before. Raises PluginLoadError."""
+        """Use this configuration from the next attempt on; returns the previous one. Raises PluginLoadError."""
         before = self.machine.config
         self.machine.reconfigure(config)
         self._effects.queue.append(self.queue_configuration())

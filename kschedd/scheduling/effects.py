@@ -1,4 +1,4 @@
-"""What the scheduling driver wants done: the effects of what it was told, for the shell around it to apply."""
+"""Effects: what the scheduling driver wants done, for its caller to apply."""
 
 import attrs
 
@@ -13,7 +13,7 @@ from kschedd.values import value
 
 @value(eq=False)
 class Eviction:
-    """What preemption wants written for a pod; if something of it goes wrong, `eviction_failed` is to be called."""
+    """The writes of one preemption; if they fail so that no deletion follows, call `eviction_failed`."""
 
     pod: Pod
     writes: tuple[Write, ...]
@@ -21,18 +21,18 @@ class Eviction:
 
 @attrs.define(eq=False)
 class Effects:
-    """What is to be done, field by field; whoever took it has it alone."""
+    """What is to be done, in the order of the fields; the taker is its only owner."""
 
     released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # not answered: if they are refused, things have moved on
+    writes: list[Write] = attrs.field(factory=list)  # not answered: a refusal means that newer events follow
     evictions: list[Eviction] = attrs.field(factory=list)
     plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `plan_executed`
-    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # these wait at Permit from now on
+    permit_waits: list[BindingCycle] = attrs.field(factory=list)  # started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
     events: list[SchedulerEvent] = attrs.field(factory=list)
     records: list[AttemptRecord] = attrs.field(factory=list)
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for those who look closer than records do
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # for readers who need more than records hold
     bound: list[Pod] = attrs.field(factory=list)
 
     def __bool__(self) -> bool:

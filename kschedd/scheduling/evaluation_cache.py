@@ -1,25 +1,25 @@
 """Evaluations cached by pod signature: verdicts and scores of the node-local plugins, row by row.
 
-Pods of one signature get the same verdict from a node-local plugin as long as the node it looks at stays as it is. So
-each signature has columns of its own with the place of the first node-local filter that failed, its code, and the
-node-local plugins' scores, and says which rows still hold.
+Pods of one signature get the same verdict from a node-local plugin as long as the node is unchanged. So
+each signature has its own columns with the index of the first node-local filter that failed, its code, and the
+node-local plugins' scores, and which rows are valid.
 
-The rule: a cached value equals what the plugins would say now. It is kept by these, and by nothing else:
+Invariant: a cached value equals what the plugins would return now. It rests on these rules alone:
 
-* An entry belongs to a signature (or to those that differ in nothing but the node they are pinned to, where PreFilter
-  has settled that), to what PreFilter skipped, to every plugin's cache key, and to a size of the table. If one of the
-  last three differs, a new entry takes its place.
-* Before use, the rows whose Node object or pods changed after the entry's stamp are invalidated: of the former all is
-  forgotten, of the latter what depends on a node's pods. Where the log no longer reaches back, that goes for every row.
-* PreScore's skips differ: the scores are forgotten, the verdicts stay.
-* Nominated pods are never part of an entry (`nominated_pods`), nor is what a plugin says that looks beyond the row.
+* An entry belongs to a signature (or to all that differ only in the node they are pinned to, where PreFilter has
+  decided the node), to the set of skipped PreFilters, to every plugin's cache key, and to a table size. If one of the
+  last three differs, a new entry replaces it.
+* Before use, the rows whose Node object or pods changed after the entry's stamp are invalidated: for a Node
+  everything, for pods what depends on them. Where the change log no longer reaches back, every row is.
+* If the set of skipped PreScores differs, the scores are dropped and the verdicts stay.
+* Nominated pods are never part of an entry (`nominated_pods`), nor are answers of plugins that read beyond the row.
 
 There are two kinds of columns, because pods come and go all the time and nodes hardly ever change: plugins that read
-the Node object only are asked again when that changed, and only plugins that read what the pods of a node take of it,
-or the pods themselves, when a pod came or went. A new version of a pod that takes the same as before matters only to
-those that read the pods themselves.
+the Node object only are called again when it changed, and only plugins that read a node's requested resources,
+or its pods, when a pod was added or removed. A pod update that leaves the requests unchanged matters only to plugins
+that read the pods.
 
-A signature has an entry from its second attempt on; those not seen for longest are dropped beyond a memory limit.
+A signature has an entry from its second attempt on; the least recently used are dropped beyond a memory limit.
 """
 
 from collections import OrderedDict
@@ -40,16 +40,16 @@ from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.profile import EvaluationStyle, RunningProfile
 from kschedd.scheduling.verdicts import PASSED, Places
 
-_MEMORY = 192 << 20  # bytes of columns all entries together may take
+_MEMORY = 192 << 20  # bytes of columns of all entries together
 _BYTES_A_ROW = 64
-_MOST_AT_ONCE = 512  # rows evaluated besides those asked about
-_FEWEST = 8  # entries, however large the cluster
+_MOST_AT_ONCE = 512  # further rows evaluated beside the requested ones
+_FEWEST = 8  # entries kept, however large the cluster
 _MOST_SEEN = 4096
-UNKNOWN = -1  # in place of a plugin's place, where no verdict holds
+UNKNOWN = -1  # instead of a filter index: no valid verdict
 
 
 class CachedEvaluation:
-    """The columns of one signature. `base` sums the weighted scores of plugins that do not normalise; others' are in
+    """The columns of one signature. `base` sums the weighted scores of plugins that do not normalize; the others are in
     `raw`."""
 
     def __init__(
@@ -59,26 +59,26 @@ class CachedEvaluation:
         self.size = size
         self.cache_keys = cache_keys
         self.skip_filter = skip_filter
-        self.skip_score: frozenset[str] | None = None  # None until it was first scored
+        self.skip_score: frozenset[str] | None = None  # None until first scored
         self.stamp = table.versions.now
-        self.reads_pods = reads_pods  # whether a new version of a pod matters even if it takes the same as before
-        self.failed = np.full(size, UNKNOWN, dtype=np.int16)  # UNKNOWN where no verdict holds
+        self.reads_pods = reads_pods  # whether a pod update matters that leaves requests unchanged
+        self.failed = np.full(size, UNKNOWN, dtype=np.int16)  # UNKNOWN: no valid verdict
         self.codes = np.zeros(size, dtype=np.int64)
-        self.scored = np.zeros(size, dtype=np.bool_)  # scores hold
+        self.scored = np.zeros(size, dtype=np.bool_)  # scores are valid
         self.base = np.zeros(size, dtype=np.int64)
         self.raw: dict[str, Ints] = {}
-        # The verdicts of the plugins that read the Node object only, by themselves.
+        # The verdicts of only those plugins that read nothing but the Node object.
         self.node_failed = np.full(size, UNKNOWN, dtype=np.int16)
         self.node_codes = np.zeros(size, dtype=np.int64)
         self.node_scored = np.zeros(size, dtype=np.bool_)
         self.node_base = np.zeros(size, dtype=np.int64)
-        # Rows invalidated since: evaluated in one go with the next row that has to be.
+        # Rows invalidated since: evaluated in one batch with the next requested row.
         self.unjudged: set[int] = set()
         self.unscored: set[int] = set()
-        self.failed_search: object = None  # the last search, if it found nothing (node_search.FailedSearch)
+        self.failed_search: object = None  # the last search, if it found no node (node_search.FailedSearch)
 
     def invalidate(self, versions: Versions) -> None:
-        """What changed since the last time is no longer known."""
+        """Invalidate what changed since the entry's stamp."""
         stamp, self.stamp = self.stamp, versions.now
         if versions.nodes.at > stamp:
             rows = versions.nodes.since(stamp)
@@ -91,7 +91,7 @@ class CachedEvaluation:
             self._invalidate_pods(versions.pod_updates.since(stamp))
 
     def _invalidate_pods(self, rows: list[int] | None) -> None:
-        """What runs on these rows has changed; None: on any."""
+        """Invalidate what depends on the pods of these rows; None: of all rows."""
         if rows is None:
             self.failed[:] = UNKNOWN
             self.scored[:] = False
@@ -115,7 +115,7 @@ class CachedEvaluation:
 
 @attrs.define(eq=False)
 class EvaluationCache:
-    """The cached evaluations of one profile over one cluster."""
+    """The cached evaluations of one profile on one cluster."""
 
     profile: RunningProfile
     cluster: Cluster
@@ -138,12 +138,12 @@ class EvaluationCache:
         )
 
     def of(self, pod: Pod, state: CycleState) -> CachedEvaluation | None:
-        """The entry of the pod's signature, with all that changed invalidated; None if it has none (yet).
+        """The entry of the pod's signature, brought up to date; None if it has none (yet).
 
         To be called once an attempt, after PreFilter.
         """
         shape = pod.shape
-        # Pods that differ in nothing but the node they are pinned to share an entry where PreFilter has seen to that.
+        # Pods pinned to different nodes share one cache entry where PreFilter has already checked the node.
         number = shape.kinship if state.already_filtered_by and self._ignoring_node else shape.number
         found = self._entries.get(number)
         if found is None and number not in self._seen:
@@ -170,7 +170,7 @@ class EvaluationCache:
         return found
 
     def judge(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> tuple[Places, Ints]:
-        """As `NodeLocalPlugins.judge` of both kinds together, but rows already known are looked up."""
+        """As `NodeLocalPlugins.judge` of both kinds together, but cached rows are looked up."""
         failed = found.failed[rows]
         if count_nonzero(failed == PASSED) == len(rows):
             return failed, np.zeros(len(rows), dtype=np.int64)
@@ -200,9 +200,9 @@ class EvaluationCache:
         found.failed[fresh] = failed
 
     def score(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> Ints:
-        """The weighted sum as of `NodeLocalPlugins.score` of both kinds together, but rows already known are looked up.
+        """The weighted sum as of `NodeLocalPlugins.score` of both kinds together, but cached rows are looked up.
 
-        The raw scores of these rows are in `found.raw` then.
+        Afterwards the raw scores of these rows are in `found.raw`.
         """
         if found.skip_score is None or found.skip_score != state.skip_score:
             found.forget_scores(frozenset(state.skip_score))
@@ -235,10 +235,10 @@ class EvaluationCache:
             column[rows] = values
 
     def _with_others(self, fresh: Rows, invalidated: set[int]) -> Rows:
-        """The rows that have to be evaluated now, and others that soon will: a few hundred cost hardly more than one.
+        """The rows to evaluate now, and others needed soon: a few hundred rows cost hardly more than one.
 
-        Those invalidated lately, and where hardly any is asked about (pods that can go to one node only) its
-        neighbours. Some of them may be known; none is there twice.
+        Those invalidated lately, and where few are requested (pods that fit one node only) neighbouring rows.
+        Some of them may be valid already; no row is repeated.
         """
         if len(fresh) >= _MOST_AT_ONCE:
             return fresh

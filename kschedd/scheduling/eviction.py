@@ -1,11 +1,11 @@
-"""Carrying out what preemption wants written: nominations taken away, victims told and deleted.
+"""Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
 
-While it is going on the world may have moved: a pod that went by itself is as good as evicted, and what was to be
-written to it is passed over. Only where every victim was gone before we came is there no deletion left to wake the
-preemptor, so then, as after a refusal, it has to be tried again at once.
+The cluster may change meanwhile: a pod that is already deleted counts as evicted, and further writes to it are
+skipped. Only where every victim was gone beforehand is there no deletion event to wake the
+preemptor, so then, as after a refused write, the preemptor has to be requeued at once.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync).
-Talks to nobody: whoever runs attempts says how to write and which pods are there. Owns nothing.
+Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,9 +19,9 @@ ALL_GONE = "all victims were gone already"
 def evict(
     writes: Iterable[Write], perform: Callable[[Write], Status | None], uid_of: Callable[[str, str], str | None]
 ) -> Status | None:
-    """Do the writes in order. Returns why the preemptor is to be tried again at once, None if it is to wait.
+    """Do the writes in order. Returns why the preemptor must be requeued at once, None if it is to wait.
 
-    `uid_of(namespace, name)` is the uid of the pod that has this name now, None if there is none.
+    `uid_of(namespace, name)` is the uid of the pod that has this name now, None if no pod has.
     """
     refusal: Status | None = None
     victims = evicted = 0

@@ -1,4 +1,4 @@
-"""An attempt, or a binding, that failed: what the queue, the API server and the user are told about it.
+"""A failed scheduling attempt or binding: what is passed to the queue, the API server and the user.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, updatePod).
 """
@@ -16,7 +16,7 @@ from kschedd.queue.entry import NO_PLUGINS, QueuedPod
 
 @attrs.frozen(eq=False)
 class FailedAttempt:
-    """An attempt, or a binding, that failed. `reason` is the condition's: Unschedulable or SchedulerError."""
+    """A failed attempt or binding. `reason` is the condition's: Unschedulable or SchedulerError."""
 
     entry: QueuedPod
     reason: str
@@ -25,8 +25,8 @@ class FailedAttempt:
     pending_plugins: frozenset[str]
     nominated_node: str | None  # None leaves the nomination as it is, "" clears it
     writes: tuple[Write, ...] = ()  # of PostFilter: nominations cleared, victims evicted
-    victims: tuple[Pod, ...] = ()  # those evicted now; one that is terminating already is not evicted again
-    evicts: bool = False  # whether the end of victims will wake the pod
+    victims: tuple[Pod, ...] = ()  # evicted now; pods already terminating are not evicted again
+    evicts: bool = False  # whether the victims' deletion will wake the pod
 
 
 def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
@@ -34,7 +34,7 @@ def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
 
 
 def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
-    """A plugin refused the chosen node after the filters had passed."""
+    """A plugin rejected the chosen node after the filters had passed it."""
     if not status.rejected:
         return failed_by_error(entry, status.message)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
@@ -51,7 +51,7 @@ def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
-    """The writes with the time (RFC 3339) in conditions that state none: plugins do not know it."""
+    """The writes with this time (RFC 3339) in conditions that have none: plugins have no clock."""
     return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
 
 
@@ -65,7 +65,7 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
 
 
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
-    """The write that tells the pod why it is not scheduled; None if it says so already.
+    """The status patch with the PodScheduled condition; None if the pod has that condition already.
 
     `at` is the time of the transition, RFC 3339. Source: schedule_one.go, updatePod.
     """

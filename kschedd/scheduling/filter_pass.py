@@ -1,8 +1,7 @@
-"""Rows as one filter after the other lets them pass; who rejected which, and why, is worked out when somebody looks.
+"""FilterPass: the rows left after each filter; which filter rejected which row, and why, is computed on demand.
 
-A filter is asked only about the rows that no earlier one has rejected, so later filters see fewer of them, and what it
-said is kept as it was said. Most pods find a node, and then nobody ever asks.
-
+A filter is called only on the rows that no earlier one rejected, so later filters see fewer rows, and its codes are
+stored unprocessed: most pods find a node, and then the rejections are never read.
 Shapes: places are positions among `rows`, ascending.
 """
 
@@ -18,16 +17,16 @@ from kschedd.scheduling.verdicts import PASSED, Places
 
 @attrs.define(eq=False)
 class FilterPass:
-    """`places` are those that have passed so far; None: all of them."""
+    """`places` are the positions that have passed so far; None: all."""
 
     rows: Rows
     places: Ints | None = None
-    _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (who, about which places, codes)
+    _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
     _columns_given: tuple[Places, Ints] | None = None
 
     @classmethod
     def of_columns(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
-        """Where the verdicts are there already."""
+        """From verdicts that are already known."""
         passed = failed == PASSED
         places = None if count_nonzero(passed) == len(rows) else passed.nonzero()[0]
         return cls(rows, places, columns_given=(failed, codes))
@@ -38,7 +37,7 @@ class FilterPass:
         return self.rows if self.places is None else self.rows[self.places]
 
     def reject(self, who: int, said: Ints) -> None:
-        """Take a filter's codes on the passing rows; 0 lets a row pass."""
+        """Apply a filter's codes on the passing rows; 0 lets a row pass."""
         passed = said == 0
         count = count_nonzero(passed)
         if count == len(said):
@@ -48,7 +47,7 @@ class FilterPass:
         self.places = places if self.places is None else self.places[places]
 
     def cut(self, most: int) -> None:
-        """End with the row that is the last of `most` to pass, if there are so many."""
+        """Truncate after the row that is number `most` to pass, if so many pass."""
         places = self.places
         if places is None:
             self.rows = self.rows[:most]
@@ -56,7 +55,7 @@ class FilterPass:
             self.rows, self.places = self.rows[: int(places[most - 1]) + 1], places[:most]
 
     def columns(self) -> tuple[Places, Ints]:
-        """For each row the place of the filter that rejected it (PASSED: none did), and that one's code."""
+        """For each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
         size = len(self.rows)
         if self._columns_given is None:
             longest = max((int(p[-1]) + 1 if p is not None else len(s) for _, p, s in self._said), default=size)

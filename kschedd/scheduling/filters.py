@@ -1,11 +1,11 @@
-"""Running a profile's filters over rows: of the cluster's table, or of a copy on which something is tried.
+"""Run a profile's filters over rows: of the cluster's table, or of a what-if copy.
 
-A filter is asked about the rows only that no earlier one has rejected. Filters in plain Python, which see one node at
-a time, are handed out as shards of work, so that whoever drives a search may run them side by side (`drive` runs them
-here and now, one after the other).
+A filter is called only on the rows that no earlier one rejected. Per-node filters, which see one node at
+a time, are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them
+at once, one after the other).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters).
-Errors: PluginFault where a filter over columns fails; a filter that sees one node gives an Error status for that node.
+Errors: PluginFault where a vector filter fails; a failing per-node filter gives an Error status for that node.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -30,13 +30,13 @@ from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_colum
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, RunningProfile
 from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places
 
-# Independent pieces of work; whoever drives the search runs them, side by side if it likes.
+# Independent pieces of work; the caller of the search runs them, in parallel if it wants to.
 Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
 Shards = list[Callable[[], Answers]]
 T = TypeVar("T")
 Work = Generator[Shards, list[Answers], T]
 
-_SHARD = 64  # rows that one piece of plain Python work looks at
+_SHARD = 64  # rows in one shard of per-node work
 
 
 @attrs.define(eq=False)
@@ -64,7 +64,7 @@ class Filters:
         ]
 
     def run(self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]) -> Work[FilterPass]:
-        """The rows as one filter after the other lets them pass; the words of plain filters go to `spoken`."""
+        """The rows that pass all filters, in order; statuses of per-node filters go to `spoken`."""
         done = FilterPass(rows)
         table = self.cluster.table
         for filter_ in self.profile.filters:
@@ -90,7 +90,7 @@ class Filters:
         rows: Rows,
         spoken: dict[int, Status],
     ) -> Work[Ints]:
-        """A plain filter's codes on the rows, SPOKEN where it rejects one; its words go to `spoken`."""
+        """A per-node filter's codes on the rows, SPOKEN where it rejects one; its statuses go to `spoken`."""
         asked = rows.tolist()
         shards: Shards = [
             _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
@@ -104,7 +104,7 @@ class Filters:
     def run_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
     ) -> Work[dict[int, Status]]:
-        """Let the filters that are not node-local judge the rows that no earlier filter rejected."""
+        """Run the filters that are not node-local on the rows that no earlier filter rejected."""
         spoken: dict[int, Status] = {}
         for filter_ in self.others:
             if filter_.name in state.skip_filter:
@@ -124,7 +124,7 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Whether no filter that has a say looks beyond the row it judges."""
+        """Whether no filter that takes part reads anything but the row it judges."""
         skipped = state.skip_filter
         for name, never_rejects in self._never_rejects:
             if name not in skipped and not never_rejects(pod):
@@ -140,9 +140,9 @@ class Filters:
         rows: Rows,
         state_of: Callable[[int], CycleState] | None = None,
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """The verdicts of these node-local filters and of all others on rows of a what-if copy, here and now.
+        """The verdicts of these node-local filters and of all others on rows of a what-if copy, computed at once.
 
-        With `state_of` every row has a state of its own, asked for only if a filter wants to see it.
+        With `state_of` every row has its own CycleState, created only if a filter reads it.
         """
         failed, codes = plugins.judge(state, pod, table, rows)
         if state_of is None:
@@ -156,7 +156,7 @@ class Filters:
         return failed, codes, spoken
 
     def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
-        """The plugins whose state follows pods that a what-if adds or takes away."""
+        """The plugins whose state must follow pods added or removed in a what-if copy."""
         return [plugin for plugin in self._notified if plugin.name not in state.skip_filter]
 
     def notify(
@@ -169,7 +169,7 @@ class Filters:
         table: NodeTable,
         row: int,
     ) -> None:
-        """Keep the plugins' state in step with a pod put on (`add_pod`) or taken off (`remove_pod`) a row of a copy."""
+        """Call the plugins' AddPod or RemovePod for a pod added to or removed from a row of a copy."""
         for plugin in plugins:
             getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
 
@@ -188,12 +188,12 @@ def _plain_shard(
 
 
 def as_one_call(plugin: Plugin, method: str, work: Callable[[], T]) -> Callable[[], T]:
-    """Work that calls a plugin once for each node, as one call under one limit if the plugin is guarded."""
+    """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded."""
     return partial(plugin.batch, method, work) if isinstance(plugin, GuardedPlugin) else work
 
 
 def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-    """One plain filter's verdict on one node; a plugin's fault is an Error status that names it."""
+    """One per-node filter's verdict on one node; a plugin's exception is an Error status that names it."""
     try:
         said = filter_.per_node.filter(state, pod, node)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -206,7 +206,7 @@ def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: Nod
 
 
 def drive(work: Work[T]) -> T:
-    """Run a search to its end here and now, one shard after the other."""
+    """Run a search to its end at once, one shard after the other."""
     answers: list[Answers] | None = None
     try:
         while True:

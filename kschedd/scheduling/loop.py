@@ -1,15 +1,15 @@
-"""SchedulingLoop: the scheduling driver and the queue run in one loop, every effect applied at once.
+"""SchedulingLoop: the scheduling driver and the queue in one synchronous loop; every effect is applied at once.
 
-Whoever keeps time and stores objects (a simulation, a replay of recorded traces) calls, in its own order,
+The owner of clock and objects (a simulation, a replay of recorded traces) calls, in its own order,
 
-    observe(event)        the watch told of a change: caches first, then the queue
+    observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
-    decide(entry)         filters, scores, PostFilter; None if the pod is not to be considered
-    complete(...)         what the attempt comes to: requeued and told why, or assumed and on its way to be bound
-    resume_bindings()     binding cycles that wait look again
+    decide(entry)         filters, scores, PostFilter; None if the pod is skipped
+    complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
+    resume_bindings()     continue waiting binding cycles whose wait is over
 
-Writes go out through the environment at once; what they cause comes back only through `observe`. It decides nothing:
-the daemon's actors do the same for the same driver, with channels in between.
+Writes go to the environment at once; their effects become visible through `observe` only. The loop decides nothing:
+the daemon's actors do the same for the same driver, over channels.
 Owns the queue and the driver.
 """
 
@@ -34,7 +34,7 @@ from kschedd.store.log import WatchEvent
 
 
 class Environment(Protocol):
-    """Time and objects, as whoever runs the loop has them."""
+    """Clock and object store, supplied by the loop's owner."""
 
     @property
     def now_s(self) -> float:
@@ -52,7 +52,7 @@ class Environment(Protocol):
 
 
 class SchedulingLoop:
-    """See the module. `on_effects` is told of all that was applied, batch by batch."""
+    """See the module. `on_effects` is called with every applied batch of effects."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class SchedulingLoop:
         self._on_effects = on_effects
 
     def observe(self, event: WatchEvent) -> None:
-        """Tell the caches, then the queue, of one write."""
+        """Apply one watch event to the caches, then to the queue."""
         self.driver.observe((event,), self.environment.now_s)
         self.apply_effects()
 
@@ -83,7 +83,7 @@ class SchedulingLoop:
         return self.queue.pop(self.environment.now_ns)
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
-        """Run the attempt for a popped pod; None if it is not to be considered, and then no longer in flight."""
+        """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""
         attempt = self.driver.begin(entry)
         if attempt is None:
             self.apply_effects()
@@ -92,7 +92,7 @@ class SchedulingLoop:
         return result
 
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
-        """What follows from the attempt."""
+        """Act on the attempt's result."""
         outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
         self.apply_effects()
         return outcome
@@ -100,7 +100,7 @@ class SchedulingLoop:
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def resume_bindings(self) -> bool:
-        """Look again at the binding cycles that wait; whether one of them went on."""
+        """Continue waiting binding cycles whose wait is over; returns whether any continued."""
         resumed = False
         for cycle in self.driver.waiting_cycles():
             if self.driver.resume(cycle, self.environment.now_s):
@@ -111,7 +111,7 @@ class SchedulingLoop:
     # -- effects ----------------------------------------------------------------------------------------------
 
     def apply_effects(self) -> None:
-        """Apply the effects, and those of the answers to them."""
+        """Apply the effects, then those that their answers cause."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()
@@ -132,7 +132,7 @@ class SchedulingLoop:
             self._on_effects(effects)
 
     def _execute(self, plan: Plan) -> Status | None:
-        """Do the writes of a plan up to the first that is refused."""
+        """Do the writes of a plan up to the first refused one."""
         for write in plan.writes:
             failure = self.environment.write(write)
             if failure is not None:

@@ -1,16 +1,16 @@
-"""The scheduler as one pure machine: it knows the cluster, decides about one pod at a time, and sees decisions through.
+"""The scheduler as one pure state machine: owns the cluster cache, schedules one pod at a time, runs binding cycles.
 
-    observe(events)                     the watch told of these changes
+    observe(events)                     watch events
     begin(pod) → generator              one attempt; its result goes to `complete_attempt`
     complete_attempt(...)
-        → AssumedPod                    the pod is assumed on its node; `binding(...)` is the rest of its way
-        → FailedAttempt                 what to write and which plugins to blame; the entry goes back to the queue
-    binding(...) → generator            permit, pre-bind, bind; says what to wait for and write, gets the answers
-    undo(...)                           a binding failed: unreserve, forget, and what goes back to the queue
+        → AssumedPod                    the pod is assumed on its node; `binding(...)` continues
+        → FailedAttempt                 what to write and which plugins rejected it; the entry is requeued
+    binding(...) → generator            permit, pre-bind, bind; yields what to wait for and write, gets the answers
+    undo(...)                           a binding failed: unreserve and forget; returns what is requeued
 
 `SchedulingDriver` calls these one after the other, so the cluster never changes within an attempt. An assumed pod keeps
-the framework (the plugin instances) that its attempt began with: a binding cycle ends with the plugins it began with,
-whatever configuration has come into force since.
+the framework (the plugin instances) of its attempt: a binding cycle ends with the plugins it began with,
+even after a reconfiguration.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
@@ -64,11 +64,11 @@ from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
-PREEMPTION = "DefaultPreemption"  # who rejects a waiting victim, if no plugin says so itself
+PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
 
 
 class SchedulingMachine:
-    """See the module. `seed` decides ties; `choose` replaces that by a rule."""
+    """See the module. `seed` breaks ties at random; `choose` replaces that by a rule."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SchedulingMachine:
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        """Run by this configuration from the next attempt on. Raises PluginLoadError, and then nothing has changed."""
+        """Use this configuration from the next attempt on. If it raises PluginLoadError, nothing has changed."""
         before, self.handle.feature_gates = self.handle.feature_gates, config.feature_gates
         try:
             self.schedulers = {profile.scheduler_name: self._scheduler(config, profile) for profile in config.profiles}
@@ -125,7 +125,7 @@ class SchedulingMachine:
         }
 
     def registrations(self) -> Registrations:
-        """What every plugin that may reject a pod waits for, by profile."""
+        """The events that every plugin that may reject a pod registered for, by profile."""
         points: tuple[ExtensionPoint[Plugin], ...] = (PRE_ENQUEUE, PRE_FILTER, FILTER, RESERVE, PERMIT)
         found: dict[str, Mapping[str, Sequence[ClusterEventWithHint]]] = {}
         for name, scheduler in self.schedulers.items():
@@ -146,7 +146,7 @@ class SchedulingMachine:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Iterable[WatchEvent], now: float = 0.0) -> None:
-        """Take in what happened, by `now` (seconds). An object that cannot be taken in is in `faults`, and left out."""
+        """Apply events up to `now` (seconds). An object that cannot be read is recorded in `faults` and left out."""
         faults = self.faults
         if faults.by_object:
             faults.retry(now)
@@ -168,14 +168,14 @@ class SchedulingMachine:
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):
-            self.cluster.vanish(obj)  # its binding is under way; that will fail, and forget it
+            self.cluster.vanish(obj)  # its running binding will fail, and forget it
             return
         self.cluster.remove(obj)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def skips(self, pod: Pod) -> bool:
-        """Whether the pod is not to be scheduled at all now: it is being deleted, or on its way to a node already."""
+        """Whether the pod is not to be scheduled: it is being deleted, or already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
     def begin(self, pod: Pod, nominated: Nominated) -> Attempt:
@@ -267,7 +267,7 @@ class SchedulingMachine:
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def binding(self, assumed: AssumedPod) -> Binding:
-        """The rest of the pod's way. Ends with None when it is bound, else with the Status of what failed."""
+        """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure."""
         pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
         profile = assumed.framework
         if assumed.waiting is not None:
@@ -303,7 +303,7 @@ class SchedulingMachine:
 
 
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
-    """Let every plugin take its reservation back, the last one first; returns what they want written for it."""
+    """Call every plugin's Unreserve, in reverse order; returns the writes they want done."""
     writes: tuple[Write, ...] = ()
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):
@@ -317,7 +317,7 @@ def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
 def _contained(
     plugin: Plugin, method: Callable[[CycleState, Pod, str], T], state: CycleState, pod: Pod, node_name: str
 ) -> T | Status:
-    """Call a plugin; its fault is an Error status that names it."""
+    """Call a plugin; its exception becomes an Error status that names the plugin."""
     try:
         return method(state, pod, node_name)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon

@@ -1,11 +1,11 @@
-"""Plugins whose verdict on a node depends on that node alone, run over columns; and what a plugin's fault comes to.
+"""Plugins whose verdict on a node depends on that node alone, run over columns; and how plugin exceptions are reported.
 
-The plugins that say what they depend on (`depends_on`) are run together here, in the profile's order: all of them, or
-only those that read more than the Node object, or only those that do not. What they say may be cached row by row
+The plugins that declare what they read (`depends_on`) are run together here, in the profile's order: all of them, or
+only those that read more than the Node object, or only those that do not. Their answers may be cached row by row
 (`evaluation_cache`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores).
-Shapes: one value for each of the rows asked about.
+Shapes: one value for each of the given rows.
 Errors: PluginFault, in upstream's words.
 """
 
@@ -23,7 +23,7 @@ from kschedd.framework.status import fault_text
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, RunningProfile
 from kschedd.scheduling.verdicts import PASSED, Places
 
-NODE_ONLY = frozenset(("node",))  # of what a plugin depends on
+NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
 
 
 @attrs.define(eq=False)
@@ -35,7 +35,7 @@ class PluginFault(Exception):
 
 
 def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-    """What a column filter says of the rows; None: all pass. Raises PluginFault."""
+    """A vector filter's codes on the rows; None: all pass. Raises PluginFault."""
     if filter_.in_tree:
         return filter_.vector.filter_rows(state, pod, table, rows)
     try:
@@ -46,10 +46,10 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
 
 
 def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-    """A column plugin's raw scores of the rows. Raises PluginFault."""
+    """A vector plugin's raw scores of the rows. Raises PluginFault."""
     try:
         return score.vector.score_rows(state, pod, table, rows)
-    except KscheddError as wrong:  # the pod's own fault, such as terms that cannot be read
+    except KscheddError as wrong:  # an invalid pod, such as terms that cannot be parsed
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
         raise PluginFault(score.name, text) from wrong
@@ -61,7 +61,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
 
 
 def out_of_range(values: Ints) -> Ints:
-    """The places of final scores that are not within 0 and 100."""
+    """The indices of final scores outside 0 to 100."""
     return ((values < 0) | (values > MAX_NODE_SCORE)).nonzero()[0]
 
 
@@ -74,14 +74,14 @@ def invalid_score(name: str, value: int) -> PluginFault:
 
 
 def check_range(score: EnabledScore, values: Ints) -> None:
-    """Raises PluginFault where a final score is not within 0 and 100."""
+    """Raises PluginFault where a final score is outside 0 to 100."""
     wrong = out_of_range(values)
     if len(wrong):
         raise invalid_score(score.name, int(values[wrong[0]]))
 
 
 class NodeLocalPlugins:
-    """The node-local filters and scores of a profile, or some of them, in the profile's order."""
+    """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
 
     def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
         """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
@@ -97,9 +97,9 @@ class NodeLocalPlugins:
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
     ) -> tuple[Places, Ints]:
-        """The place of the first filter that rejects each row (PASSED: none does), and its code.
+        """The index of the first filter that rejects each row (PASSED: none does), and its code.
 
-        `already_filtered_by` is a plugin that is taken to let every row pass.
+        `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
         """
         failed = np.full(len(rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(rows), dtype=np.int64)
@@ -118,7 +118,7 @@ class NodeLocalPlugins:
         return failed, codes
 
     def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
-        """Weighted sum of the scores that are final as they come, and the raw scores of those still to normalise."""
+        """Weighted sum of the scores that need no normalizing, and the raw scores of the plugins that do."""
         base = np.zeros(len(rows), dtype=np.int64)
         raw = {}
         for score in self.scores:

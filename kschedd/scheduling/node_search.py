@@ -1,11 +1,11 @@
-"""Finding the nodes that fit: which nodes are asked, in which order, and when to stop.
+"""Search for feasible nodes: which nodes are checked, in which order, and when to stop.
 
-Nodes are visited in the order of the table (zone by zone in turn), from where the last pod's search ended, until as
-many feasible ones are found as the percentage of nodes to score asks for. The search takes windows of rows at a
-time, so its cost follows the number of nodes looked at, not the size of the cluster; the outcome is that of
+Nodes are visited in the order of the table (round robin over zones), from where the last pod's search ended, until as
+many feasible ones are found as percentageOfNodesToScore asks for. The search takes windows of rows at a
+time, so its cost follows the number of nodes checked, not the size of the cluster; the outcome is that of
 visiting one node after the other.
 
-A full search that found no feasible node is kept as a whole while nothing changes: pods that fit nowhere cost little.
+A full search without a feasible node is cached as a whole while nothing changes: unschedulable pods cost little.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -43,15 +43,15 @@ class Found:
 
 @attrs.frozen(eq=False)
 class FailedSearch:
-    """A full search that found no feasible node; it comes to the same until something changes."""
+    """Cached full search with no feasible node; valid until something changes."""
 
     found: Found
     order: Rows
-    start: int | None  # None: nominated pods counted, so that it tells only how much there is to look at
+    start: int | None  # None: nominated pods counted, so only the extent of the search is reusable
     stamp: int
 
     def holds(self, order: Rows, start: int, versions: Versions, reads_pods: bool) -> bool:
-        """`reads_pods`: a new version of a pod matters even if it takes the same as before."""
+        """Whether it is still valid. `reads_pods`: a pod update matters even if the requests are unchanged."""
         if self.order is not order or self.start != start or versions.rows_changed(self.stamp):
             return False
         return not reads_pods or versions.pod_updates.at <= self.stamp
@@ -75,8 +75,8 @@ class NodeSearch:
     nominated_pods: NominatedPodFilter = attrs.field(init=False)
     _table: NodeTable = attrs.field(init=False)
     _versions: Versions = attrs.field(init=False)
-    _reads_pods: bool = attrs.field(init=False)  # whether a new version of a pod matters that takes the same
-    _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited for each that fits, lately
+    _reads_pods: bool = attrs.field(init=False)  # whether a pod update matters that leaves requests unchanged
+    _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited per feasible one, recently
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
@@ -94,16 +94,16 @@ class NodeSearch:
         nominated: NominatedByRow,
         cached: CachedEvaluation | None,
     ) -> Search:
-        """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of plain Python work."""
+        """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of per-node work."""
         total, versions, reads_pods = len(order), self._versions, self._reads_pods
         by_itself = self.filters.row_by_row(state, pod)
-        # What may hold for later searches.
+        # The entry in which the outcome may be cached for later searches.
         kept = cached if by_itself and order is self._table.order else None
         failed = None if kept is None else kept.failed_search
         if isinstance(failed, FailedSearch) and not nominated and failed.holds(order, start, versions, reads_pods):
             return failed.found
         if total == 1 and by_itself and not nominated and cached is not None:
-            # Most of the pods that can go to one node only: there is nothing to do but to look that one up.
+            # Most pods pinned to one node end here: the cached verdict on that node is all they need.
             if cached.failed[order[0]] == PASSED:
                 table = self._table
                 return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
@@ -164,7 +164,7 @@ class NodeSearch:
         by_itself: bool,
         spoken: dict[int, Status],
     ) -> Work[FilterPass]:
-        """The rows by what is cached of them and what the other filters say, with their nominated pods."""
+        """Verdicts on the rows, from the cache and from the other filters, nominated pods included."""
         if cached is None:
             failed, codes = self.filters.local.judge(state, pod, self._table, rows)
         else:
@@ -173,7 +173,7 @@ class NodeSearch:
         rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached) if nominated else {}
         if not by_itself:
             if rejected:
-                # What a node's nominated pods rejected is not looked at without them, so no filter hears of it then.
+                # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
                 places = np.delete(np.arange(len(rows)), list(rejected))
                 some_failed, some_codes = failed[places], codes[places]
                 table = self._table
@@ -190,7 +190,7 @@ class NodeSearch:
 
 
 def _together(batches: list[FilterPass]) -> tuple[Places, Ints]:
-    """The columns of all batches, one after the other."""
+    """The columns of all batches, concatenated."""
     if len(batches) == 1:
         return batches[0].columns()
     columns = [batch.columns() for batch in batches]

@@ -1,11 +1,11 @@
-"""Nodes to which pods are nominated: they are judged with those pods there, too.
+"""Filters on nodes with nominated pods: such a node must pass with those pods added, too.
 
-A pod that preemption gave a node to waits for its victims to go. Others of lower priority must not take its room
-meanwhile, so a node counts its nominated pods of the same or higher priority as if they were there; only if the
-newcomer fits then is the node judged as it is, because a pod may need what the nominated ones would bring along, or
-the contrary.
+A pod nominated by preemption waits for its victims' deletion. Pods of lower priority must not take the freed resources
+meanwhile, so a node counts its nominated pods of the same or higher priority as if they ran there; only if the
+incoming pod fits then is the node filtered again without them: the pod may fit only because of a nominated pod
+(required affinity to it), which may never arrive.
 
-Where no plugin looks beyond the row, what came out is cached by shape of pod until node, pods or nominations
+Where no plugin reads beyond the row, the verdict is cached by pod signature until node, pods or nominations
 change.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
@@ -28,15 +28,15 @@ from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.verdicts import PASSED, SPOKEN
 
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
-NominatedByRow = Mapping[int, tuple[Pod, ...]]  # row -> those of them that count
+NominatedByRow = Mapping[int, tuple[Pod, ...]]  # row -> nominated pods that count
 
-_FEW = 64  # rows up to which looking them up one by one is cheaper
+_FEW = 64  # up to so many rows, single lookups are cheaper
 NO_NOMINATED: Final[NominatedByRow] = {}
 
 
 @attrs.define(eq=False)
 class NominatedPods:
-    """The nominated pods that count for one pod: those at least as important. Worked out when asked for."""
+    """The nominated pods that count for one pod: those of equal or higher priority. Computed on demand."""
 
     table: NodeTable
     pod: Pod
@@ -50,7 +50,7 @@ class NominatedPods:
         return self._everywhere
 
     def at(self, node_name: str) -> NominatedByRow:
-        """Those nominated to this node only."""
+        """The counting pods nominated to this node, by row."""
         pods = self.nominated.get(node_name)
         return self._among({node_name: pods}) if pods else NO_NOMINATED
 
@@ -58,7 +58,7 @@ class NominatedPods:
         row_of, uid, priority = self.table.row_of, self.pod.uid, self.pod.priority
         counted: dict[int, tuple[Pod, ...]] = {}
         for node_name, pods in nominated.items():
-            # Most often all count, and then the tuple itself is kept: it tells that nothing changed.
+            # Most often all count; then the same tuple object is kept, whose identity shows that nothing changed.
             if not all([other.priority >= priority and other.uid != uid for other in pods]):
                 pods = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
             row = row_of.get(node_name)
@@ -69,7 +69,7 @@ class NominatedPods:
 
 @attrs.frozen
 class NominatedVerdict:
-    """The verdict on one row with these nominated pods there."""
+    """Cached verdict on one row with these nominated pods added."""
 
     pods: tuple[Pod, ...]
     node: Node | None
@@ -81,7 +81,7 @@ class NominatedVerdict:
 
 @attrs.define(eq=False)
 class NominatedPodFilter:
-    """Judges rows with their nominated pods, for one profile over one cluster."""
+    """Filters rows with their nominated pods added, for one profile on one cluster."""
 
     filters: Filters
     _known: WeakKeyDictionary[CachedEvaluation, dict[int, NominatedVerdict]] = attrs.field(
@@ -91,9 +91,9 @@ class NominatedPodFilter:
     def rejected(
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: CachedEvaluation | None
     ) -> dict[int, NominatedVerdict]:
-        """The verdicts on those of the rows that are rejected with their nominated pods there, by place among `rows`.
+        """The verdicts on the rows rejected with their nominated pods added, by index in `rows`.
 
-        The others are to be judged as they are.
+        The other rows must still be filtered without them.
         """
         places = _places(rows, counted)
         if not places:
@@ -147,7 +147,7 @@ def _holds(verdict: NominatedVerdict | None, table: NodeTable, row: int, pods: t
 
 
 def _places(rows: Rows, counted: NominatedByRow) -> dict[int, int]:
-    """Row -> its place among `rows`, of the rows that count nominated pods."""
+    """Row -> its index in `rows`, for the rows with counting nominated pods."""
     if len(rows) <= _FEW:
         return {row: place for place, row in enumerate(rows.tolist()) if row in counted}
     wanted = np.fromiter(counted, dtype=np.int64, count=len(counted))

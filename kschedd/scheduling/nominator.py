@@ -1,10 +1,10 @@
-"""Nominated pods: which pending pods preemption (or a user) has given a node to wait for, by node.
+"""Nominator: the pending pods that preemption (or a user) has nominated to a node, by node.
 
-The nominations here run ahead of `status.nominatedNodeName`: preemption enters one before the API server has heard
-of it. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they were there.
+The nominations here may be newer than `status.nominatedNodeName`: preemption adds one before the API server has it.
+The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. Differs in one thing nobody can see: a nomination of
-"" is forgotten, not kept under a node without a name. Owned by the scheduling driver, read by each attempt.
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference, without visible effect: a nomination of
+"" is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,17 +19,17 @@ CurrentPod = Callable[[str], Pod | None]
 
 @attrs.define(eq=False)
 class Nominator:
-    current_pod: CurrentPod | None = None  # None: whatever is nominated is taken to exist
-    version: int = 0  # grows with every change
+    current_pod: CurrentPod | None = None  # None: every nominated pod is assumed to exist
+    version: int = 0  # incremented with every change
     _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
     _node_of: dict[str, str] = attrs.field(factory=dict, init=False)  # uid -> node
-    _pods: dict[str, tuple[Pod, ...]] = attrs.field(factory=dict, init=False)  # node -> pods, as they are given out
+    _pods: dict[str, tuple[Pod, ...]] = attrs.field(factory=dict, init=False)  # node -> pods, cached by `on_node`
 
     def __bool__(self) -> bool:
         return bool(self._node_of)
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominate the pod to `node_name`; "" clears its nomination, None leaves the word to the pod's own status."""
+        """Nominate the pod to `node_name`; "" clears its nomination, None takes the node from the pod's status."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if not node:
@@ -44,7 +44,7 @@ class Nominator:
         self._pods[node] = tuple(self._by_node[node].values())
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Take the new version of a pod. Where neither version names a node, ours goes on: the API just lags."""
+        """Replace a pod's version. Where neither version names a node, ours stays: the API server only lags behind."""
         keep = None
         if not old.nominated_node_name and not new.nominated_node_name:
             if old.uid not in self._node_of:
@@ -66,7 +66,7 @@ class Nominator:
             del self._by_node[node], self._pods[node]
 
     def left_queue(self, uid: str) -> None:
-        """The pod is in no queue any more, yet not gone, nor given a node: one that is being deleted was passed over.
+        """The pod was skipped because it is being deleted: it is in no queue, yet neither deleted nor bound.
 
         Nominated pods are looked up in the queue; of this one only the name is known from now on.
         """

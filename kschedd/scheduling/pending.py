@@ -1,11 +1,11 @@
-"""PendingPods: every pod without a node as the watch said last, and which of them are nominated to one.
+"""PendingPods: the latest watched version of every unassigned pod, and the nominations.
 
-The queue has the pods that wait; this is what the driver must know of them without asking it: the pod as it is now when
+The queue owns the pending pods; this is what the driver must know without querying it: the pod's current version when
 its attempt begins or has failed, and the nominations, which every attempt reads.
 
-A nomination follows the pod's own status, but runs ahead of it where preemption has chosen a node: an update of a pod
-in flight changes nothing until its attempt is over, and one by those who do not know of the nomination leaves it.
-Whether a new pod's own nomination counts is for the queue to say: it does from when the pod is in the active queue.
+A nomination follows the pod's own status, but is newer where preemption has chosen a node: an update of a pod
+in flight takes effect when its attempt is over, and an update that names no node leaves the nomination.
+A new pod's own nomination counts once the queue reports that the pod is in the active queue.
 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """
@@ -22,11 +22,11 @@ class PendingPods:
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}  # by key
         self.nominator = Nominator(self.pods.get)
-        self._in_flight: set[str] = set()  # uids: being tried, or waiting at Permit
-        self._passed_over: set[str] = set()  # uids that no attempt was made for: in no queue
+        self._in_flight: set[str] = set()  # uids: in an attempt, or waiting at Permit
+        self._passed_over: set[str] = set()  # uids of skipped pods: in no queue
 
     def current(self, entry: QueuedPod) -> Pod | None:
-        """The pod of a popped entry as it is now; None if it is gone, has a node, or its name is another's."""
+        """The current version of a popped pod; None if it is deleted, has a node, or another pod has its name."""
         pod = self.pods.get(entry.key)
         return pod if pod is not None and pod.uid == entry.pod.uid else None
 
@@ -44,9 +44,9 @@ class PendingPods:
     def updated(self, old: Pod, new: Pod) -> None:
         """A pod that this scheduler is responsible for has changed, and is not assumed on a node."""
         if new.uid in self._in_flight or old.finished or old.node_name or same_version(old, new):
-            return  # an attempt goes on with the pod as it was popped
+            return  # an attempt continues with the popped version
         if new.uid in self._passed_over:
-            self._passed_over.discard(new.uid)  # the queue takes it in as a new one
+            self._passed_over.discard(new.uid)  # the queue adds it as a new pod
             self.nominator.remove(new)
         else:
             self.nominator.update(old, new)
@@ -54,7 +54,7 @@ class PendingPods:
     # -- what becomes of it ---------------------------------------------------------------------------------------
 
     def active_with_nomination(self, pods: Sequence[Pod]) -> None:
-        """The queue says: these got into the active queue with a nomination of their own."""
+        """The queue reports: these entered the active queue with a nomination in their own status."""
         for pod in pods:
             current = self.pods.get(pod.key)
             if current is not None and current.uid == pod.uid:
@@ -64,7 +64,7 @@ class PendingPods:
         self._in_flight.add(uid)
 
     def pass_over(self, entry: QueuedPod) -> None:
-        """No attempt is made for this pod: it is in no queue, even if it is not gone."""
+        """Skip the pod: no attempt is made, and it is in no queue even though it may still exist."""
         if self.current(entry) is not None:
             self._passed_over.add(entry.uid)
         self.release(entry.uid)
@@ -75,6 +75,6 @@ class PendingPods:
         self.nominator.left_queue(uid)
 
     def failed(self, pod: Pod, nominated_node: str | None) -> None:
-        """Back to the queue. `nominated_node`: None leaves its nomination to the pod's own status, "" clears it."""
+        """The pod is requeued. `nominated_node`: None takes the nomination from the pod's status, "" clears it."""
         self._in_flight.discard(pod.uid)
         self.nominator.add(pod, nominated_node)

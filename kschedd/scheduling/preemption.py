@@ -1,14 +1,14 @@
-"""Which pods would have to go from a node so that a more important one fits: the dry run of preemption.
+"""Dry run of preemption: which pods would have to be evicted from a node so that a more important pod fits.
 
-For each row asked about, all pods of lower priority are taken away; if the pod fits then, as many as possible are
-let back, those first whose eviction would break a PodDisruptionBudget, and among them the more important ones
-first. What cannot come back are the victims.
+For each given row, all pods of lower priority are removed; if the pod fits then, as many as possible are
+reprieved: first those whose eviction would violate a PodDisruptionBudget, then the others, the more important ones
+first in each group. The pods that cannot be reprieved are the victims.
 
-Many rows are tried side by side in one copy of the table, in rounds: each round lets one pod back on every row and
-judges all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has a clone of the
-state of its own, made only once the row has passed the filters that need none.
+Many rows are tried together in one copy of the table, in rounds: each round reprieves one pod on every row and
+filters all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has its own clone of
+the state, made only once the row has passed the filters that need none.
 
-Nothing here is kept: see `candidates` for what is remembered from one preemption to the next.
+Nothing is cached here: see `candidates` for what is kept from one preemption to the next.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode),
 scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
@@ -41,7 +41,7 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 
 def started(pod: Pod) -> int:
-    """When the pod started; NOT_STARTED if it has not, or nobody can tell."""
+    """When the pod started; NOT_STARTED if it has not, or its start time cannot be read."""
     try:
         return micros(pod.start_time) if pod.start_time else NOT_STARTED
     except ValueError:
@@ -49,7 +49,7 @@ def started(pod: Pod) -> int:
 
 
 def importance(pod: Pod) -> tuple[int, int]:
-    """Sorts the more important pods first: higher priority, then longer running."""
+    """Sort key, more important pods first: higher priority, then earlier start."""
     return -pod.priority, started(pod)
 
 
@@ -61,7 +61,7 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 @attrs.frozen(eq=False)
 class Tried:
-    """What trying one row came to, and the keys of the budgets it depends on."""
+    """Result of one row's dry run, and the keys of the budgets it depends on."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ _NOBODY_TO_EVICT: Final = Tried(NO_VICTIMS)
 def try_rows(
     filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: NominatedByRow
 ) -> list[Tried]:
-    """Try each of these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
+    """Dry-run preemption on these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
     lesser = [[other for other in table.pods[row] if other.priority < priority] for row in rows]
@@ -93,7 +93,7 @@ def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list
     verdicts = stage.judge(list(range(len(lesser))), stage.filters.local)
     rejected = [verdicts.status(row) for row in range(len(lesser))]
     splits = []
-    queues: list[list[Pod]] = []  # by row: pods to let back, in this order
+    queues: list[list[Pod]] = []  # by row: pods to reprieve, in this order
     for pods, status in zip(lesser, rejected, strict=True):
         split = None if status is not None else budgets.split(sorted(pods, key=importance))
         splits.append(split)
@@ -123,7 +123,7 @@ def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list
 
 @attrs.define(eq=False)
 class _Stage:
-    """Some rows in a copy of the table, changed and judged side by side. Rows are lists of numbers in the copy."""
+    """Rows in a copy of the table, changed and filtered together. Rows are lists of row numbers in the copy."""
 
     filters: Filters
     state: CycleState
@@ -131,7 +131,7 @@ class _Stage:
     table: TableCopy
     nominated: Mapping[int, Sequence[Pod]]
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
-    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own
+    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own state
     _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -139,17 +139,17 @@ class _Stage:
             self._notified = self.filters.pre_filter_extensions(self.state)
 
     def empty(self, lesser: list[list[Pod]]) -> None:
-        """Take all these pods away, a list for each row."""
+        """Remove all these pods, a list for each row."""
         self._gone = lesser
         for turn in range(max(map(len, lesser))):
             rows = [row for row, pods in enumerate(lesser) if turn < len(pods)]
             self.table.remove_each(rows, [lesser[row][-1 - turn] for row in rows])
 
     def let_back(self, rows: list[int], pods: list[Pod]) -> list[bool]:
-        """Put one pod back on each row, and take it away again where the pod would not fit. Returns where it fits."""
+        """Add one pod back to each row; remove it again where the preemptor no longer fits. Returns where it fits."""
         self.table.add_each(rows, pods)
         self._tell("add_pod", rows, pods)
-        # What depends on the Node alone has been judged and stays as it is.
+        # Verdicts that depend on the Node object alone are known and cannot change.
         fits: list[bool] = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
         if not all(fits):
             crowded = [row for row, stays in zip(rows, fits, strict=True) if not stays]
@@ -159,7 +159,7 @@ class _Stage:
         return fits
 
     def judge(self, rows: list[int], plugins: NodeLocalPlugins) -> Verdicts:
-        """The verdicts on these rows; where nominated pods count with them first, and without them if they pass."""
+        """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass."""
         counting = [row for row in rows if row in self.nominated] if self.nominated else []
         crowded = self._with_nominated(counting, plugins) if counting else {}
         if not crowded:
@@ -179,7 +179,7 @@ class _Stage:
     def _with_nominated(
         self, counting: list[int], plugins: NodeLocalPlugins
     ) -> dict[int, tuple[int, int, Status | None]]:
-        """(place of the filter, code, status) of those of the rows that their nominated pods make unfit."""
+        """(filter index, code, status) of the rows that are rejected with their nominated pods added."""
         others = [(row, other) for row in counting for other in self.nominated[row]]
         for row, other in others:
             self._state_of(row)
@@ -200,7 +200,7 @@ class _Stage:
         return self.filters.judge_rows(plugins, self.state, self.pod, self.table, asked, state_of)
 
     def _state_of(self, row: int) -> CycleState:
-        """The row's own state, in step with what has been taken away."""
+        """The row's own CycleState, updated for the removed pods."""
         if not self._notified:
             return self.state
         state = self._states.get(row)

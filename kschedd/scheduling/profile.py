@@ -1,7 +1,7 @@
-"""A profile ready to run: its plugins made, and for each extension point the list of those that take part.
+"""A profile ready to run: its plugin instances, and for each extension point the list of plugins that take part.
 
-Filter and score plugins are asked in one of three styles: `CACHED` ones say what their answers depend on, so these are
-kept; `VECTOR` ones are asked about rows anew in each attempt; `PER_NODE` ones see one node at a time.
+Filter and score plugins run in one of three styles: `CACHED` ones declare what their answers depend on, so these are
+cached; `VECTOR` ones are called on rows in each attempt; `PER_NODE` ones see one node at a time.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
@@ -45,13 +45,13 @@ class EvaluationStyle(Enum):
 
 @attrs.frozen(eq=False)
 class EnabledFilter:
-    """A filter plugin of a profile; `vector` or `per_node` is the plugin by the Protocol by which it is asked."""
+    """A filter plugin of a profile; `vector` or `per_node` is the plugin, typed by the Protocol it implements."""
 
-    place: int  # in the order of the profile
+    place: int  # index in the profile's order
     name: str
     style: EvaluationStyle
     depends_on: frozenset[Dependency]
-    in_tree: bool  # what it says needs no check
+    in_tree: bool  # its answers need no check
     vector: VectorFilterPlugin
     per_node: FilterPlugin
 
@@ -70,7 +70,7 @@ class EnabledScore:
     vector: VectorScorePlugin
     per_node: ScorePlugin
     normalizes: bool
-    extensions: ScoreExtensions  # the plugin, if it does
+    extensions: ScoreExtensions  # the plugin, if it has any
     constant: Callable[[Pod, NodeTable], int | None] | None
 
     @property
@@ -111,7 +111,7 @@ def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool) -> Enab
 
 @attrs.frozen
 class MadeOf:
-    """What an instance of a plugin follows from: while it is the same, so is the instance."""
+    """The inputs of a plugin instance: while they are unchanged, the instance is reused."""
 
     plugin_class: type[Plugin]
     args: Any  # of the class's own type
@@ -126,7 +126,7 @@ class RunningProfile:
     filters: tuple[EnabledFilter, ...]
     scores: tuple[EnabledScore, ...]
     in_tree: frozenset[str]  # names
-    reads_pods: bool  # whether an answer that is kept depends on anything of the pods of a node
+    reads_pods: bool  # whether a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
     _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
 
@@ -135,7 +135,7 @@ class RunningProfile:
         return self.profile.scheduler_name
 
     def at(self, point: ExtensionPoint[P]) -> list[P]:
-        """The plugins at an extension point, in order; those of ours that need do nothing there are left out."""
+        """The plugins at an extension point, in order; in-tree plugins with nothing to do there are left out."""
         found = self._at.get(point.name)
         if found is None:
             plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
@@ -146,9 +146,9 @@ class RunningProfile:
 def start_profile(
     config: Config, profile: Profile, registry: Registry, handle: Handle, before: RunningProfile | None = None
 ) -> RunningProfile:
-    """Make the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be made.
+    """Build the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be constructed.
 
-    Instances that the profile had `before` live on where nothing has changed that they were made of.
+    Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged.
     """
     registry = guarded(registry)
     made_of = {
@@ -164,7 +164,7 @@ def start_profile(
     called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
 
     def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
-        """Name, weight, the plugin or what stands in for it, and whether it is in-tree."""
+        """Name, weight, the plugin or its replacement, and whether it is in-tree."""
         return [
             (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
             for ref in profile.at(point.name)

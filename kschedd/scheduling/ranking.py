@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (prioritizeNodes, selectHost),
 scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins).
-Units: normalised scores are 0 to 100, weighted ones times the plugin's weight; int64.
+Units: normalized scores are 0 to 100, weighted ones times the plugin's weight; int64.
 Shapes: one value for each feasible row, in the rows' order.
 """
 
@@ -38,7 +38,7 @@ _MOST_SHAPES = 4096
 
 @attrs.frozen(eq=False)
 class Scores:
-    """Every plugin's part in the totals; made only for those who look."""
+    """Every plugin's part of the totals; computed only on request."""
 
     rows: Rows
     raw: dict[str, Ints]
@@ -48,15 +48,15 @@ class Scores:
 
 @attrs.define(eq=False)
 class Ranking:
-    """Runs a profile's scores over a cluster."""
+    """Runs a profile's score plugins on a cluster."""
 
     profile: RunningProfile
     cluster: Cluster
     cache: EvaluationCache | None
     local: NodeLocalPlugins = attrs.field(init=False)
-    _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore is asked once for a shape
+    _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
     _anew: list[PreScorePlugin] = attrs.field(init=False)
-    _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # shape -> who of the former said Skip
+    _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
 
     def __attrs_post_init__(self) -> None:
         self.local = NodeLocalPlugins(self.profile, None)
@@ -124,19 +124,19 @@ class Ranking:
         return total
 
     def _checked(self, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
-        """The totals where sums may wrap around, and so scores of our own plugins be out of range: an error then."""
+        """The totals where sums may overflow, so that in-tree plugins' scores can be out of range: then an error."""
         scores: Scores = yield from self.details(state, pod, rows)
         weights = {score.name: score.weight for score in self.profile.scores}
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
         wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
         if wrong:
-            # Upstream goes from node to node, and from plugin to plugin for each.
+            # Upstream iterates over nodes, and over plugins within each node; it reports the first error in that order.
             place, name = min(wrong, key=lambda found: found[0])
             raise invalid_score(name, int(final[name][place]))
         return scores.total
 
     def _normal(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
-        """The plugin's scores from 0 to 100. Raises PluginFault."""
+        """The plugin's normalized scores, 0 to 100. Raises PluginFault."""
         if not score.normalizes:
             normal = raw
         elif score.in_tree:
@@ -153,7 +153,7 @@ class Ranking:
         return normal
 
     def _raw(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
-        """The plugin's scores as it gives them. Raises PluginFault."""
+        """The plugin's raw scores. Raises PluginFault."""
         table = self.cluster.table
         if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)

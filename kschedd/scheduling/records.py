@@ -1,4 +1,4 @@
-"""What the scheduling driver tells of its work: a record of every attempt, and the events a user is shown."""
+"""What the scheduling driver reports: a record of every attempt, and the events shown to users."""
 
 from kschedd.values import value
 
@@ -14,11 +14,11 @@ class AttemptRecord:
     pod: str  # "namespace/name"
     uid: str
     attempt: int
-    node: str  # "" if it got none
+    node: str  # "" if none was found
     feasible: int
     visited: int
     ties: int
-    score: int | None  # None where there was nothing to compare
+    score: int | None  # None where only one node was feasible
     took_s: float
     message: str = ""
     nominated_node: str = ""
@@ -27,14 +27,14 @@ class AttemptRecord:
 
 @value(eq=False)
 class SchedulerEvent:
-    """What `kubectl get events` would show of a pod. Its words are made when somebody looks."""
+    """A pod's event as `kubectl get events` would show it. Its message is formatted on demand."""
 
     at_s: float
     type: str  # NORMAL or WARNING
     reason: str
     namespace: str
     name: str  # of the pod
-    about: str  # the message, or what it is made of
+    about: str  # the message, or the values to format it from
 
     @property
     def message(self) -> str:

@@ -1,11 +1,11 @@
-"""One attempt to schedule one pod, as a pure machine: a cluster and a pod go in, a decision comes out.
+"""One attempt to schedule one pod, as a pure state machine: a cluster and a pod go in, a decision comes out.
 
-The attempt is a generator. It yields only where plugins in plain Python look at nodes one by one: then it hands out
-shards of that work and takes their answers back, so whoever drives it can spread them over workers, put a limit on
+The attempt is a generator. It yields only where per-node plugins look at nodes one by one: then it yields
+shards of that work and receives their answers, so the caller can spread them over workers, put a time limit on
 them,
-or (`drive`) run them at once. Plugins that work on columns never make it yield.
+or (`drive`) run them at once. Vector plugins never make it yield.
 
-Nothing here waits, reads a clock or keeps randomness of its own: ties are broken by the `choose` given.
+Nothing here waits, reads a clock or has its own randomness: `choose` breaks ties.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
@@ -61,7 +61,7 @@ def by_name(rows: Rows, names: Sequence[str]) -> int:
 
 @attrs.define(eq=False)
 class AtRandom:
-    """One of the best nodes, each as likely as the other; the same seed gives the same choices."""
+    """One of the best nodes, all equally likely; the same seed gives the same choices."""
 
     random: Random
 
@@ -79,15 +79,15 @@ class ScheduleResult:
     state: CycleState
     feasible: Rows
     visited: int
-    totals: Ints | None  # None where there was but one feasible node
-    score: int | None  # the highest of them
+    totals: Ints | None  # None where only one node was feasible
+    score: int | None  # the highest total
     ties: int
     verdicts: Verdicts
 
 
 @attrs.frozen(eq=False)
 class FitError:
-    """No node for the pod. `status` is Error for an internal error, else what the fit error amounts to."""
+    """No node for the pod. `status` is Error for an internal error, else the code of the fit error."""
 
     pod: Pod
     status: Status
@@ -98,7 +98,7 @@ class FitError:
 
     @property
     def message(self) -> str:
-        """What stands in the PodScheduled condition."""
+        """The message of the PodScheduled condition."""
         if self.status.code == Code.ERROR or self.diagnosis.node_count == 0:
             return self.status.message
         return self.diagnosis.message
@@ -124,7 +124,7 @@ class Scheduler:
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _idle: list[tuple[str, Callable[[PodShape], bool]]] = attrs.field(init=False)
-    _of_kin: bool = attrs.field(init=False)  # whether shapes of one kinship get the same answers from them
+    _of_kin: bool = attrs.field(init=False)  # whether pods that differ only in their pinned node get the same answers
     _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -143,9 +143,9 @@ class Scheduler:
         self._post_filters = self.profile.at(POST_FILTER)
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
-        """Find a node, or say why there is none and what PostFilter did about it.
+        """Find a node, or explain why there is none and what PostFilter did.
 
-        `nominated` says which pods are nominated to which nodes. `every_node` looks at all of them, as explaining does.
+        `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does.
         """
         try:
             return (yield from self._attempt(pod, nominated, every_node))
@@ -186,7 +186,7 @@ class Scheduler:
     # -- prefilter --------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PreFilterResult | None, Status | None, set[str]]:
-        """Run PreFilter. Returns the nodes it narrows to (None: all), the rejection or error, and who narrowed."""
+        """Run PreFilter. Returns the result (None: all nodes), the rejection or error, which plugins narrowed."""
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
@@ -211,7 +211,7 @@ class Scheduler:
             elif said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return None, said.by(plugin.name), set()
             elif said.code == Code.UNSCHEDULABLE or said.code == Code.PENDING:
-                # The other plugins still prepare, because PostFilter may want to try nodes.
+                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
                 rejected = said.by(plugin.name)
             elif said.code != Code.SUCCESS:
                 text = f'running PreFilter plugin "{plugin.name}": {said.message}'
@@ -219,7 +219,7 @@ class Scheduler:
         return narrowed, rejected, narrowed_by
 
     def _concerned(self, shape: PodShape) -> tuple[list[PreFilterPlugin], frozenset[str]]:
-        """The plugins whose PreFilter is asked about pods of this shape, and the names of those that never are."""
+        """The plugins whose PreFilter runs for pods of this signature, and the names of those that skip it."""
         number = shape.kinship if self._of_kin else shape.number
         known = self._concerned_by.get(number)
         if known is None:
@@ -231,7 +231,7 @@ class Scheduler:
         return known
 
     def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
-        """Verdicts where PreFilter rejected the pod for every node alike."""
+        """Verdicts where PreFilter rejected the pod on all nodes."""
         none = np.zeros(0, dtype=np.int64)
         table = self.cluster.table
         return Verdicts(table, self.profile.filters, state, pod, none, none.astype(np.int16), none, absent=status)
@@ -253,13 +253,13 @@ class Scheduler:
         wished = pod.nominated_node_name
         if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
-            # What pods pinned to different nodes share holds only where they are narrowed to.
+            # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
             known = cached if narrowing is None or wished in narrowing.node_names else None
             nominee = yield from self.search.run(state, pod, row, 0, 1, counting.at(wished), known)
             if len(nominee.rows) and not every_node:
                 return nominee
             if not len(nominee.rows) and nominee.error is None:
-                # Named from now on, whatever is said of other nodes.
+                # Plugins that rejected the nominated node are named even if other nodes pass them.
                 diagnosis.add_verdicts(nominee.verdicts)
         order = table.order
         if narrowing is not None:
@@ -269,12 +269,12 @@ class Scheduler:
         start = self.start.index % len(order) if len(order) else 0
         found = yield from self.search.run(state, pod, order, start, wanted, counting.everywhere, cached)
         if narrowing is not None:
-            # One set of plugins serves both searches, so who rejected the nominated node is named here, too.
+            # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.absent = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:
             if table.row_of[wished] not in found.verdicts.rows:
-                # What was said of the nominated node stands, were it not among those that PreFilter left.
+                # The verdict on the nominated node stays, even if PreFilter excluded that node.
                 found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
                 processed += 1
         if not every_node:
@@ -325,7 +325,7 @@ class Scheduler:
         return FitError(pod, status, diagnosis, state, result, nominated_node)
 
     def reconsider(self, failed: FitError, nominated: Nominated) -> FitError:
-        """PostFilter once more for a failed attempt, as it is where other pods are nominated by now."""
+        """Run PostFilter again for a failed attempt, with the nominations as they are now."""
         diagnosis = failed.diagnosis
         if failed.post_filter is None or diagnosis.verdicts is None:
             return failed
@@ -347,7 +347,7 @@ class Scheduler:
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
             try:
                 said = plugin.post_filter(state, pod, self.cluster, own)
-            except PluginError:  # its own, or of one that it had tried
+            except PluginError:  # of the plugin itself, or of one that its dry run called
                 raise
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = PostFilterResult(error(fault_text(fault)))
@@ -372,13 +372,13 @@ class Scheduler:
 
 @attrs.frozen(eq=False)
 class PostFilterView:
-    """What PostFilter plugins are given of a failed attempt; see `kschedd.framework.postfilter`."""
+    """PostFilter plugins' view of a failed attempt; see `kschedd.framework.postfilter`."""
 
     scheduler: Scheduler
     verdicts: Verdicts
     counting: NominatedPods
     cached: CachedEvaluation | None
-    apart: bool = False  # keeps nothing of what it tries: for plugins whose call may be given up
+    apart: bool = False  # caches no dry runs: for plugins whose call may be abandoned at a time limit
 
     def code_on(self, node_name: str) -> Code:
         row = self.scheduler.cluster.table.row_of.get(node_name)
@@ -406,7 +406,7 @@ class StartNode:
 
 
 def broken_off(fault: PluginError) -> Status:
-    """What an attempt amounts to that an out-of-tree plugin broke off."""
+    """The status of an attempt that an out-of-tree plugin aborted."""
     text = f'running plugin "{fault.plugin}", {fault.method}: {fault.why}'
     return Status(Code.ERROR, (text,), fault.plugin)
 

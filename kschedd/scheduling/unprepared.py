@@ -1,8 +1,7 @@
-"""What stands in for a plugin at Filter or Score where the profile leaves out the point at which it prepares for it.
+"""Replacement for a plugin whose Filter or Score is enabled while the point that prepares its CycleState is not.
 
-A configuration may do that, and plugins that say so (`fast_path.MissingCycleState`) find nothing prepared then: every
-pod that gets as far as asking them fails with an internal error. Plugins that can work it out there need no stand-in.
-
+A configuration may do that, and plugins that say so (`fast_path.MissingCycleState`) find no state then: every pod for
+which they are called fails with an internal error. Plugins that can recompute their state are not replaced.
 Made by `profile` in place of the plugin, at that one point; it owns nothing.
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """
@@ -31,7 +30,7 @@ class Unprepared:
 
 
 def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[str]) -> Plugin:
-    """The plugin as it is to be called; `called` are the names of those called at the point that prepares for it."""
+    """The plugin or its replacement; `called` are the plugins called at the point that prepares its state."""
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin

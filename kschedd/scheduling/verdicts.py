@@ -1,6 +1,6 @@
-"""What the filters said of every node they were asked about, kept as codes until somebody wants words.
+"""Verdicts: the filters' result for every node checked, kept as codes; statuses are formatted on demand.
 
-Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the place of the plugin that
+Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that
 rejected the row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number,
 SPOKEN where it gave a Status, which is then in `spoken`.
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
@@ -23,16 +23,16 @@ Places = npt.NDArray[np.int16]
 PASSED = 32767
 SPOKEN = -1
 
-_FEW_KEYS = 1 << 14  # up to this, counting them all beats sorting
+_FEW_KEYS = 1 << 14  # up to this, counting every key is faster than sorting
 
-ABSENT = unresolvable()  # what a node that nobody asked about counts as
+ABSENT = unresolvable()  # status of a node that no filter was called on
 
 
 @attrs.define(eq=False)
 class Verdicts:
     """`absent` is the status of the nodes that are not among `rows`.
 
-    `failed` and `codes` may be None and `work_out` give them when somebody looks.
+    `failed` and `codes` may be None; then `work_out` computes them on demand.
     """
 
     table: NodeTable
@@ -45,7 +45,7 @@ class Verdicts:
     spoken: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     absent: Status = ABSENT
     _work_out: Callable[[], tuple[Places, Ints]] | None = None
-    # Worked out when asked for; verdicts made from others work it out anew.
+    # Computed on demand; verdicts derived from others compute it again.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
     _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
     _of_codes: list[tuple[Status, int, int]] | None = attrs.field(default=None, init=False)
@@ -67,7 +67,7 @@ class Verdicts:
         return self._failed, self._codes
 
     def status(self, place: int) -> Status | None:
-        """The status at a place of `rows`; None if the node passed."""
+        """The status at an index of `rows`; None if the node passed."""
         failed = int(self.failed[place])
         if failed == PASSED:
             return None
@@ -85,19 +85,19 @@ class Verdicts:
         return words
 
     def by_node(self) -> Iterator[tuple[str, Status | None]]:
-        """(node name, status or None) of every node asked about."""
+        """(node name, status or None) of every node checked."""
         for place, row in enumerate(self.rows.tolist()):
             yield self.table.names[row], self.status(place)
 
     def kinds(self) -> list[tuple[Status, int]]:
-        """Each distinct rejection and how many nodes got it."""
+        """Each distinct rejecting status and its number of nodes."""
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
             self._kinds += Counter(self.spoken.values()).items()
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
-        """(status, number of nodes, key) of each distinct rejection that came as a code."""
+        """(status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
             keys = self._row_keys()
             keys = keys[(self.failed != PASSED) & (self.codes != SPOKEN)]
@@ -115,11 +115,11 @@ class Verdicts:
         return self._of_codes
 
     def _row_keys(self) -> Ints:
-        """A number for each row that stands for the plugin and its code."""
+        """For each row one number that encodes the plugin and its code."""
         return self.codes * len(self.filters) + self.failed
 
     def rows_with(self, code: Code) -> Rows:
-        """The rows rejected with this status code, in visiting order; those nobody asked about come last."""
+        """The rows rejected with this status code, in visiting order; unchecked nodes come last."""
         found = self._rows_with.get(code)
         if found is None:
             found = self._rows_with[code] = self._find_rows(code)
@@ -152,7 +152,7 @@ class Verdicts:
         return Code.SUCCESS if status is None else status.code
 
     def reasons(self) -> Counter[str]:
-        """How often each reason was given; not to be changed."""
+        """How often each reason was given; read-only."""
         if self._reasons is None:
             self._reasons = Counter()
             for status, count in self.kinds():
@@ -161,7 +161,7 @@ class Verdicts:
         return self._reasons
 
     def joined(self, others: "Verdicts") -> "Verdicts":
-        """These and the verdicts on other rows, which were given in the same attempt."""
+        """These verdicts and those on other rows of the same attempt."""
         return attrs.evolve(
             self,
             rows=np.concatenate((self.rows, others.rows)),
@@ -171,7 +171,7 @@ class Verdicts:
         )
 
     def before_error(self) -> "Verdicts":
-        """Those given before a filter failed: the search ends there."""
+        """The verdicts up to the first filter error, where the search ends."""
         rows = self.rows.tolist()
         end = next((n for n, row in enumerate(rows) if row in self.spoken and not self.spoken[row].rejected), len(rows))
         kept = {row: self.spoken[row] for row in rows[:end] if row in self.spoken}
@@ -188,7 +188,7 @@ class Diagnosis:
 
     node_count: int
     verdicts: Verdicts | None = None
-    pre_filter: Status | None = None  # PreFilter rejected the pod: no node was asked about
+    pre_filter: Status | None = None  # set if PreFilter rejected the pod: no filter ran
     unschedulable_plugins: set[str] = attrs.field(factory=set)
     pending_plugins: set[str] = attrs.field(factory=set)
     post_filter_message: str = ""
@@ -199,7 +199,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Name the plugins that rejected nodes (`verdicts`: by these, instead of all)."""
+        """Add the plugins that rejected nodes (in `verdicts` if given, else in all)."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.kinds():
@@ -207,7 +207,7 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        """The text of the fit error, as it stands in the PodScheduled condition."""
+        """The fit error's text for the PodScheduled condition."""
         if self.pre_filter is not None:
             said = self.pre_filter.message
             text = f"{_none_of(self.node_count)} {said}." if said else _none_of(self.node_count)
@@ -227,7 +227,7 @@ def _none_of(node_count: int) -> str:
 
 
 def fit_error(node_count: int, reasons: Mapping[str, int]) -> str:
-    """No node of so many is available: how often each reason was given, in upstream's words and order."""
+    """Upstream's "0/N nodes are available" message: each reason with its count, in upstream's order."""
     if not reasons:
         return _none_of(node_count)
     return f"{_none_of(node_count)} {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."

@@ -1,8 +1,8 @@
-"""Pods that Permit plugins keep waiting: reserved on their node, not yet bound.
+"""WaitingPods: pods that Permit plugins keep waiting, reserved on their node and not yet bound.
 
-A pod goes on as soon as every plugin that asked it to wait has allowed it; a rejection by one, or the first timeout,
-ends it.
-Pure: timeouts are seen by whoever keeps the time (`deadline`, `expire`), and answers are read with `verdict`.
+A pod proceeds once every plugin that returned Wait has allowed it; a rejection by one, or the first timeout,
+fails it.
+Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads answers with `verdict`.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go.
 Units: seconds of the caller's clock.
@@ -20,8 +20,8 @@ MOST_WAIT_S = 15 * 60.0
 class WaitingPod:
     pod: Pod
     node_name: str
-    pending: dict[str, float]  # plugin -> when its patience ends
-    waits: dict[str, float]  # plugin -> for how long it asked
+    pending: dict[str, float]  # plugin -> when its wait times out
+    waits: dict[str, float]  # plugin -> its timeout
     rejection: Status | None = None
 
     @property
@@ -30,7 +30,7 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float:
-        """When the first plugin's patience ends."""
+        """The earliest timeout of any plugin."""
         return min(self.pending.values())
 
     def allow(self, plugin: str) -> None:
@@ -41,7 +41,7 @@ class WaitingPod:
             self.rejection = unschedulable(reason).by(plugin)
 
     def expire(self, now: float) -> None:
-        """Reject the pod if a plugin's patience has ended."""
+        """Reject the pod if a plugin's timeout has passed."""
         for plugin, deadline in sorted(self.pending.items(), key=lambda item: item[1]):
             if deadline <= now:
                 wait = duration(self.waits[plugin])
@@ -69,12 +69,12 @@ def _plain(number: float) -> str:
 
 @attrs.define(eq=False)
 class WaitingPods:
-    """All of them, by uid; `on_decided` hears of each one that was allowed or rejected."""
+    """All waiting pods, by uid; `on_decided` is called for each one allowed or rejected."""
 
     pods: dict[str, WaitingPod] = attrs.field(factory=dict)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Let one plugin's objection go; False if no such pod waits."""
+        """Record one plugin's Allow; False if no such pod waits."""
         waiting = self.pods.get(uid)
         if waiting is None:
             return False
