@@ -1,1 +1,1 @@
-"""What the scheduler knows of the cluster: node columns, counts of pods, interned values."""
+"""The scheduler's cache of the cluster: node columns, counts of pods, change versions."""

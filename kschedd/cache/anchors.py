@@ -1,8 +1,9 @@
-"""Where a term is filed so that the pods it speaks of find it without asking every term there is.
+"""Index of affinity terms by namespace and label, so that a pod is compared only with terms that may match it.
 
-A term is filed under one anchor: its namespace, if it names just one, and the first label it wants to have one exact
-value. A pod looks under its own namespace and none, and under each of its labels and none. So what a pod is compared
-with is what has a label in common with it, not everything; the comparison itself is still to be made.
+A term is stored under one key: its namespace, if it names just one, and the first label for which it requires one
+exact value. A pod looks under its own namespace and under none, and under each of its labels and none. So a pod is
+compared only with terms that share a label with it; the index gives candidates, the match itself is still to be
+checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ def anchor_of(term: PodAffinityTerm) -> Anchor:
 
 
 def anchors_for(namespace: str, labels: Mapping[str, str]) -> Iterator[Anchor]:
-    """Every anchor under which a term that speaks of such a pod can be filed."""
+    """Every key under which a term that matches such a pod may be stored."""
     yield namespace, "", ""
     yield None, "", ""
     for key, value in labels.items():

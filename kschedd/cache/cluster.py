@@ -1,8 +1,8 @@
-"""The cluster as the scheduler sees it: nodes and pods in columns, every other object by kind and name.
+"""The scheduler cache: nodes and pods in columns, every other object by kind and name.
 
-It takes in watch events between two cycles, and what the scheduler itself decided at once (`assume`), before the API
-server confirmed it. An assumed pod counts like any other; the watch event with its node confirms it, `forget` takes it
-back. Pods whose node is not known (yet) wait under the node's name and count as soon as the node is there.
+It applies watch events between two cycles, and the scheduler's own decisions at once (`assume`), before the API
+server has confirmed them. An assumed pod counts like any other; the watch event with its node confirms it, `forget`
+removes it. Pods whose node is not known (yet) are kept under the node's name and count once the node is added.
 
 Owned by the scheduling actor; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
@@ -37,7 +37,7 @@ class Cluster:
     counts: PodCounts = attrs.field(init=False)
     objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
     _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
-    _vanished: set[str] = attrs.field(factory=set)  # uids of assumed pods that were deleted before they were bound
+    _vanished: set[str] = attrs.field(factory=set)  # uids of assumed pods deleted before they were bound
     _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
 
     def __attrs_post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Cluster:
 
     @property
     def versions(self) -> Versions:
-        """What changed, and when."""
+        """The change counters and logs."""
         return self.table.versions
 
     # -- forks ------------------------------------------------------------------------------------------------
@@ -76,9 +76,9 @@ class Cluster:
         return self.objects.get(kind, _EMPTY).get(key)
 
     def put(self, obj: Object) -> None:
-        """Take in an object of any kind, new or changed; a pod only if it has a node.
+        """Add or update an object of any kind; a pod only if it has a node.
 
-        One that cannot be taken in is not there at all, rather than there by half; what it raised is raised.
+        An object that cannot be read is left out entirely, never stored in part; the exception is passed on.
         """
         try:
             self._put(obj)
@@ -138,7 +138,7 @@ class Cluster:
     # -- pods -------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
-        """A pod that has a node, new, confirmed or changed."""
+        """Add, confirm or update a pod that has a node."""
         known = self._pods.get(pod.uid)
         if known is None:
             self._pods[pod.uid] = _Known(pod, assumed=False)
@@ -164,7 +164,7 @@ class Cluster:
             self._unsettle(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Count the pod on the node from now on; returns it as it is there."""
+        """Count the pod on the node from now on; returns the pod with its node set."""
         assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
         placed = pod.on_node(node_name)
         self._pods[pod.uid] = _Known(placed, assumed=True)
@@ -172,7 +172,7 @@ class Cluster:
         return placed
 
     def forget(self, pod: Pod) -> bool:
-        """Take an assumption back; False if the pod is no longer only assumed."""
+        """Remove an assumed pod; False if it has been confirmed or removed."""
         known = self._pods.get(pod.uid)
         if known is None or not known.assumed:
             return False
@@ -194,7 +194,7 @@ class Cluster:
         return known is not None and known.assumed
 
     def assumed_pods(self) -> list[Pod]:
-        """The pods whose binding is not confirmed yet, as they are on their nodes."""
+        """The pods whose binding is not confirmed yet, with their node set."""
         return [known.pod for known in self._pods.values() if known.assumed]
 
     def pod(self, uid: str) -> Pod | None:

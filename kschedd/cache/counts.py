@@ -1,18 +1,19 @@
-"""Counts of pods by node and by topology domain, kept up to date as pods come and go.
+"""Counts of pods by node and by topology domain, updated as pods are added and removed.
 
-PodTopologySpread and InterPodAffinity both ask "how many pods of this kind run in that domain". Counting afresh walks
-over every pod; here each kind that somebody once asked for is a counter, and a pod that comes or goes touches just the
-counters of the kinds it belongs to. Two sorts of kind:
+PodTopologySpread and InterPodAffinity both ask how many pods that match some selector run in a domain. Counting afresh
+walks over every pod; here every selector requested once has a counter, and adding or removing a pod updates only the
+counters it matches. There are two sorts:
 
-* `Kind`: pods that match every one of some terms (namespaces and selector): what an incoming pod's own terms speak of.
-* `CarriedTerm`: pods that carry a given term themselves: what decides whether the pods already there mind the newcomer.
+* `Kind`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
+* `CarriedTerm`: pods that have a given affinity or anti-affinity term themselves: decides whether the existing pods'
+  terms match an incoming pod.
 
 Pods are held in groups (same namespace, same labels, terminating or not), because a selector sees nothing else of them:
-a new counter is filled from the groups that share a label with it and never walks over pods. Groups, kinds and carried
-terms find each other through anchors, so that many applications side by side do not slow each other down.
+a new counter is filled from the groups that share a label with it and never walks over pods. Groups, matchers and
+existing terms are indexed by namespace and label (`anchors`), so that many applications do not slow each other down.
 
 Invariant: every counter equals a count made from scratch, after any sequence of changes.
-Owned by the cluster; plugins read it.
+Owned by the cache; plugins read it.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
 
@@ -38,7 +39,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodShape.group_key, terminating
 
-# Counters that nobody asked for lately are dropped beyond this many, so that long-gone shapes cost nothing.
+# Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
 _MATCHING_LIMIT = 1024
 _MINDING_LIMIT = 4096
 
@@ -51,7 +52,7 @@ class Kind:
     live: bool
 
     def includes(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
-        """Whether such a pod is of this kind. `namespaces` has the labels of those that exist."""
+        """Whether a pod with these labels matches. `namespaces` has the labels of existing namespaces."""
         for term in self.terms:
             if namespace not in term.namespaces and not _selected(term.namespace_selector, namespace, namespaces):
                 return False
@@ -64,13 +65,13 @@ def _selected(selector: LabelSelector | None, namespace: str, namespaces: Mappin
     if selector is None:
         return False
     if selector.empty:
-        return True  # every namespace, known or not
+        return True  # every namespace, whether it is known or not
     labels = namespaces.get(namespace)
     return labels is not None and selector.matches(labels)
 
 
 def kind_of(terms: Iterable[PodAffinityTerm]) -> Kind:
-    """Pods that match all these terms, wherever they run: the topology keys are left out."""
+    """Pods that match all these terms; topology keys are ignored."""
     bare = {attrs.evolve(term, topology_key=""): None for term in terms}
     return Kind(tuple(bare), live=False)
 
@@ -82,7 +83,7 @@ def spread_kind(namespace: str, selector: LabelSelector) -> Kind:
 
 @attrs.define(eq=False)
 class Group:
-    """Pods that no selector can tell apart."""
+    """Pods that no selector can distinguish."""
 
     namespace: str
     labels: Labels
@@ -91,14 +92,14 @@ class Group:
     counters: list[Counter] = attrs.field(factory=list)
 
     def join(self, counter: Counter) -> None:
-        """Tell this counter too from now on; those that were dropped since are forgotten."""
+        """Update this counter too from now on; dropped counters are removed from the list."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
 
 @attrs.define(eq=False)
 class CarriedTerm:
-    """A term some pods carry: how many carry it, by row, and their weights summed if it is a preferred one."""
+    """A term of existing pods: how many have it, by row, and the sum of their weights if it is a preferred one."""
 
     kind: Carried
     term: PodAffinityTerm
@@ -112,7 +113,7 @@ _Minding = dict[Carried, list[CarriedTerm]]
 
 @attrs.define(eq=False)
 class PodCounts:
-    """All counters of one table. Its owner tells it of every pod that comes to a row or leaves one."""
+    """All counters of one table. Its owner reports every pod added to a row or removed from one."""
 
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
@@ -120,7 +121,7 @@ class PodCounts:
     _carried_at: dict[Anchor, dict[tuple[Carried, PodAffinityTerm], CarriedTerm]] = attrs.field(factory=dict)
     _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
     _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
-    # By a label key that some kind is anchored at, then by namespace and value.
+    # By a label key under which some matcher is indexed, then by namespace and value.
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[Kind, Counter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[Anchor, dict[Kind, Counter]] = attrs.field(factory=dict)
@@ -128,7 +129,7 @@ class PodCounts:
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
-        """`amount` is 1 when the pod comes to the row, -1 when it leaves."""
+        """`amount` is 1 when the pod is added to the row, -1 when it is removed."""
         shape = pod.shape
         key = (shape.group_key, bool(pod.deletion_timestamp))
         group = self._groups.get(key)
@@ -148,7 +149,7 @@ class PodCounts:
             self._carry(row, shape, amount)
 
     def matching(self, kind: Kind) -> Counter:
-        """The counter of pods of this kind: kept from an earlier question, or filled from the groups."""
+        """The counter of the matching pods: an existing one, or a new one filled from the groups."""
         counter = self._matching.get(kind)
         if counter is not None:
             self._matching.move_to_end(kind)
@@ -167,7 +168,7 @@ class PodCounts:
         return counter
 
     def minding(self, kind: Carried, shape: PodShape) -> list[CarriedTerm]:
-        """The terms of this kind, carried by pods already there, that speak of a pod of this shape."""
+        """Existing pods' terms of this kind that match a pod of this signature."""
         known = self._minding.get(shape.number)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
@@ -183,7 +184,7 @@ class PodCounts:
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """A namespace has these labels now (None: it is gone). Counters whose terms may select it are made anew."""
+        """A namespace has these labels now (None: deleted). Counters whose terms may select it are rebuilt."""
         if self.namespaces.get(name) == labels:
             return
         if labels is None:
@@ -257,7 +258,7 @@ class PodCounts:
         self._matching.pop(kind).dropped = True
         _take_out(self._matching_at, anchor_of(kind.terms[0]), kind)
 
-    # -- terms that pods carry ----------------------------------------------------------------------------------
+    # -- terms of existing pods ---------------------------------------------------------------------------------
 
     def _carry(self, row: int, shape: PodShape, amount: int) -> None:
         for term in shape.required_anti_affinity:

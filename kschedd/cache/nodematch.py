@@ -1,12 +1,12 @@
 """Node selectors over columns: which rows a pod's nodeSelector and required node affinity allow.
 
-A requirement looks at the numbers of its label column, never at a node's own labels: In and NotIn look up the
-few numbers they name, Gt and Lt compare the column's values once and remember them as integers. A term that
-could not be parsed matches no row; who wants to tell its faults reads `NodeSelector.problems`.
+A requirement is evaluated on the value ids of its label column, never on a node's own labels: In and NotIn look up
+the few ids they name, Gt and Lt parse the column's values once and cache them as integers. A term that
+could not be parsed matches no row; its errors are in `NodeSelector.problems`.
 
-Asked by NodeAffinity and PodTopologySpread, on the whole table or a what-if copy; it owns nothing but the
-integers of columns, which go with their columns.
-Shapes: results are bool, one a row asked about (`rows` None: one for each row of the table, nodes or not).
+Used by NodeAffinity and PodTopologySpread, on the whole table or a what-if copy; it owns nothing but the
+parsed integers of columns, which are dropped with their columns.
+Shapes: results are bool, one for each of `rows` (None: one for each row of the table, alive or not).
 Source: Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
@@ -57,7 +57,7 @@ def selected_rows(table: NodeTable, selector: NodeSelector, rows: Rows | None) -
 
 
 def term_rows(table: NodeTable, term: NodeSelectorTerm, rows: Rows | None) -> Bools:
-    """Whether each row meets all of the term; none does if the term is empty or has problems."""
+    """Whether each row meets the whole term; none does if the term is empty or has problems."""
     if term.problems or term.empty:
         return _constant(table, rows, False)
     met: Bools | None = None
@@ -72,7 +72,7 @@ def term_rows(table: NodeTable, term: NodeSelectorTerm, rows: Rows | None) -> Bo
 
 
 def requirement_rows(table: NodeTable, requirement: Requirement, rows: Rows | None) -> Bools:
-    """Whether each row's label meets the requirement; NotIn and DoesNotExist hold without one."""
+    """Whether each row's label meets the requirement; NotIn and DoesNotExist also match rows without the label."""
     column = table.label(requirement.key)
     operator = requirement.operator
     if operator == EXISTS:
@@ -96,7 +96,7 @@ def _ids(column: LabelColumn, rows: Rows | None) -> np.ndarray[tuple[int], np.dt
 
 
 def _looked_up(accepted: Bools, column: LabelColumn, rows: Rows | None) -> Bools:
-    """`accepted` by value number; its last entry is for rows without the label."""
+    """Per row the entry of `accepted` for its value id; the last entry is for rows without the label."""
     holds: Bools = accepted[_ids(column, rows)]
     return holds
 
@@ -128,7 +128,7 @@ def _field_rows(table: NodeTable, field: FieldRequirement, rows: Rows | None) ->
 
 
 def _numbers(column: LabelColumn) -> tuple[Ints, Bools]:
-    """The column's values as integers, and whether each one is one."""
+    """The column's values as integers, and which of them parse as integers."""
     known = _integers.get(column)
     if known is not None and known[0] == column.renumbered:
         numbers, readable = known[1:]

@@ -1,4 +1,4 @@
-"""How full each node would be with the pod on it, resource by resource: what both resource scores look at.
+"""Each node's utilization with the pod on it, by resource: the input of both resource scores.
 
 Source: Kubernetes v1.34, plugins/noderesources/resource_allocation.go.
 Units: CPU in millicores, other resources in whole units. Shapes: one int64 a row and resource.
@@ -16,9 +16,9 @@ from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 
 @attrs.frozen(eq=False)
 class Fractions:
-    """`columns`: (place of the resource in the list asked for, requested with the pod, allocatable).
+    """`columns`: (index of the resource in the requested list, requested with the pod, allocatable).
 
-    `wraps`: amounts may be negative, and results may not fit an int64: they are to wrap around as upstream's do.
+    `wraps`: amounts may be negative, and results may overflow int64: they must wrap around as upstream's do.
     """
 
     rows: int
@@ -29,10 +29,10 @@ class Fractions:
 def scoring_resources(
     requests: Resources, table: NodeTable, rows: Rows, names: Sequence[str], *, nonzero: bool
 ) -> Fractions:
-    """`requests` is what the pod counts for; with `nonzero`, pods already there that name no cpu or memory count for
-    a little.
+    """`requests` is what the pod requests; with `nonzero`, existing pods without a cpu or memory request count with
+    upstream's default request.
 
-    An extended resource that the pod does not ask for is left out, and so is a name that stands for no resource.
+    Extended resources that the pod does not request are left out, and so are names of no resource.
     """
     columns = []
     wraps = table.wraps

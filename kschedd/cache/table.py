@@ -1,14 +1,14 @@
 """Nodes as numpy columns with stable row numbers, and the pods on each of them.
 
-A row belongs to one node from the time it is added until it is removed; then the row is free for another node. All
-columns have the same length (`capacity`), rows without a node are not `alive`. Everybody may read the columns, only
+A row belongs to one node from its addition to its removal; then the row is free for another node. All
+columns have the same length (`capacity`); rows without a node are not `alive`. Anyone may read the columns, only
 the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
 
-`versions` says what changed, so that a remembered evaluation looks again at these rows only. Numbers that stand for a
-label's value or a set of taints are given out again once no node has it any more: nodes may come and go for ever.
+`versions` records what changed, so that cached evaluations recompute only these rows. Ids of a
+label value or a taint set are reused once no node has it any more, so node churn does not grow them without bound.
 
-Units: int64 throughout; CPU in millicores, other resources in whole units. Sums wrap around as upstream's do; `wraps`
-tells that an amount was seen with which some arithmetic may.
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream's do; `wraps`
+is set once an amount was seen with which some arithmetic may overflow.
 Shapes: `allocatable` and `requested` are R resources by `capacity` rows (a resource is one contiguous column);
 `nonzero` is 2 (cpu, memory) by rows; all others have one value a row.
 Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
@@ -35,18 +35,18 @@ Bools = npt.NDArray[np.bool_]
 
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
-_PLAIN_OF_POD = 1 << 46  # of these sums are plain amounts, however many pods a node runs
-_MOST_COLUMNS = 256  # of labels; beyond that many they are made anew when asked for, once labels change
+_PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
+_MOST_COLUMNS = 256  # label columns kept up to date; beyond, a label change drops them and they are rebuilt on demand
 _NOTHING: Mapping[int, int] = {}
-_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # sooner or later asked for, so their columns are kept from the start
+_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
 
 
 @attrs.define(eq=False)
 class LabelColumn:
-    """One label key over all rows: `ids[row]` is the number of the row's value, -1 where the node lacks the key.
+    """One label key over all rows: `ids[row]` is the id of the row's value, -1 where the node lacks the key.
 
-    A number keeps its value as long as some row has it; then it is free for another one. Its place in `values` is "" in
-    between, which no row has. `renumbered` grows whenever a number that stood for another value is given out.
+    An id keeps its value as long as some row has it; then it is free for another value. While free, its entry in
+    `values` is "", which no row has. `renumbered` is incremented whenever an id is reused for another value.
     """
 
     key: str
@@ -54,18 +54,18 @@ class LabelColumn:
     numbers: dict[str, int]
     values: list[str]
     renumbered: int = 0
-    _users: list[int] = attrs.field(factory=list)  # by number: rows that have it
+    _users: list[int] = attrs.field(factory=list)  # by id: number of rows that have it
     _free: list[int] = attrs.field(factory=list)
 
     @classmethod
     def of(cls, key: str, values: Sequence[str | None]) -> Self:
-        """The column with these values, a row after the other."""
+        """The column with these values, in row order."""
         column = cls(key, np.full(len(values), -1, dtype=np.int32), {}, [])
         column.ids[:] = [-1 if value is None else column._taken(value) for value in values]
         return column
 
     def set(self, row: int, value: str | None) -> None:
-        """The row has this value from now on (None: the node lacks the key)."""
+        """Set the row's value (None: the node lacks the key)."""
         old = int(self.ids[row])
         self.ids[row] = -1 if value is None else self._taken(value)
         if old >= 0:
@@ -76,7 +76,7 @@ class LabelColumn:
                 self._free.append(old)
 
     def _taken(self, value: str) -> int:
-        """The value's number, for one more row."""
+        """The value's id, with its row count incremented."""
         number = self.numbers.get(value)
         if number is None:
             if self._free:
@@ -105,7 +105,7 @@ class LabelColumn:
 
 @attrs.define(eq=False)
 class ImageState:
-    size: int  # bytes, as told by the first node that had it
+    size: int  # bytes, as reported by the first node that had it
     rows: set[int]
 
 
@@ -117,7 +117,7 @@ def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.
 
 
 def _with_column(columns: Ints) -> Ints:
-    """The columns and one of zeros after them. There is room for as many again each time it runs out."""
+    """The columns with a zero column appended. The spare capacity doubles each time it is used up."""
     count, capacity = columns.shape
     room = columns.base
     if not isinstance(room, np.ndarray) or room.shape[1:] != (capacity,) or len(room) <= count:
@@ -137,7 +137,7 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
-        # What nodes have of resources that have no column, as no pod has asked for them: name -> row -> amount.
+        # Node resources without a column, as no pod has requested them: name -> row -> amount.
         self._unasked: dict[str, dict[int, int]] = {}
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -149,14 +149,14 @@ class NodeTable:
         self.taints: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
-        self._taint_users: list[int] = [1]  # by number: rows that have the set; none of them needs the empty one
+        self._taint_users: list[int] = [1]  # by id: rows that have the set; id 0, the empty set, is never freed
         self._free_taint_numbers: list[int] = []
         self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
         self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
-        self.wraps = False  # whether some amount is negative, or so large that sums or products may not fit an int64
+        self.wraps = False  # whether some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
 
@@ -168,7 +168,7 @@ class NodeTable:
 
     @property
     def order(self) -> Rows:
-        """The rows in the order nodes are visited: round and round over the zones, one of each at a time."""
+        """The rows in the order nodes are visited: round robin over the zones."""
         if self._order is None:
             queues = [list(rows) for rows in self._zones.values()]
             longest = max(map(len, queues), default=0)
@@ -180,7 +180,7 @@ class NodeTable:
         return self._order
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key, made when first asked for and kept up to date from then on."""
+        """The column of a label key, created on first use and kept up to date from then on."""
         column = self._labels.get(key)
         if column is None:
             values = [None if node is None else node.labels.get(key) for node in self.nodes]
@@ -188,7 +188,7 @@ class NodeTable:
         return column
 
     def resource(self, name: str) -> int:
-        """The number of a resource's column, made when first asked for and kept up to date from then on."""
+        """The index of a resource's column, created on first use and kept up to date from then on."""
         number = self.resources.get(name)
         if number is None:
             self.allocatable = _with_column(self.allocatable)
@@ -199,12 +199,12 @@ class NodeTable:
         return number
 
     def make_every_resource(self) -> None:
-        """Columns also for what nodes have and no pod has asked for yet."""
+        """Create columns also for node resources that no pod has requested yet."""
         for name in list(self._unasked):
             self.resource(name)
 
     def put_node(self, node: Node) -> int:
-        """Add a node, or take in its new version. Returns its row."""
+        """Add or update a node. Returns its row."""
         row = self.row_of.get(node.name)
         if row is None:
             row = self._new_row(node.name)
@@ -232,7 +232,7 @@ class NodeTable:
         return row
 
     def remove_node(self, name: str) -> int | None:
-        """Forget a node; pods still on it stay in its row's list until they go. Returns the row it had."""
+        """Remove a node; pods still on it stay in its row's list until they are removed. Returns the row it had."""
         row = self.row_of.pop(name, None)
         if row is None:
             return None
@@ -378,7 +378,7 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def remove_pod(self, row: int, pod: Pod) -> None:
-        """Take the pod (known by its uid) off the row. Its place is taken by the last one, as upstream does."""
+        """Remove the pod (by uid) from the row. The last pod of the list takes its index, as upstream does."""
         pods = self.pods[row]
         place = self._place(row, pod)
         self._count(row, pods[place], -1)
@@ -387,7 +387,7 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """A new version of a pod on the same row; it costs nothing further where it asks for the same as before."""
+        """A new version of a pod on the same row; with equal requests no column changes."""
         if old.shape is new.shape and old.requests == new.requests:
             pods = self.pods[row]
             place = self._place(row, old)
@@ -439,14 +439,14 @@ class NodeTable:
                         del self.claims[claim]
 
     def _wrapped(self, total: int) -> int:
-        """The sum as it stands in a column, once it is none of the plain ones."""
+        """The sum wrapped to int64, for amounts that may overflow."""
         self.wraps = True
         return wrapped(total)
 
     # -- copies for what-if ------------------------------------------------------------------------------------
 
     def copy_rows(self, rows: Iterable[int]) -> "TableCopy":
-        """A table with copies of these rows, numbered from 0, to try changes on. Values keep their numbers."""
+        """A table with copies of these rows, numbered from 0, to try changes on. Label values keep their ids."""
         chosen = np.fromiter(rows, dtype=np.int64)
         return TableCopy(self, chosen)
 
@@ -471,7 +471,7 @@ class NodeTable:
 
 
 class TableCopy(NodeTable):
-    """Some rows of another table. Label columns are copied when asked for; images stay those of the whole table."""
+    """Some rows of another table. Label columns are copied on demand; images stay those of the whole table."""
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
         self.whole = whole
@@ -497,7 +497,7 @@ class TableCopy(NodeTable):
         self._labels = {}
         self.ports = {number: set(whole.ports[row]) for number, row in enumerate(chosen) if row in whole.ports}
         self.images = whole.images
-        self.claims = {}  # who uses a claim is asked of the whole table only
+        self.claims = {}  # users of a claim are looked up in the whole table only
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
         self.wraps = whole.wraps
         self._zones = {}
@@ -521,13 +521,13 @@ class TableCopy(NodeTable):
         return self.resources[name]
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """One pod to each of these rows, all different: as `add_pod`, but pods that ask alike are counted together."""
+        """Add one pod to each of these distinct rows: as `add_pod`, pods with equal requests in one step."""
         for row, pod in zip(rows, pods, strict=True):
             self.pods[row].append(pod)
         self._count_each(rows, pods, 1)
 
     def remove_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """The contrary of `add_each`."""
+        """The inverse of `add_each`."""
         there = self.pods
         for row, pod in zip(rows, pods, strict=True):
             on_row = there[row]
@@ -550,7 +550,7 @@ class TableCopy(NodeTable):
             places = np.array(found, dtype=np.int64)
             for name, amount in spec.requests.items():
                 if name != "pods" and amount:
-                    number = self.resource(name)  # first: it may make the columns anew
+                    number = self.resource(name)  # first: it may reallocate the columns
                     self.requested[number, places] += self._plain(sign * amount)
             cpu, memory = spec.nonzero_requests
             self.nonzero[0, places] += self._plain(sign * cpu)
@@ -563,7 +563,7 @@ class TableCopy(NodeTable):
 
 
 def claim_keys(pod: Pod) -> list[str]:
-    """`namespace/name` of every PersistentVolumeClaim the pod uses; of an ephemeral volume the one made for it."""
+    """`namespace/name` of every PersistentVolumeClaim the pod uses, including those of ephemeral volumes."""
     keys = []
     for volume in pod.shape.spec.volumes:
         source = volume.get("persistentVolumeClaim")

@@ -1,11 +1,11 @@
-"""One number for each node that has any, and its sums by topology domain, kept up to date by small changes.
+"""An amount per node, and its sums by topology domain, updated incrementally.
 
-A `Counter` is told of every change (`add`) and answers as columns: by row, or by the values of a label key. What was
-once asked for is kept and changed in place from then on, until labels change; then it is made anew when next asked for.
+A `Counter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
+requested once is updated in place from then on, until labels change; then it is rebuilt on the next request.
 
-Owned by `PodCounts`, or by whoever made it. What it answers with is to be read only, and only within the cycle.
-Shapes: by row, an int64 for each row of the table; by domain, one for each value number of the label column and one
-more that stays 0: number -1 of a row without the key finds it.
+Owned by `PodCounts`, or by its creator. Returned columns are read-only and valid only within the cycle.
+Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label column and one
+more that stays 0: a row without the key has id -1, which indexes the last entry.
 """
 
 import attrs
@@ -20,7 +20,7 @@ _DENSE = 16  # one row in so many
 
 @attrs.frozen(eq=False)
 class RowSet:
-    """Some rows; equal sets made at one time share a number, and no two sets ever do."""
+    """A set of rows; equal sets made at one time share an id, different sets never do."""
 
     number: int
     mask: Bools
@@ -30,7 +30,7 @@ class RowSet:
 class Domains:
     """Sums by the values of one topology key over some rows.
 
-    The least of them is followed as they change: it is looked for again only when the last domain that had it grew.
+    The minimum is tracked as sums change: it is searched again only when the last domain with the minimum grew.
     """
 
     column: LabelColumn
@@ -54,7 +54,7 @@ class Domains:
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
-        """The least sum among these values (None: all of the column), which must be those that the rows have."""
+        """The minimum sum among these values (None: all of the column), which must be those that the rows have."""
         if self._least is None:
             sums = self.counts[:-1] if values is None else self.counts[values]
             self._least = int(sums.min())
@@ -76,8 +76,8 @@ class Domains:
 class Counter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
-    dropped: bool = False  # whether its owner no longer keeps it up to date
-    _stamp: int = 0  # of what is in `_domains`
+    dropped: bool = False  # whether its owner has stopped updating it
+    _stamp: int = 0  # versions stamp of `_domains`
     _domains: dict[tuple[str, int], Domains] = attrs.field(factory=dict)
     _column: Ints | None = None
 
@@ -109,7 +109,7 @@ class Counter:
         return column
 
     def by_domain(self, key: str, among: RowSet | None = None) -> Domains:
-        """Sums by value number of `key` over the rows of `among` (None: every row)."""
+        """Sums by value id of `key` over the rows of `among` (None: every row)."""
         table = self.table
         if table.versions.at[LABELS] > self._stamp:
             self._domains.clear()
@@ -137,10 +137,10 @@ class Counter:
         return counts
 
     def _arrays(self) -> tuple[Ints, Ints]:
-        """The rows that have any, and their amounts."""
+        """The rows with a nonzero amount, and their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # Then a column takes no more room than what is kept anyway, and reading it is several times faster.
+        # Then a column takes no more memory than the sparse form, and reading it is several times faster.
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

@@ -1,25 +1,25 @@
 """What changed in the cluster, and when: the one place where changes are counted and logged.
 
-Time here is the number of changes so far (`now`). Every mutation of the cache calls one `touch` method, which dates the
-parts that it changed. Whoever keeps something worked out from the cluster keeps one stamp beside it: `now` as it was
-then. It holds as long as no part that it was made from was changed after its stamp.
+Time here is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which stamps the
+parts that it changed. Every value derived from the cluster is stored with one stamp: `now` as it was
+when computed. The value is valid as long as no part it was computed from changed after its stamp.
 
-The parts, and who reads them (by `changed`, or by the date itself):
+The parts, and their readers (through `changed`, or the stamp itself):
 
     NODES       a Node object, row by row (`nodes`)         evaluation cache, dry runs of preemption
     PODS        which pods a row runs, row by row (`pods`)  evaluation cache
-    LABELS      a node came or went, or its labels, taints or unschedulable changed     counts by domain, constraints
+    LABELS      a node was added or removed; its labels, taints or unschedulable changed   counts by domain, constraints
     IMAGES      which node has which image, or how many nodes there are                 ImageLocality
-    TAINT_SETS  a number stands for another set of taints                               TaintToleration
-    TERMS       a term was carried for the first or the last time; labels of a namespace    who minds a newcomer
+    TAINT_SETS  an id was reused for another set of taints                               TaintToleration
+    TERMS       an affinity term's first pod came or its last one went; a namespace's labels    existing pods' terms
     a kind      some object of that kind ("Service", "ResourceClaim", ...)              plugins that read such objects
 
-    POD_UPDATES a pod on a row has a new version that takes the same: other annotations, another status, or it is being
+    POD_UPDATES a pod on a row has a new version with the same requests: other annotations or status, or it is being
                 deleted; row by row (`pod_updates`)                                     plugins that read the pods
 
-`row_pods_at` dates the last change of a row's pods, of either sort.
+`row_pods_at` is the time of the last change of a row's pods: PODS or POD_UPDATES.
 
-Owned by the cluster's table; written by the cache, read by everybody.
+Owned by the node table; written by the cache, read by anyone.
 Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
@@ -41,13 +41,13 @@ _LOG_LIMIT = 1 << 16
 
 @attrs.define(eq=False)
 class ChangeLog:
-    """Rows in the order they changed, each with its date. One who asks about too long ago is told to look at all."""
+    """Rows in the order they changed, each with its stamp. A query from before the log's start gets None: all rows."""
 
     limit: int = _LOG_LIMIT
     at: int = 0  # of the last change
     rows: list[int] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
-    _forgotten: int = 0  # the date up to which changes are no longer in the log
+    _forgotten: int = 0  # the stamp up to which changes are no longer in the log
 
     def add(self, row: int, date: int) -> None:
         self.at = date
@@ -63,7 +63,7 @@ class ChangeLog:
         del self.rows[:half], self.dates[:half]
 
     def since(self, stamp: int) -> list[int] | None:
-        """The rows that changed after the stamp, with repetitions; None if that is too long ago to know."""
+        """The rows that changed after the stamp, with repetitions; None if the log does not reach back that far."""
         if stamp < self._forgotten:
             return None
         return self.rows[bisect_right(self.dates, stamp) :]
@@ -89,15 +89,15 @@ class Versions:
     # -- what changed -------------------------------------------------------------------------------------------
 
     def touch_node(self, row: int, *parts: str) -> None:
-        """The row's Node object is another one, or there is none any more; `parts`: what of it differs."""
+        """The row's Node object was replaced or removed; `parts`: what of it differs."""
         self.now += 1
         self.nodes.add(row, self.now)
         for part in parts:
             self.at[part] = self.now
 
     def touch_pods(self, row: int) -> None:
-        """A pod came to the row or left it."""
-        # Once for every pod that is placed: as `ChangeLog.add` does it, without the call.
+        """A pod was added to the row or removed from it."""
+        # Hot path, once per scheduled pod: `ChangeLog.add` inlined.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
         log.rows.append(row)
@@ -106,36 +106,36 @@ class Versions:
             log.forget_half()
 
     def touch_pod(self, row: int) -> None:
-        """A pod on the row has a new version, which asks for the same as before."""
+        """A pod on the row has a new version with the same requests."""
         self.now = now = self.now + 1
         self.row_pods_at[row] = now
         self.pod_updates.add(row, now)
 
     def touch_each(self, rows: Sequence[int]) -> None:
-        """Pods came to these rows of a what-if copy, or left them; nobody reads its logs."""
+        """Pods were added to or removed from these rows of a what-if copy, whose logs are never read."""
         self.now += 1
         self.row_pods_at[rows] = self.now
 
     def touch(self, part: str) -> None:
-        """Something that belongs to no single row."""
+        """A part that belongs to no single row changed."""
         self.now += 1
         self.at[part] = self.now
 
     def touch_object(self, kind: str) -> None:
-        """An object of this kind came, changed or went."""
+        """An object of this kind was added, updated or deleted."""
         self.touch(kind)
         self.objects_at = self.now
 
     def grow(self, capacity: int) -> None:
-        """The table has so many rows from now on."""
+        """The table's capacity has grown to this many rows."""
         dates = np.zeros(capacity, dtype=np.int64)
         dates[: len(self.row_pods_at)] = self.row_pods_at
         self.row_pods_at = dates
 
-    # -- what holds ---------------------------------------------------------------------------------------------
+    # -- what is valid ------------------------------------------------------------------------------------------
 
     def latest(self, *parts: str) -> int:
-        """The date of the last change of any of these parts; 0 if none ever changed."""
+        """The time of the last change of any of these parts; 0 if none ever changed."""
         return max([self.at.get(part, 0) for part in parts])
 
     def changed(self, stamp: int, *parts: str) -> bool:
@@ -148,5 +148,5 @@ class Versions:
 
     @property
     def last(self) -> int:
-        """The date of the last change that the verdict of a filter of ours may depend on."""
+        """The time of the last change that an in-tree filter's verdict may depend on."""
         return max(self.nodes.at, self.pods.at, *self.at.values())
