@@ -1,1 +1,1 @@
-"""Extension points, statuses, cycle state, registry, profiles, waiting pods."""
+"""The plugin interface: extension points, statuses, cycle state, registry, and the guard around out-of-tree plugins."""

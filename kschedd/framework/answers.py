@@ -1,9 +1,9 @@
-"""What an out-of-tree plugin returned, checked where it comes back and made anew of exact, plain values.
+"""Validation of what out-of-tree plugins return, and its conversion to exact built-in values.
 
-Each function takes what a method returned, and gives the value that the scheduler goes on with, or raises BadAnswer
-with what it was and what it has to be. They run in the plugin's thread and within its limit, since looking at a foreign
-value may run the plugin's code (`__len__`, `__eq__`, a generator). Nothing of what they give can be changed by the
-plugin afterwards, or runs its code when it is compared, hashed or shown; but callables, which the guard wraps.
+Each function takes a method's return value and returns the value for the scheduler, or raises BadAnswer
+with the actual and the required value. They run in the plugin's thread and within its time limit, since inspecting a
+foreign value may run the plugin's code (`__len__`, `__eq__`, a generator). The plugin can change nothing of the
+result, and comparing, hashing or printing it runs no plugin code; except for callables, which the guard wraps.
 """
 
 import math
@@ -54,7 +54,7 @@ def number(what: str, value: object) -> float:
 
 
 def status(method: str, value: object, plugin: str, *more: Code) -> Status | None:
-    """A Status or None. `more`: the codes that this method may say besides those every method may."""
+    """A Status or None. `more`: codes this method may return besides those every method may."""
     if value is None:
         return None
     if not isinstance(value, Status):
@@ -72,7 +72,7 @@ def status(method: str, value: object, plugin: str, *more: Code) -> Status | Non
 
 
 def rejection(method: str, value: object, plugin: str) -> Status:
-    """What a code of a column filter stands for."""
+    """The status of a vector filter's code: a rejection."""
     found = status(method, value, plugin)
     if found is None or not found.rejected:
         _wrong(method, value, "a Status that rejects (Unschedulable, UnschedulableAndUnresolvable, Pending)")
@@ -83,7 +83,7 @@ def rejection(method: str, value: object, plugin: str) -> Status:
 
 
 def column(method: str, value: object, rows: int) -> Ints:
-    """One int64 a row, as an array of our own."""
+    """One int64 per row, as a copy."""
     expected = f"an int64 array of {rows} values, one for each row,"
     if isinstance(value, np.ndarray):
         array = value
@@ -132,7 +132,7 @@ def flag(method: str, value: object) -> bool:
 
 
 def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
-    """A hashable made of numbers, texts, None and tuples or frozensets of them: comparing it runs no plugin's code."""
+    """A hashable of numbers, strings, None and tuples or frozensets of them: comparing it runs no plugin code."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | np.integer):
@@ -150,7 +150,7 @@ def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
 
 
 def sort_key(method: str, value: object) -> tuple[Any, ...]:
-    """The key in a form in which any two can be compared: each value with the rank of its kind before it."""
+    """The key in a form in which any two are comparable: each value preceded by the rank of its type."""
     return _ranked(method, plain_key(method, value))
 
 
@@ -169,7 +169,7 @@ def _ranked(method: str, value: object) -> tuple[Any, ...]:
 
 
 def _json(what: str, value: object, depth: int = 0) -> Any:
-    """A value as JSON has it, copied."""
+    """A copy of a JSON value."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and _INT64.min <= value <= _INT64.max:
@@ -202,7 +202,7 @@ def pre_filter(method: str, value: object, plugin: str) -> Status | PreFilterRes
 
 
 def post_filter(method: str, value: object, plugin: str, pod_of: Callable[[str], Pod | None]) -> PostFilterResult:
-    """`pod_of` finds the pod with a uid that has a node."""
+    """`pod_of` returns the assigned pod with a uid, or None."""
     if not isinstance(value, PostFilterResult):
         _wrong(method, value, "a PostFilterResult")
     said = status(method, value.status, plugin)
@@ -318,7 +318,7 @@ def permit(method: str, value: object, plugin: str) -> tuple[Status | None, floa
 def registrations(
     method: str, value: object, wrap: Callable[[Callable[..., Any]], Any]
 ) -> tuple[ClusterEventWithHint, ...]:
-    """What a plugin waits for. `wrap` makes a hint a guarded call."""
+    """A plugin's event registrations. `wrap` makes a hint a guarded call."""
     try:
         entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]
     except TypeError:

@@ -1,7 +1,7 @@
-"""What plugins leave for each other and for themselves within one attempt to schedule one pod.
+"""CycleState: data that plugins store for themselves and each other within one scheduling attempt.
 
-Owned by the attempt; it ends with it, or with the pod's binding. A what-if (a nominated pod added, victims taken
-away) works on a clone, so values that such a run changes must have a `clone` method; all others are shared.
+Owned by the attempt; ends with the attempt, or with the pod's binding cycle. A what-if (nominated pod added, victims
+removed) works on a clone, so values that such a run changes must have a `clone` method; all others are shared.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -17,9 +17,9 @@ class Clonable(Protocol):
 @attrs.define(eq=False)
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
-    skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter said Skip
-    already_filtered_by: str = ""  # the plugin whose PreFilter narrowed the nodes to some its filter lets pass
-    skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore said Skip
+    skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter returned Skip
+    already_filtered_by: str = ""  # the plugin whose PreFilterResult names only nodes its filter passes
+    skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore returned Skip
 
     def clone(self) -> "CycleState":
         copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}

@@ -1,9 +1,9 @@
-"""Cluster events: what changed, which plugins wait for it, and their hints whether it may help a pod.
+"""Cluster events: what changed, which plugins registered for it, and their queueing hints.
 
-A plugin registers events (`events_to_register`) with a hint each. When something changes, the change is put
-into events, as narrow ones as possible (`node_events`, `pod_events`, `object_event`); an event reaches a
-plugin if one that it registered is the same or wider (`matches`). The hint then says for one rejected pod
-whether to try again. Talks to nobody and owns nothing: values and functions of values.
+A plugin registers events (`events_to_register`), each with a queueing hint. A change of an object is translated
+into events as narrow as possible (`node_events`, `pod_events`, `object_event`); an event is delivered to a
+plugin that registered the same or a wider one (`matches`). The hint then decides for one rejected pod
+whether to requeue it. Values and pure functions only.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
@@ -32,13 +32,13 @@ class ActionType(IntFlag):
     DELETE = 1 << 1
     UPDATE_NODE_ALLOCATABLE = 1 << 2
     UPDATE_NODE_LABEL = 1 << 3
-    UPDATE_NODE_TAINT = 1 << 4  # its taints, or spec.unschedulable taken away
+    UPDATE_NODE_TAINT = 1 << 4  # its taints, or spec.unschedulable cleared
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_POD_LABEL = 1 << 7
     UPDATE_POD_SCALE_DOWN = 1 << 8  # a request became smaller
     UPDATE_POD_TOLERATION = 1 << 9
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10  # the last gate went
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10  # the last scheduling gate was removed
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 11
     UPDATE = 0b1111_1111_1100
     ALL = 0b1111_1111_1111
@@ -68,7 +68,7 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD only come in."""
+    """The kind an event is about. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur in events only."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -89,7 +89,7 @@ class EventResource(StrEnum):
 
 @attrs.frozen
 class ClusterEvent:
-    """One change, or one kind of change that a plugin registers."""
+    """One change, or a class of changes that a plugin registers for."""
 
     resource: EventResource
     action: ActionType
@@ -102,7 +102,7 @@ class ClusterEvent:
 
     @property
     def wildcard(self) -> bool:
-        """Whether it moves every pod, whatever rejected it."""
+        """Whether the event requeues every pod, whichever plugins rejected it."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class ClusterEvent:
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
     """Whether `incoming` is the same as `registered` or a narrower event.
 
-    A general update that fits no narrower one reaches only those who registered general updates.
+    A general update that fits no narrower event matches only registrations of general updates.
     """
     if registered.wildcard:
         return True
@@ -126,10 +126,10 @@ def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
 
 
 class QueueingHint(Enum):
-    """A plugin's word on one pod it rejected and one event."""
+    """A plugin's answer for one pod it rejected and one event."""
 
-    QUEUE_SKIP = "QueueSkip"  # the event changes nothing for this pod
-    QUEUE = "Queue"  # the pod may fit now
+    QUEUE_SKIP = "QueueSkip"  # the event cannot make this pod schedulable
+    QUEUE = "Queue"  # the pod may be schedulable now
 
 
 QUEUE = QueueingHint.QUEUE
@@ -141,11 +141,11 @@ Hint = Callable[[Pod, Any, Any], QueueingHint]
 
 @attrs.frozen
 class ClusterEventWithHint:
-    """An event a plugin registers. Without a hint every such event moves the pods the plugin rejected.
+    """An event a plugin registers. Without a hint every such event requeues the pods the plugin rejected.
 
-    `by_signature` promises that the hint looks at nothing of the pod but its shape (spec, namespace, labels);
-    only if the event's object is that very pod (same uid) may it look at more. The queue then asks once for
-    all other pods of a shape.
+    `by_signature` promises that the hint reads nothing of the pod but its signature (spec, namespace, labels);
+    only if the event's object is that very pod (same uid) may it read more. The queue then calls the hint once
+    for all other pods of a signature.
     """
 
     event: ClusterEvent
@@ -172,12 +172,12 @@ WILDCARD_EVENT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 
-# What moved a pod when it was no event of the cluster.
+# Reasons for requeueing that are not cluster events.
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 
-# Kind -> resource, of all kinds whose changes can be registered.
+# Kind -> resource, for all kinds that plugins can register for.
 RESOURCE_OF_KIND = {
     resource.value.rpartition("/")[2]: resource
     for resource in EventResource
@@ -186,7 +186,7 @@ RESOURCE_OF_KIND = {
 
 
 def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
-    """The event of a change of anything but a Pod or a Node; None for a kind no plugin can register."""
+    """The event of a change of anything but a Pod or a Node; None for a kind no plugin can register for."""
     subject = new or old
     assert subject is not None, "a change has an old or a new object"
     resource = RESOURCE_OF_KIND.get(subject.kind)
@@ -198,9 +198,9 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """What an update of a node means for scheduling, in upstream's order; empty if it means nothing.
+    """The events of a node update, in upstream's order; empty if nothing relevant to scheduling changed.
 
-    A node made schedulable again is a change of taints, so that event may come twice.
+    Making a node schedulable again is a change of taints, so that event may occur twice.
     """
     found = []
     if old.unschedulable and not new.unschedulable:
@@ -219,7 +219,7 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """What an update of a pod means for scheduling, in upstream's order; a general update if nothing else."""
+    """The events of a pod update, in upstream's order; a general update if no narrower one fits."""
     found = []
     if old.shape is not new.shape and old.labels != new.labels:
         found.append(ActionType.UPDATE_POD_LABEL)
@@ -228,7 +228,7 @@ def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     if old.pod_spec is not new.pod_spec:
         if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
             found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        # Tolerations can be added to a pod but never changed, so their number tells.
+        # Tolerations can be added to a pod but never changed, so comparing their number is enough.
         if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
             found.append(ActionType.UPDATE_POD_TOLERATION)
     if _generated_claims(old) != _generated_claims(new):
@@ -275,10 +275,10 @@ def _generated_claims(pod: Pod) -> tuple[list[tuple[Any, Any]], Any]:
     return generated, pod.status.get("extendedResourceClaimStatus")
 
 
-# Extenders register nothing; a pod that one rejected names this in its unschedulable plugins.
+# Extenders register nothing; a pod rejected by one has this name in its unschedulable plugins.
 EXTENDER_NAME = "Extender"
 
-# What a plugin that registers nothing of its own is taken to wait for: anything.
+# A plugin without registrations of its own is treated as registered for every event.
 EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
     on(resource, ActionType.ALL)
     for resource in (
@@ -297,9 +297,9 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 
 
 def hints_of(registered: Iterable[ClusterEventWithHint] | None) -> tuple[ClusterEventWithHint, ...]:
-    """One plugin's registrations as the queue uses them; None: the plugin has no `events_to_register`.
+    """One plugin's registrations as the queue uses them. `registered` None: the plugin has no `events_to_register`.
 
-    As upstream does, a plugin that waits for new nodes but not for taints is woken by every change of taints.
+    As upstream, a plugin registered for node additions but not for taint changes also gets every taint change.
     """
     if registered is None:
         return EVERY_EVENT

@@ -1,11 +1,11 @@
-"""What a plugin may say of itself so that the scheduler need not ask it: optional attributes, each with its rule.
+"""Optional plugin attributes that let the scheduler skip calls to the plugin, each with its rule.
 
-None of them changes a decision: with the attribute and without it every attempt comes to the same, and
-`kschedd.testing.rules` holds a plugin to that. A broken rule is not an error that shows; pods get wrong verdicts. So
-say nothing where in doubt. In-tree plugins and out-of-tree ones may say the same, but for `constant_score` and what
-is missing without a point (`MissingCycleState`), which are heard from in-tree plugins only.
+None of them changes a decision: with the attribute and without it every attempt has the same result, and
+`kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
+omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`
+and `MissingCycleState`'s, which are read from in-tree plugins only.
 
-"Signature" is what pods of one kind have in common: spec (leaving out where each runs), namespace and labels.
+A pod's signature is its spec (without the assigned node), namespace and labels.
 """
 
 from collections.abc import Hashable
@@ -21,15 +21,15 @@ DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
 class CachedEvaluation(Plugin, Protocol):
-    """Of a `VectorFilterPlugin` or `VectorScorePlugin`: what its answer on a row depends on, besides the signature.
+    """Of a `VectorFilterPlugin` or `VectorScorePlugin`: what its answer on a row depends on, beside the signature.
 
     * "node": that row's Node object;
-    * "requested": what the pods on that very node take of it (resources, ports, their number);
+    * "requested": what the pods on that very node use of it (resources, ports, the number of pods);
     * "pods": anything of the pods on that very node.
 
-    Rule: as long as these stay the same, so does the answer, for every pod of the signature; codes and unnormalised
-    scores alike. What `pre_filter` or `pre_score` left in `state` may be missing then, and what the plugin works out in
-    its place must come to the same. None (or no attribute): the plugin is asked anew in each attempt.
+    Rule: while these are unchanged, so is the answer, for every pod of the signature; codes and raw
+    scores alike. The state of `pre_filter` or `pre_score` may be missing then, and what the plugin recomputes
+    must be the same. None (or no attribute): the plugin is called in each attempt.
     """
 
     depends_on: ClassVar[frozenset[Dependency] | None]
@@ -37,25 +37,25 @@ class CachedEvaluation(Plugin, Protocol):
 
 class CacheKey(Plugin, Protocol):
     def cache_key(self, cluster: Cluster, /) -> Hashable:
-        """Rule: names everything else that the answers of a plugin with `depends_on` depend on.
+        """Rule: covers everything else that the answers of a plugin with `depends_on` depend on.
 
-        Made of numbers, texts, None and tuples of them.
+        Consists of numbers, strings, None and tuples of them.
         """
 
 
 class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodShape, /) -> bool:
-        """Rule: where this is true `pre_filter` says Skip to every pod of the signature, whatever the cluster, and
+        """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
         leaves nothing in `state`."""
 
 
 class NeverRejects(Plugin, Protocol):
     def never_rejects(self, pod: Pod, /) -> bool:
-        """Rule: where this is true the filter lets the pod pass on every node, whatever the cluster."""
+        """Rule: where this is true the filter passes the pod on every node, in any cluster."""
 
 
 class PreScoreBySignature(Plugin, Protocol):
-    """Rule: where true, `pre_score` says the same to every pod of a signature, whatever the cluster and the rows, and
+    """Rule: where true, `pre_score` returns the same for every pod of a signature, for any cluster and rows, and
     leaves nothing in `state` that its score needs."""
 
     pre_score_by_signature: ClassVar[bool]
@@ -63,14 +63,14 @@ class PreScoreBySignature(Plugin, Protocol):
 
 class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
-        """Rule: a number is the final score (normalised, if the plugin normalises) of every node of the table for the
-        pod, whichever of them are feasible. None: scores have to be worked out. In-tree plugins only."""
+        """Rule: a number is the final score (normalized, if the plugin normalizes) of every node of the table for the
+        pod, whichever of them are feasible. None: scores must be computed. In-tree plugins only."""
 
 
 class MissingCycleState(Plugin, Protocol):
-    """What the plugin fails with where a profile leaves out the point at which it prepares: kube-scheduler's words.
+    """kube-scheduler's error message where a profile omits the point at which the plugin writes its CycleState.
 
-    A plugin without the attribute works out there what it needs. In-tree plugins only.
+    A plugin without the attribute recomputes its state then. In-tree plugins only.
     """
 
     without_pre_filter: ClassVar[str]
@@ -78,7 +78,7 @@ class MissingCycleState(Plugin, Protocol):
 
 
 class IdlePoints(Plugin, Protocol):
-    """Points at which kube-scheduler's plugin takes part and ours has nothing to do: a profile may name it there.
+    """Extension points that kube-scheduler's plugin implements and ours does not need: a profile may name it there.
 
     In-tree plugins only.
     """

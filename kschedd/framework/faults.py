@@ -1,6 +1,6 @@
-"""What can go wrong with an out-of-tree plugin, as errors that name it; and how its own values are put into messages.
+"""Errors of out-of-tree plugins, each naming its plugin; and the safe formatting of plugin values in messages.
 
-A plugin's exceptions, texts and `repr`s are code or input of the plugin's author: what is made of them here is an exact
+A plugin's exceptions, strings and `repr`s are untrusted code or input: they are converted here to an exact
 `str` of bounded length that can be encoded.
 """
 
@@ -17,7 +17,7 @@ _LONGEST_SHOWN: Final = 200
 
 @attrs.define(eq=False)
 class PluginError(KscheddError):
-    """An out-of-tree plugin raised, returned what it must not, or did not return."""
+    """An out-of-tree plugin raised, returned an invalid value, or did not return."""
 
     plugin: str
     method: str
@@ -30,25 +30,25 @@ class PluginError(KscheddError):
 
 @attrs.define(eq=False)
 class PluginTimeout(PluginError):
-    """A call that was given up, or was not made because an earlier one still runs."""
+    """A call was abandoned at the time limit, or not made because an abandoned one still runs."""
 
     rpc_code: ClassVar[str] = "timeout"
 
 
 class BadAnswer(Exception):
-    """What a plugin returned is not what the method has to return; the text says both."""
+    """A plugin returned an invalid value; the message has the actual and the required value."""
 
 
 def plain_text(text: str) -> str:
-    """The text as an exact `str` of bounded length that can be encoded."""
+    """The text as an exact `str` of bounded length that is valid UTF-8."""
     whole = str.encode(text, "utf-8", "backslashreplace").decode()
     return whole if len(whole) <= _LONGEST_TEXT else f"{whole[:_LONGEST_TEXT]}..."
 
 
 def shown(value: object) -> str:
-    """A value in a message: its repr if it has one, and not all of a long one."""
+    """A value for a message: its repr if that works, truncated if long."""
     try:
-        # Where an object lies in memory is another place each time.
+        # Memory addresses differ from run to run; messages must not.
         text = re.sub(r" at 0x[0-9a-f]+", "", plain_text(repr(value)))
     except BaseException:  # a repr is the plugin's code
         text = f"a {type(value).__name__}"

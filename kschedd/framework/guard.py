@@ -1,21 +1,21 @@
-"""The guard around one out-of-tree plugin: no call of it lasts longer than a limit, and every fault bears its name.
+"""PluginGuard: calls an out-of-tree plugin with a time limit and turns every failure into an error with its name.
 
-A call runs in a thread of the plugin's own while its caller waits, at most for the limit. A call that is not back by
-then is given up (nothing can stop a thread), and until it does come back every further call of that plugin fails at
+A call runs in the plugin's own thread while its caller waits, at most for the limit. A call that has not returned by
+then is abandoned (a thread cannot be stopped), and until it returns every further call of that plugin fails at
 once, so that one hang costs one wait and one thread. Callers are in worker threads themselves where the daemon's
-loop must go on.
+loop must not block.
 
-`filter` and `score`, which look at one node at a time, are called thousands of times for one pod: there the limit is
-around a whole shard of nodes (`GuardedCall`), kept by the filter workers, or by `PluginGuard.batch` where nobody else
-keeps it.
+`filter` and `score`, which see one node at a time, are called thousands of times for one pod: there the limit is
+on a whole shard of nodes (`GuardedCall`), enforced by the filter workers, or by `PluginGuard.batch` where they are not
+used.
 
-Whatever a plugin raises, `SystemExit` and `KeyboardInterrupt` among it, reaches the caller as a PluginError, whose text
-was made in the plugin's thread: an exception's own `__str__` is the plugin's code, too.
+Whatever a plugin raises, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError, whose text
+was formatted in the plugin's thread: an exception's `__str__` is plugin code, too.
 
 What cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code that
 never releases the interpreter's lock, and memory.
 
-Source: none upstream; a plugin of kube-scheduler that hangs, hangs it.
+Source: none upstream; a plugin that hangs blocks kube-scheduler.
 """
 
 import threading
@@ -32,22 +32,22 @@ from kschedd.framework.status import fault_text
 T = TypeVar("T")
 
 PLUGIN_LIMIT_S: Final = 5.0  # how long a call of an out-of-tree plugin may take
-START_LIMIT_S: Final = 30.0  # how long its module may take to be imported, or itself to be made
+START_LIMIT_S: Final = 30.0  # limit on importing its module, or constructing it
 
 
 @attrs.define(eq=False)
 class GuardedCall:
-    """A piece of work that calls plugins, in a thread where somebody keeps the limit; says whom it is calling."""
+    """Work that calls plugins in another thread, under its caller's time limit; records the plugin being called."""
 
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None
     method: str = ""
     given_up: bool = False
-    # Held while the plugin has us change what we cache (a column of labels that nobody asked for before).
+    # Held while a plugin's call changes a cache of ours (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def run(self, work: Callable[[], T]) -> T:
-        """In the thread."""
+        """Do the work; called in the worker thread."""
         _this_thread.call = self
         try:
             return work()
@@ -56,7 +56,7 @@ class GuardedCall:
             self.done.set()
 
     def give_up(self, limit_s: float) -> PluginTimeout:
-        """It lasted longer than the limit: whom to blame. That plugin is not called again before this is done."""
+        """The limit has passed: the error names the running plugin, which is not called again until it returns."""
         with self.lock:
             self.given_up = True
         if self.calling is None:
@@ -70,9 +70,9 @@ _this_thread = threading.local()
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """While this lasts the caller of the plugin that runs in this thread waits for it, and changes nothing.
+    """In this context the scheduler is blocked waiting for this thread's plugin call, and changes nothing.
 
-    Raises RuntimeError in a call that was given up, and in a thread that a plugin started.
+    Raises RuntimeError in an abandoned call, and in a thread that a plugin started.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
@@ -84,19 +84,19 @@ def waited_for() -> Iterator[None]:
 
 
 class PluginGuard:
-    """The limit on one plugin's calls, and the thread that makes them; `on_fault` hears what has no consequence."""
+    """One plugin's time limit and its calling thread; `on_fault` receives faults that fail no call."""
 
     def __init__(
         self, plugin: str, limit_s: float = PLUGIN_LIMIT_S, on_fault: Callable[[PluginError], None] | None = None
     ) -> None:
         self.plugin = plugin
         self.limit_s = limit_s
-        self.hanging: list[threading.Event] = []  # set when a call that was given up comes back after all
+        self.hanging: list[threading.Event] = []  # each set when an abandoned call returns after all
         self._on_fault = on_fault
         self._calls: SimpleQueue[_Call | None] | None = None
 
     def call(self, name: str, work: Callable[..., T], *args: Any, limit_s: float | None = None) -> T:
-        """Run this for the plugin's method `name`. Raises PluginError, and nothing else."""
+        """Call the plugin's method `name`. Raises PluginError, and nothing else."""
         if self.hanging:
             self.hanging = [done for done in self.hanging if not done.is_set()]
             if self.hanging:
@@ -108,18 +108,18 @@ class PluginGuard:
         self._thread().put(call)
         limit_s = self.limit_s if limit_s is None else limit_s
         if not call.guarded.done.wait(limit_s):
-            self._calls = None  # that thread is lost to us
+            self._calls = None  # that thread is blocked; a new one is started
             raise call.guarded.give_up(limit_s)
         if call.fault is not None:
             raise call.fault
         return call.value  # type: ignore[no-any-return]
 
     def batch(self, name: str, work: Callable[[], T]) -> T:
-        """Run work that makes many calls of this plugin as one call: if it lasts too long, that is this plugin's."""
+        """Run work that makes many calls of this plugin as one call with one limit."""
         return self.call(name, work)
 
     def report(self, fault: PluginError) -> None:
-        """A fault that stays without consequence."""
+        """Report a fault that fails no call."""
         if self._on_fault is not None:
             self._on_fault(fault)
 
@@ -140,7 +140,7 @@ class PluginGuard:
             current.calling, current.method = before
 
     def error(self, name: str, fault: BaseException) -> PluginError:
-        """What this plugin raised, as ours. To be called in the plugin's thread."""
+        """The plugin's exception as a PluginError. To be called in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
         if isinstance(fault, BadAnswer):
@@ -159,7 +159,7 @@ class PluginGuard:
 
 
 class _Call:
-    """One call on its way to the plugin's thread and back."""
+    """One call passed to the plugin's thread, and its result."""
 
     __slots__ = ("args", "fault", "guarded", "value", "work")
 
@@ -174,7 +174,7 @@ class _Call:
         assert guard is not None, "a call is some plugin's"
         try:
             self.value = self.work(*self.args)
-        except BaseException as fault:  # carried to the caller
+        except BaseException as fault:  # raised again in the caller
             self.fault = guard.error(name, fault)
 
 
@@ -183,4 +183,4 @@ def _serve(calls: "SimpleQueue[_Call | None]") -> None:
         call.guarded.run(call.run)
         if call.guarded.given_up:
             return  # another thread has taken over
-        del call  # it holds the guard, whose end is the thread's
+        del call  # it references the guard, whose garbage collection ends the thread

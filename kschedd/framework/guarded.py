@@ -1,12 +1,12 @@
-"""Out-of-tree plugins as the scheduler sees them: the same methods, each of them guarded.
+"""GuardedPlugin: an out-of-tree plugin with the same methods, each of them guarded.
 
-`GuardedRegistry.make` makes the plugin, looks at once at everything about it that the scheduler will ever look at
-(which methods it has, what it depends on, which events it registers), all within the guard, and hands out a
-GuardedPlugin that has just that. A call goes out with read-only views in place of the scheduler's own things
-(`views`), and what it returns is checked and made anew (`answers`) before the scheduler sees it. In-tree plugins are
+`GuardedRegistry.make` constructs the plugin, reads once every attribute that the scheduler will ever read
+(which methods it has, what it depends on, which events it registers), all within the guard, and returns a
+GuardedPlugin with just these. A call passes read-only views instead of the scheduler's own objects
+(`views`), and its return value is validated and copied (`answers`) before the scheduler sees it. In-tree plugins are
 not guarded: they are part of the program.
 
-Owns: for each plugin its guard. Fails: PluginLoadError if a plugin cannot be made; PluginError from the methods.
+Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be constructed; PluginError from the methods.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -49,9 +49,9 @@ from kschedd.values import frozen
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
 
-_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded in ways of their own, or never called
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded separately, or never called
 
-# What the annotation of what a method returns asks for; of several codes in an Annotated each is allowed besides.
+# Return annotation -> the check it requires; each code in an Annotated is allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
     type(None): lambda plugin, method, args, said, codes: None,
     Status | None: lambda plugin, method, args, said, codes: answers.status(method, said, plugin.name, *codes),
@@ -103,14 +103,14 @@ GUARDED_METHODS: Final[Mapping[str, Check]] = _guarded_methods()
 """The methods of a plugin that are called on behalf of a pod, and how what they return is checked: as the Protocols of
 the extension points and of the fast path say."""
 
-_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # nothing can be done about their faults but to tell them
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # their faults are reported and fail nothing
 
 
 # -- what goes out ---------------------------------------------------------------------------------------------------
 
 
 def _entry(entry: Any) -> Any:
-    """A copy of a QueuedPod, since the queue writes to its own."""
+    """A copy of a QueuedPod, since the queue modifies its own."""
     return attrs.evolve(entry, pod=read_only(entry.pod))
 
 
@@ -140,7 +140,7 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
 
 
 class GuardedPlugin:
-    """An out-of-tree plugin: exactly the methods it had when it was made, each of them guarded. Made in the guard."""
+    """An out-of-tree plugin: the methods it had at construction, each guarded. Constructed within the guard."""
 
     name: str
 
@@ -177,7 +177,7 @@ class GuardedPlugin:
             if name == "post_filter":
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
-                out[2] = args[2].copy()  # many are used to write into it
+                out[2] = args[2].copy()  # a copy: plugins often write into it
             return check(self, name, args, method(*out))
 
         def call(*args: Any) -> Any:
@@ -193,7 +193,7 @@ class GuardedPlugin:
         return told if name in _WITHOUT_CONSEQUENCE else call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[Cluster], Any]:
-        """A plan's question whether what it waits for is there."""
+        """A plan's `ready` callback, guarded."""
 
         def work(cluster: Cluster) -> Any:
             return answers.status("ready", ready(ClusterView(cluster)), self.name)
@@ -207,8 +207,8 @@ class GuardedPlugin:
         return lambda pod, old, new: self.guard.call("hint", work, pod, old, new)
 
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-        """The plugin's key as values that compare by themselves; a pod without one comes after all that have one, and
-        among equals priority and time decide."""
+        """The plugin's key as built-in values that can be compared; a pod whose key fails sorts after all others, and
+        ties are broken by priority and time."""
 
         def work(entry: Any) -> Any:
             return answers.sort_key("sort_key", sort_key(_entry(entry)))
@@ -238,7 +238,7 @@ def _depends_on(value: object) -> frozenset[str] | None:
 
 
 class GuardedRegistry(Registry):
-    """A registry that makes out-of-tree plugins guarded ones. `on_fault` hears of faults without consequence."""
+    """A registry that guards out-of-tree plugins. `on_fault` receives faults that fail no call."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class GuardedRegistry(Registry):
         self.on_fault = on_fault
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """A plugin ready for use; an out-of-tree one that cannot be made raises PluginLoadError."""
+        """A plugin ready for use; an out-of-tree one that cannot be constructed raises PluginLoadError."""
         if name not in self.added:
             return super().make(name, args, handle)
         guard = PluginGuard(name, self.limit_s, self.on_fault)
@@ -271,7 +271,7 @@ class GuardedRegistry(Registry):
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:
-    """The registry itself if it guards its plugins, else one that has the same and does."""
+    """The registry itself if it guards its plugins, else a guarding one with the same plugins."""
     if isinstance(registry, GuardedRegistry):
         return registry
     if registry is None:

@@ -1,8 +1,8 @@
-"""What a plugin is given of its surroundings when it is made.
+"""Handle: the scheduler's services that a plugin receives at construction.
 
-A plugin's instance lives as long as its name, its arguments and the feature gates stay the same. What is true of the
-cluster whatever a plugin's arguments are, such as what was assumed for pods that are being bound, must outlive it: that
-is kept in an object of its own (`shared`), one for all instances in all profiles.
+A plugin instance lives as long as its name, its arguments and the feature gates are unchanged. State of the
+cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive it:
+it is kept in an object (`shared`) common to all instances in all profiles.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Handle).
 """
@@ -24,20 +24,18 @@ def _nobody(_: str) -> Sequence[Pod]:
 
 @attrs.define(eq=False)
 class Handle:
-    """`cluster` is to be read only. The rest is filled in by whoever runs the profile."""
+    """`cluster` is read-only. The other fields are set by the owner of the profile."""
 
     cluster: Cluster
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     seed: int = 0  # for plugins that need randomness; same seed, same choices
     nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to it
-    # Live waiting pods (uid -> (pod, node)); gang-like plugins allow or reject them.
+    # Live waiting pods (uid -> (pod, node)); coscheduling plugins allow or reject them.
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
-    evicting: Callable[[str], bool] = lambda uid: (
-        False
-    )  # whether what PostFilter wanted for this pod is still being done
-    current_pod: Callable[[str], Pod | None] | None = None  # key -> the stored pod, where somebody knows better than we
+    evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
+    current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
     _shared: dict[Callable[[Cluster], Any], Any] = attrs.field(factory=dict, init=False)
 
@@ -54,7 +52,7 @@ class Handle:
         return forked
 
     def shared(self, make: Callable[[Cluster], S]) -> S:
-        """The one object that `make` (a class, as a rule) makes of the cluster, made when it is first asked for."""
+        """The one object that `make` (usually a class) creates from the cluster, on first use."""
         found: S | None = self._shared.get(make)
         if found is None:
             found = self._shared[make] = make(self.cluster)

@@ -1,16 +1,16 @@
-"""The extension points, each a Protocol: having its methods is taking part; nothing is registered twice.
+"""The extension points, each a Protocol: a plugin takes part by having its methods; there is no second registration.
 
-`POINTS` lists them. The catalogue of plugins, the methods that are guarded in out-of-tree plugins, and how
-what they return is checked, all are derived from these Protocols. What a plugin may say besides, for speed only, is in
+`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks on
+their return values are all derived from these Protocols. Optional attributes, for speed only, are in
 `kschedd.framework.fast_path`.
 
 A plugin comes in one of two styles, or both at once for different points: **one node at a time**, in plain Python
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
-A plugin is made by its class method `from_args(args, handle)`: `args` is its typed arguments (`kschedd.config.args`),
+`from_args(args, handle)`, a class method, constructs a plugin: `args` is its typed arguments (`kschedd.config.args`),
 or the raw mapping wrapped in `RawArgs` for an out-of-tree one; `handle` is a `kschedd.framework.handle.Handle`.
 
-What `pre_filter` or `pre_score` worked out is kept in `state.data[name]` (any object; with a `clone` method if
+State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; with a `clone` method if
 add_pod/remove_pod change it).
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go.
@@ -39,13 +39,13 @@ P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
-    """Anything with a name; what else it has decides where it takes part."""
+    """Anything with a name; its other methods decide at which points it takes part."""
 
     name: ClassVar[str]
 
 
 class MadeFromArgs(Plugin, Protocol):
-    """How an in-tree plugin is made. An out-of-tree one without `from_args` is made without arguments."""
+    """Constructor of in-tree plugins. An out-of-tree one without `from_args` is constructed without arguments."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle, /) -> Self: ...
@@ -56,9 +56,9 @@ class MadeFromArgs(Plugin, Protocol):
 
 @attrs.frozen
 class PreFilterResult:
-    """PreFilter's word that only these nodes can do; they need not exist.
+    """Restricts the search to these nodes; they need not exist.
 
-    `already_filtered`: as far as the plugin's own filter goes, the pod may run on each of them.
+    `already_filtered`: the plugin's own filter passes on each of them and can be skipped.
     """
 
     node_names: frozenset[str]
@@ -67,14 +67,14 @@ class PreFilterResult:
 
 @attrs.frozen
 class PostFilterResult:
-    """What PostFilter decided. `nominated_node`: None leaves the pod's nomination as it is, "" clears it."""
+    """PostFilter's decision. `nominated_node`: None leaves the pod's nomination unchanged, "" clears it."""
 
     status: Status
     nominated_node: str | None = None
-    victims: tuple[Any, ...] = ()  # pods that have to go, the most important first; terminating ones among them
-    writes: tuple[Any, ...] = ()  # what is to be written for it, in order
-    rejected: tuple[Any, ...] = ()  # victims that still wait at Permit: they are rejected ("preempted"), not deleted
-    details: Any = None  # what `explain` and `verify` show of it
+    victims: tuple[Any, ...] = ()  # most important first; includes pods already terminating
+    writes: tuple[Any, ...] = ()  # writes it requires, in order
+    rejected: tuple[Any, ...] = ()  # victims waiting at Permit: rejected ("preempted"), not deleted
+    details: Any = None  # for `explain` and `verify`
 
 
 Verdict = Status | None
@@ -88,7 +88,7 @@ VerdictOrSkip = Annotated[Status | None, Code.SKIP]
 
 
 class QueuedEntry(Protocol):
-    """What a QueueSort plugin sees of a pod in the queue."""
+    """A queued pod as QueueSort plugins see it."""
 
     @property
     def pod(self) -> Pod: ...
@@ -112,7 +112,7 @@ class QueueSortPlugin(Plugin, Protocol):
 
 class EnqueueExtensions(Plugin, Protocol):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """What may help a pod that this plugin rejected. A plugin without this method is taken to wait for anything."""
+        """Events that may make a pod schedulable that this plugin rejected. Without this method: every event."""
 
 
 # -- finding nodes -------------------------------------------------------------------------------------------------
@@ -122,11 +122,11 @@ class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
         self, state: CycleState, pod: Pod, cluster: Cluster, /
     ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
-        """Once an attempt, before any node is looked at. Skip: its filter is not run."""
+        """Called once per attempt, before any filter. Skip: the plugin's filter is not run."""
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """Keep what `pre_filter` left in `state` in step with pods that a what-if puts on a node or takes away."""
+    """Update the state of `pre_filter` for pods that a what-if adds to or removes from a node."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
@@ -142,12 +142,12 @@ class VectorFilterPlugin(Plugin, Protocol):
         """A code for each row: 0 passes, any other number (positive) is the plugin's own. None: all pass."""
 
     def code_status(self, state: CycleState, pod: Pod, code: int, /) -> Status:
-        """A code in words; asked for only when somebody reads them."""
+        """The status of a code; called only when the status is read."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView, /) -> PostFilterResult:
-        """No node was found: make room, or say why there is none."""
+        """Called when no node is feasible: make the pod schedulable, or explain why that is impossible."""
 
 
 # -- choosing one --------------------------------------------------------------------------------------------------
@@ -155,12 +155,12 @@ class PostFilterPlugin(Plugin, Protocol):
 
 class PreScorePlugin(Plugin, Protocol):
     def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows, /) -> VerdictOrSkip:
-        """Once an attempt, with the feasible rows. Skip: its score is not run."""
+        """Called once per attempt, with the feasible rows. Skip: the plugin's score is not run."""
 
 
 class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
-        """From 0 to 100; any int64 if the plugin normalises. A Status says what went wrong."""
+        """From 0 to 100; any int64 if the plugin normalizes. A Status is an error."""
 
 
 class VectorScorePlugin(Plugin, Protocol):
@@ -182,14 +182,14 @@ class ReservePlugin(Plugin, Protocol):
 
 class UnreservePlugin(Plugin, Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
-        """The pod lost its node, whoever refused it. Must not fail; called even if its own `reserve` was not."""
+        """The pod lost its node, for any reason. Must not fail; called even if this plugin's `reserve` was not."""
 
 
 class PermitPlugin(Plugin, Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str, /
     ) -> Annotated[tuple[Status | None, float] | Status | None, Code.WAIT]:
-        """With a Status of Wait: the seconds for which the pod waits until `handle.allow` lets it go on."""
+        """With Wait, the second value is the timeout in seconds; the pod waits for `handle.allow` until then."""
 
 
 class PreBindPreFlight(Plugin, Protocol):
@@ -199,17 +199,17 @@ class PreBindPreFlight(Plugin, Protocol):
 
 class PreBindPlugin(Plugin, Protocol):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """What is to be written, and waited for, before the pod is bound."""
+        """The writes to do, and the condition to wait for, before the pod is bound."""
 
 
 class BindPlugin(Plugin, Protocol):
     def bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """Bind the pod, most often by a plan. Skip: the next binder is asked."""
+        """Bind the pod, usually by a plan. Skip: the next Bind plugin is called."""
 
 
 class PostBindPlugin(Plugin, Protocol):
     def post_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> None:
-        """The pod is bound."""
+        """Called after the pod is bound."""
 
 
 # -- the points ----------------------------------------------------------------------------------------------------
@@ -217,11 +217,11 @@ class PostBindPlugin(Plugin, Protocol):
 
 @attrs.frozen(eq=False)
 class ExtensionPoint(Generic[P_co]):
-    """A point by its name in snake_case. A plugin takes part that has all methods of one of `any_of`."""
+    """An extension point, named in snake_case. A plugin with all methods of one of `any_of` takes part."""
 
     name: str
     any_of: tuple[type[Plugin], ...]
-    extensions: tuple[type[Plugin], ...] = ()  # further methods that a plugin which takes part may have
+    extensions: tuple[type[Plugin], ...] = ()  # optional methods of plugins that take part
 
     def has(self, plugin: object) -> bool:
         """Whether the plugin (or plugin class) takes part."""
@@ -229,7 +229,7 @@ class ExtensionPoint(Generic[P_co]):
 
 
 def methods_of(protocol: type[Plugin]) -> tuple[str, ...]:
-    """The methods that a Protocol of this module asks for, besides those of `Plugin`."""
+    """The methods that a Protocol of this module requires, besides those of `Plugin`."""
     return tuple(name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_"))
 
 
@@ -258,7 +258,7 @@ POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
 
 
 def missing_methods(plugin: object) -> str:
-    """Of the first Protocol of which the plugin has a part only: "filter_rows without code_status"; "" of none."""
+    """The first incompletely implemented Protocol, as "filter_rows without code_status"; "" if none."""
     for point in POINTS.values():
         for protocol in (*point.any_of, *point.extensions):
             methods = methods_of(protocol)

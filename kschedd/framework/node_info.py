@@ -1,4 +1,4 @@
-"""One row of the node table as a plugin in plain Python sees it.
+"""NodeInfo: one row of the node table, for per-node plugins.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (NodeInfo).
 Units: CPU in millicores, other resources in whole units.
@@ -15,7 +15,7 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A view: it costs nothing to make and always shows the row as it is now."""
+    """A view: cheap to create, always shows the row's current state."""
 
     table: NodeTable
     row: int
@@ -45,7 +45,7 @@ class NodeInfo:
 
     @property
     def requested(self) -> dict[str, int]:
-        """The sum of what the pods on it request, assumed ones included."""
+        """The sum of the requests of the node's pods, assumed ones included."""
         return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
 
     @property

@@ -1,4 +1,4 @@
-"""The normalisation most score plugins share: the highest raw score becomes 100, the others in proportion.
+"""The normalization most score plugins share: the highest raw score becomes 100, the others in proportion.
 
 Source: Kubernetes v1.34, plugins/helper/normalize_score.go (DefaultNormalizeScore).
 """

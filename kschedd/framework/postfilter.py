@@ -1,6 +1,6 @@
-"""What PostFilter plugins are given to try changes with, and what preemption says of the room it could make.
+"""What PostFilter plugins receive: the failed attempt, dry runs of preemption, and their results.
 
-The one who runs the attempt implements `PostFilterView`; plugins only ask it. Values otherwise.
+The scheduler implements `PostFilterView`; plugins only call it. Values otherwise.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (Candidate, Interface).
 """
@@ -18,7 +18,7 @@ from kschedd.framework.status import Code
 
 @attrs.frozen(eq=False)
 class Candidate:
-    """A node where the pod would fit if these pods went; the most important one comes first."""
+    """A node where the pod would fit if these pods were evicted; most important first."""
 
     node_name: str
     victims: tuple[Pod, ...]
@@ -27,7 +27,7 @@ class Candidate:
 
 @attrs.frozen(eq=False)
 class DryRun:
-    """What trying some nodes came to. Without any candidate `message` says why not, as a fit error does."""
+    """Result of a dry run on some nodes. Without a candidate, `message` gives the reasons as a fit error does."""
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
@@ -38,7 +38,7 @@ class DryRun:
 
 @attrs.frozen(eq=False)
 class Preemption:
-    """What a successful preemption looked at and takes along, for those who explain it."""
+    """Details of a successful preemption, for `explain`."""
 
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
@@ -46,10 +46,10 @@ class Preemption:
 
 
 class PostFilterView(Protocol):
-    """One failed attempt: what the filters said, who is nominated where, and a way to try what would help."""
+    """One failed attempt: the filters' verdicts, the nominated pods, and dry runs of preemption."""
 
     def code_on(self, node_name: str) -> Code:
-        """What the filters said of this node; a node nobody asked about has a code too."""
+        """The filters' status code for this node; a node that was not checked has a code, too."""
 
     def rows_with(self, code: Code) -> Rows:
         """The rows of the nodes rejected with this code, in visiting order."""
@@ -58,7 +58,7 @@ class PostFilterView(Protocol):
         """The pods nominated to the node, in the order of their nomination."""
 
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
-        """Try which pods of lower priority would have to go, row by row from `rows[offset]` round the end.
+        """Find which pods of lower priority would have to be evicted, row by row from `rows[offset]`, wrapping around.
 
         It ends with `wanted` candidates, of which at least one violates no PodDisruptionBudget.
         """

@@ -1,7 +1,7 @@
-"""Which plugins there are: the in-tree ones by name, and those that come from entry points or from a file.
+"""The plugin registry: in-tree plugins by name, and out-of-tree ones from entry points or a file.
 
 An out-of-tree plugin is any class with a `name`;
-without a `from_args` it is made with no arguments. Its module is imported within a limit of time.
+without a `from_args` it is constructed without arguments. Its module is imported within a time limit.
 
 Entry points: group `kschedd.plugins`, each naming such a class.
 Errors: PluginLoadError says which file or entry point, what is wrong with it, and in which line.
@@ -29,7 +29,7 @@ from kschedd.framework.status import fault_text
 
 @attrs.define(eq=False)
 class PluginLoadError(KscheddError):
-    """A plugin from outside that cannot be used; `source` is its file or entry point."""
+    """An out-of-tree plugin that cannot be used; `source` is its file or entry point."""
 
     source: str
     why: str
@@ -40,11 +40,11 @@ class PluginLoadError(KscheddError):
 
 @attrs.define(eq=False)
 class Registry:
-    """In-tree plugins and the classes that were added."""
+    """In-tree plugins and the added out-of-tree classes."""
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
-    sources: dict[str, str] = attrs.field(factory=dict)  # of added ones: the file or entry point it came from
-    start_limit_s: float = START_LIMIT_S  # how long a module may take to be imported, or a plugin to be made
+    sources: dict[str, str] = attrs.field(factory=dict)  # of added plugins: name -> file or entry point
+    start_limit_s: float = START_LIMIT_S  # limit on importing a module, or constructing a plugin
 
     def names(self) -> frozenset[str]:
         return frozenset(IN_TREE) | frozenset(self.added)
@@ -59,7 +59,7 @@ class Registry:
         return {name: extension_points(cls) for name, cls in self.added.items()}
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """An in-tree plugin ready for use; a `GuardedRegistry` makes the others, too."""
+        """An in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""
         return self.plugin_class(name).from_args(args, handle)
 
     def construct(self, name: str, args: Any, handle: Any) -> Any:
@@ -115,7 +115,7 @@ class Registry:
             self.add(cls, source)
 
     def _within_limit(self, source: str, work: Callable[[], None]) -> None:
-        """Import a module and look at its classes: all of that runs its author's code."""
+        """Import a module and inspect its classes, under the time limit: both run untrusted code."""
 
         def guarded() -> PluginLoadError | None:
             try:

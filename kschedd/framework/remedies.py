@@ -1,8 +1,8 @@
-"""What would make a rejected pod fit, as plugins say it: data and the view they are given for it.
+"""Remedies: what would make a rejected pod fit, as reported by plugins, and the context they receive for it.
 
-A plugin may have a method `remedies`: the smallest changes that would content it, each completing the sentence "it
+A plugin may have a method `remedies`: the smallest changes that would make it pass, each completing the sentence "it
 would fit if ...". Where a plugin knows none, or has no such method, its own reason is repeated.
-Costs only order the sentences: 1 for a change, more for changes that reach further, a fraction more for larger amounts.
+Costs only order the remedies: 1 for a change, more for changes with wider effects, a fraction more for larger amounts.
 """
 
 import re
@@ -21,7 +21,7 @@ from kschedd.framework.status import Status
 
 @attrs.frozen
 class Change:
-    """Completes the sentence "it would fit if ..."; `cost` only orders."""
+    """Completes the sentence "it would fit if ..."; `cost` is for ordering only."""
 
     text: str
     cost: float
@@ -47,7 +47,7 @@ class RemedyContext:
         return {} if node is None else node.labels
 
     def label_number(self, row: int, key: str) -> int:
-        """The number of the row's value of a label, as counts by domain have it; -1 if it has none."""
+        """The id of the row's value of a label, the index of counts by domain; -1 if it has none."""
         return int(self.table.label(key).ids[row])
 
     def domain(self, row: int, key: str) -> list[int]:
@@ -66,7 +66,7 @@ class RemedyPlugin(Plugin, Protocol):
 
 
 def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Change]:
-    """The text that goes with the first pattern found in the message, with the pattern's groups put in."""
+    """The text of the first pattern found in the message, formatted with the pattern's groups."""
     for pattern, text in patterns:
         match = re.search(pattern, status.message)
         if match is not None:
@@ -75,7 +75,7 @@ def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Chan
 
 
 def by_reason(status: Status, texts: Mapping[str, str]) -> list[Change]:
-    """A text for each reason; none if one has none."""
+    """The text for each reason; an empty list if any reason has none."""
     if not all(reason in texts for reason in status.reasons):
         return []
     return [Change(texts[reason], 2) for reason in status.reasons]

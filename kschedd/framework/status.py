@@ -1,4 +1,4 @@
-"""What a plugin says of a pod or a node.
+"""Code and Status: a plugin's verdict on a pod or a node.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Code, Status).
 """
@@ -42,7 +42,7 @@ _LABELS = {
 
 @attrs.frozen
 class Status:
-    """A verdict with its reasons. No status at all (None) means success everywhere."""
+    """A verdict with its reasons. None instead of a Status means success everywhere."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Status:
 
     @property
     def rejected(self) -> bool:
-        """Whether the pod may be tried again when the cluster has changed."""
+        """Whether the status is a rejection: the pod may be retried when the cluster changes."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
     @property
@@ -58,7 +58,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """The same status, said by `plugin` unless it already names one."""
+        """The same status with `plugin` as its plugin, unless it already names one."""
         return self if self.plugin else attrs.evolve(self, plugin=plugin)
 
 
@@ -87,7 +87,7 @@ def fault_text(fault: BaseException) -> str:
         return fault.why
     try:
         text = plain_text(f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}")
-    except BaseException:  # its __str__ is the plugin's code
+    except BaseException:  # its __str__ is plugin code
         text = type(fault).__name__
     if isinstance(fault, SyntaxError) and fault.filename:
         return f"{text} ({PurePath(fault.filename).name}:{fault.lineno})"

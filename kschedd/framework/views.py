@@ -1,11 +1,11 @@
-"""What an out-of-tree plugin is given: the scheduler's own tables, objects and state, to be read only.
+"""Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the names of what it stands for (`NodeTable`, `Cluster`, `CycleState`, ...), so a plugin need not know of
-it. Arrays come as views that refuse writing, API objects as their read-only twins, lists and maps as views of
-theirs. Nothing is copied but rows that a plugin asks about and raw manifests it reads.
+Each view has the attributes of its original (`NodeTable`, `Cluster`, `CycleState`, ...), so a plugin need not know of
+it. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as views of
+theirs. Only requested rows and raw manifests are copied.
 
-A few questions make the scheduler keep something from then on (the column of a label, a count of pods). They are
-answered only while the scheduler waits for the plugin, and so changes nothing itself.
+A few calls make the scheduler cache something from then on (a label column, a pod counter). They are
+allowed only while the scheduler is blocked waiting for the plugin, and so changes nothing itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -35,13 +35,13 @@ from kschedd.values import frozen
 
 
 def array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, not to be written to; of a view of the array itself that could be undone (`flags.writeable`)."""
-    buffer: Any = values  # numpy's stubs make it no Buffer before Python 3.12
+    """The array, read-only through a buffer: on a plain numpy view the plugin could set `flags.writeable` again."""
+    buffer: Any = values  # numpy's stubs do not declare a Buffer before Python 3.12
     return np.asarray(memoryview(buffer).toreadonly())
 
 
 class ListView(Sequence[Any]):
-    """A list, not to be changed; `_out` is what becomes of an item on its way out."""
+    """A read-only list; `_out` converts each item returned."""
 
     __slots__ = ("_items", "_out")
 
@@ -62,7 +62,7 @@ class ListView(Sequence[Any]):
 
 
 class MapView(Mapping[Any, Any]):
-    """A map, not to be changed; `_out` is what becomes of a value on its way out."""
+    """A read-only map; `_out` converts each value returned."""
 
     __slots__ = ("_items", "_out")
 
@@ -88,7 +88,7 @@ def _pods(pods: Sequence[Pod]) -> tuple[Pod, ...]:
 
 
 class _View:
-    """Refuses what the thing it stands for would let its owner do."""
+    """Base of views: rejects the original's mutating methods."""
 
     __slots__ = ()
 
@@ -350,7 +350,7 @@ class ClusterView(_View):
 
 
 class PluginData:
-    """What out-of-tree plugins keep in one attempt's CycleState: for each key the value, and whose it is."""
+    """Out-of-tree plugins' entries in one attempt's CycleState: for each key the value and its plugin."""
 
     __slots__ = ("values",)
     KEY: Final = "out-of-tree plugins"
@@ -370,7 +370,7 @@ class PluginData:
 
 
 class DataView(MutableMapping[str, Any]):
-    """`CycleState.data` for one plugin: its own entries and those of other out-of-tree plugins; keys are texts."""
+    """`CycleState.data` for one plugin: its own entries and those of other out-of-tree plugins; keys are strings."""
 
     __slots__ = ("_guard", "_state")
 
@@ -423,11 +423,11 @@ class StateView(_View):
         return StateView(self._state.clone(), self.data._guard)
 
 
-# -- the handle, and what PostFilter tries ---------------------------------------------------------------------------
+# -- the handle, and PostFilter's view -------------------------------------------------------------------------------
 
 
 class HandleView(_View):
-    """A `Handle`; what it is asked is checked here, since the answer may be a change."""
+    """A `Handle`; arguments are checked here, since some methods change the scheduler's state."""
 
     __slots__ = ("_handle", "feature_gates", "seed")
 
@@ -501,7 +501,7 @@ class PostFilterViewView(_View):
             raise ValueError("dry_run: rows that were rejected as Unschedulable are expected (`rows_with`)")
         real = self._pod if pod.uid == self._pod.uid else pod
         with waited_for():
-            pass  # one that was given up tries nothing more
+            pass  # an abandoned call runs no further dry runs
         found = self._view.dry_run(state._state, real, asked, int(offset) % max(len(asked), 1), int(wanted))
         return attrs.evolve(
             found,

@@ -1,6 +1,6 @@
-"""What PreBind and Bind want done: writes as data, and what to wait for after them.
+"""Plans of PreBind and Bind: writes as data, and the condition to wait for after them.
 
-Whoever owns the connection to the API server carries a plan out; a plugin only says it.
+The owner of the connection to the API server executes a plan; a plugin only returns it.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 @value
 class Plan:
-    """First the writes in order, each answered, then it must be `ready`.
+    """First the writes are done in order, then the plan waits for `ready`.
 
-    `ready(cluster)` is asked again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
-    ends the waiting. After `timeout_s` the waiting ends with `timed_out`.
+    `ready(cluster)` is called again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
+    ends the wait. After `timeout_s` the wait ends with `timed_out`.
     """
 
     writes: tuple[Write, ...] = ()
