@@ -1,11 +1,11 @@
-"""DefaultPreemption: where no node has room, pods of lower priority make way for a more important one.
+"""DefaultPreemption: where no node is feasible, evicts pods of lower priority to make room for the pod.
 
-Only nodes on which that may help are tried (rejected, but not unresolvably), and on large clusters only a share of
-them, from an offset that differs from pod to pod. The candidate with the least harm is chosen: fewest broken
+Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable), in large clusters a part
+of them, from a seeded offset per pod. The candidate is chosen by upstream's criteria: fewest violated
 PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest
-start. The pod is nominated to that node; its victims get a condition and are deleted. It waits while that is done.
+start. The pod is nominated to that node; the victims get a DisruptionTarget condition and are deleted. Until these
 
-It decides and says what is to be written; whoever owns the connection to the API server writes.
+writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller executes them.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go.
 Errors: none of its own; a filter that fails on every candidate makes the result an Error.
@@ -46,10 +46,10 @@ class DefaultPreemption:
     name: ClassVar = "DefaultPreemption"
     args: DefaultPreemptionArgs
     _seed: int
-    _gates: bool  # asynchronous: evictions are carried out while other pods are scheduled
+    _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
-    _latest: Callable[[Pod], Pod | None]  # the pod as it is now, None if it is gone
+    _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -62,7 +62,7 @@ class DefaultPreemption:
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
         )
 
-    # -- the pod waits while its victims are being evicted ------------------------------------------------------
+    # -- PreEnqueue: hold the pod while its victims are being evicted -------------------------------------------
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return _WAITING if self._gates and self._evicting(pod.uid) else None
@@ -107,13 +107,13 @@ class DefaultPreemption:
         )
 
     def wanted(self, nodes: int) -> int:
-        """How many candidates end the search among so many nodes that may help."""
+        """How many candidates end the search among this many eligible nodes."""
         share = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
 
 
 def ineligible(pod: Pod, cluster: Cluster, view: PostFilterView) -> str:
-    """Why the pod must not preempt others (now); "" if it may."""
+    """Why the pod must not preempt others now; "" if it may."""
     if pod.pod_spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     node_name = pod.nominated_node_name
@@ -126,7 +126,7 @@ def ineligible(pod: Pod, cluster: Cluster, view: PostFilterView) -> str:
 
 
 def _goes_for_another(pod: Pod) -> bool:
-    """Whether the pod terminates because of a preemption."""
+    """Whether the pod is terminating because of a preemption."""
     if not pod.deletion_timestamp:
         return False
     for condition in pod.status.get("conditions") or ():
@@ -136,7 +136,7 @@ def _goes_for_another(pod: Pod) -> bool:
 
 
 def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Less important pods that wait for the same node; they had better look for another one at once."""
+    """Pods of lower priority nominated to the same node; their nominations are cleared so that they are retried."""
     return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
 
 
@@ -146,9 +146,9 @@ def _no_nomination(pod: Pod) -> MergePatch:
 
 
 def evict(victim: Pod, preemptor: Pod) -> list[Write]:
-    """The condition that says why, unless the victim has it already, and the deletion with its own grace period.
+    """The DisruptionTarget condition, unless the victim has it, and the deletion with the victim's grace period.
 
-    The condition has no lastTransitionTime yet: nothing here knows the time, so the scheduling machine adds it.
+    The condition has no lastTransitionTime yet: plugins have no clock, so the scheduling machine adds it.
     """
     wanted = {
         "type": _DISRUPTION,
@@ -175,5 +175,5 @@ def evict(victim: Pod, preemptor: Pod) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """The plugins that rejected the pod decide when it is looked at again, not the one that made room for it."""
+    """Requeueing is decided by the hints of the plugins that rejected the pod, not by preemption."""
     return QUEUE_SKIP

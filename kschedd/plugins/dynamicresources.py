@@ -1,15 +1,15 @@
-"""DynamicResources: the devices a pod's ResourceClaims ask for are found, kept for it, and written into the claims.
+"""DynamicResources: finds the devices that a pod's ResourceClaims request, reserves them, and writes the allocations.
 
 A claim that is allocated already restricts the pod to the nodes its allocation names. For claims that are not, each
-node is asked for devices (`kschedd.devices`), one node's answer is kept (Reserve) and written before the pod is bound
-(PreBind). From Reserve until the watch shows the allocation, the claim's devices count as used and other pods wait for
-the claim. A pod that fits nowhere may give back an allocation of its own that ties it to the wrong nodes (PostFilter).
+node is searched for devices (`kschedd.devices`), the chosen node's allocation is assumed (Reserve) and written before
+binding (PreBind). From Reserve until the watch shows the allocation, the claim's devices count as used and other pods
+wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that ties it to infeasible nodes.
 
-Pods without claims pass through; nothing of the device room is looked at for them.
+Pods without claims pass without reading any device state.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dynamicresources.go, dra_manager.go.
-Not here: what is switched off by default in 1.34 (device taints, partitionable devices, consumable capacity, binding
-conditions, extended resources). Upstream picks the claim to give back at random; here it is the first.
+Not implemented: features off by default in 1.34 (device taints, partitionable devices, consumable capacity, binding
+conditions, extended resources). Upstream picks the claim to deallocate at random; here it is the first.
 """
 
 from collections.abc import Sequence
@@ -56,22 +56,22 @@ from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedu
 from kschedd.framework.writes import Plan, Write
 from kschedd.store.writes import patch_of, status_of
 
-# What stands for a second of upstream's filter timeout: the search counts steps, so that two runs end alike.
+# Search steps per second of upstream's filter timeout: steps, not time, so that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
 
 
 @attrs.define(eq=False)
 class _Attempt:
-    """One pod's way through a cycle. Shared by all what-if runs: nothing they change matters to it."""
+    """One attempt's state. Shared by all what-if runs: the pods they add or remove do not affect it."""
 
     claims: tuple[Object, ...] = ()
     reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
     allocator: Allocator | None = None
-    open_claims: tuple[int, ...] = ()  # places of the claims the allocator works on
+    open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     solutions: dict[str, Solution] = attrs.field(factory=dict)  # by node
     unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot reach
-    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim's place -> the allocation kept for it
+    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
 
 
 _WITHOUT_CLAIMS: Final = _Attempt()
@@ -81,7 +81,7 @@ _WITHOUT_CLAIMS: Final = _Attempt()
 class DynamicResources:
     name: ClassVar = "DynamicResources"
     without_pre_filter: ClassVar = "not found"
-    depends_on: ClassVar = None  # what is free depends on the claims of the whole cluster
+    depends_on: ClassVar = None  # free devices depend on the claims of the whole cluster
 
     _handle: Handle
     _enabled: bool
@@ -119,8 +119,8 @@ class DynamicResources:
         return None
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        # Left for pods without claims too, so there is no `skips_pre_filter`: by it PostFilter knows that the attempt
-        # came this far.
+        # Stored for pods without claims, too, so there is no `skips_pre_filter`: it tells PostFilter that the attempt
+        # reached this point.
         state.data[self.name] = _WITHOUT_CLAIMS
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP
@@ -151,7 +151,7 @@ class DynamicResources:
         return None
 
     def _cannot_allocate(self, claim: Claim, cluster: Cluster) -> Status | None:
-        """Why no node need be asked for devices for this claim, if so."""
+        """Why this claim cannot be allocated on any node; None if nodes have to be searched."""
         if claim.obj in self._in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests:
@@ -225,7 +225,7 @@ class DynamicResources:
             return PostFilterResult(unschedulable("plugin disabled"))
         attempt: _Attempt | None = state.data.get(self.name)
         if attempt is None:
-            # Another plugin's PreFilter ended the cycle before ours ran: upstream misses its state then.
+            # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
@@ -257,7 +257,7 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
-        """Give the devices back; what PreBind wrote already is to be taken back by the writes it returns."""
+        """Release the assumed devices; the returned writes revert what PreBind has written."""
         attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
@@ -315,7 +315,7 @@ class DynamicResources:
         try:
             used = pod_claims(pod, self._handle.cluster.of_kind("ResourceClaim"))
         except ClaimError:
-            return QUEUE_SKIP  # the pod has to wait for more than this
+            return QUEUE_SKIP  # the pod's claims are still incomplete
         if old is not None and allocation(old) is not None and allocation(new) is None:
             return QUEUE  # devices became free
         if all(claim.uid != new.uid for claim in used):

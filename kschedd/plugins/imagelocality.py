@@ -1,9 +1,9 @@
 """ImageLocality: a node that already has the pod's images scores higher, the more bytes the better.
 
-An image that few nodes have counts less, so that its nodes do not draw every pod that wants it.
+An image on few nodes counts less, so that these nodes do not attract all pods that use it.
 
 Source: Kubernetes v1.34, plugins/imagelocality/image_locality.go.
-Units: sizes in bytes; int64, and sums that do not fit wrap around as upstream's do.
+Units: sizes in bytes; int64, and sums overflow as upstream's do.
 """
 
 from typing import ClassVar, Self

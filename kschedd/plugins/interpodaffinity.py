@@ -1,16 +1,16 @@
-"""InterPodAffinity: pods want to be near other pods or away from them, and pods already there may mind who comes.
+"""InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term wants its topology domain to run a pod that all the pod's terms speak of (the very first such
-pod is let in anywhere if it speaks of itself); a required anti-affinity term wants one that runs none; and the
-required anti-affinity terms of pods already there bar the domains they run in. Preferred terms, of the pod and of pods
-already there, add their weights, as do required affinity terms of pods already there that speak of the newcomer.
+A required affinity term needs a pod in its topology domain that matches all the pod's terms (if there is no such pod
+anywhere, a pod that matches its own terms passes); a required anti-affinity term needs a domain without one; and the
+required anti-affinity terms of existing pods exclude the domains they run in. Preferred terms, of the pod and of
+existing pods, add their weights, as do required affinity terms of existing pods that match the incoming pod.
 
-How many pods match a term, or carry one, in which domain is asked of the cluster's counts, so a decision costs a few
-steps over the rows asked for and a term, and nothing a pod.
+How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
+vector steps per term over the given rows, and nothing per existing pod.
 
 Source: Kubernetes v1.34, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
-Shapes: counts have an int64 for each value number of the key's column, and a last one, 0, for rows without the key.
-Errors: none; a pod whose selectors cannot be read fits nowhere.
+Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
+Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -58,11 +58,11 @@ _REMEMBERED = 4096
 
 @attrs.frozen(eq=False)
 class _Terms:
-    """A shape's own terms as questions to the counts."""
+    """A signature's own terms, as matchers for the counters."""
 
-    near: Kind | None  # pods that all required affinity terms speak of
+    near: Kind | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
-    away: tuple[tuple[Kind, str], ...]  # of each required anti-affinity term: pods it speaks of, topology key
+    away: tuple[tuple[Kind, str], ...]  # each required anti-affinity term: matching pods, topology key
     preferred: tuple[tuple[Kind, str, int], ...]  # and weight, negative for anti-affinity
 
 
@@ -70,11 +70,11 @@ _NO_TERMS = _Terms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """A term of the pod to be placed as v1.34.1 asks it of the pods already there.
+    """An incoming pod's term as v1.34.1 evaluates it against existing pods.
 
-    Upstream writes the namespaces that the selector finds into the term and means to drop the selector then, but drops
-    it from a copy only (kubernetes#141526): the selector is asked again, of a namespace without labels. One that
-    matches no labels at all (of nothing but NotIn and DoesNotExist) so selects every namespace.
+    Upstream writes the namespaces that the namespaceSelector selects into the term and means to clear the selector, but
+    clears only a copy's (kubernetes#141526): the selector is evaluated again, on a namespace without labels. One that
+    matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):
@@ -84,7 +84,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 @attrs.define(eq=False)
 class _Tally:
-    """Pods by domain of one key as this attempt sees them. `counts` is the cache's own until it has to differ."""
+    """Pods by domain of one key in this attempt. `counts` is the cache's own array until the first change."""
 
     key: str
     counts: Ints
@@ -102,7 +102,7 @@ class _Tally:
         self.total += amount
 
     def clone(self) -> "_Tally":
-        self.changed = False  # from now on both copy before they write
+        self.changed = False  # both share the array and copy it before writing
         return _Tally(self.key, self.counts, self.total)
 
 
@@ -133,7 +133,7 @@ class InterPodAffinity:
 
     _args: InterPodAffinityArgs
     _cluster: Cluster
-    _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by number of the shape
+    _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
@@ -204,14 +204,14 @@ class InterPodAffinity:
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
-        # Upstream asks in the order near, away, minded; so the later are written first.
+        # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
         for tally in filtering.minded.values():
             if tally.total:
                 codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = MINDED
         for tally in filtering.away:
             if tally.total:
                 codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = TOO_NEAR
-        # With no such pod in any domain, one that its own terms speak of may be the first: then the keys are enough.
+        # With no matching pod in any domain, a pod that matches its own terms needs only the topology keys.
         first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.near)
         for tally in filtering.near:
             ids = table.label(tally.key).ids[rows]
@@ -224,12 +224,12 @@ class InterPodAffinity:
     # -- score ------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows) -> Status | None:
-        """Skips if no term of anybody's says anything of any node that exists."""
+        """Skips if no term, of the pod or of existing pods, affects any node."""
         terms = self._own(pod.shape)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
         counts, shape = cluster.counts, pod.shape
-        found: list[tuple[str, Ints, int]] = []  # key, sums by domain, what one is worth
+        found: list[tuple[str, Ints, int]] = []  # key, sums by domain, weight
         for kind, key, weight in terms.preferred:
             domains = counts.matching(kind).by_domain(key)
             if domains.total:
@@ -290,7 +290,7 @@ class InterPodAffinity:
             self._terms[shape.number] = terms
         return terms
 
-    # -- what may help a pod it rejected ----------------------------------------------------------------------
+    # -- queueing hints and remedies --------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         action = ActionType
@@ -302,7 +302,7 @@ class InterPodAffinity:
         )
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
-        """The pods that are missing near the node, or in the way there."""
+        """The pods that are missing in the node's domain, or must leave it."""
         filtering = context.state.data.get(self.name)
         if row is None or filtering is None:
             return []
@@ -325,7 +325,7 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
 
 
 def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
-    """Whether all terms do; no terms do not. As upstream, a hint knows no namespace's labels."""
+    """Whether all terms match the pod; False without terms. As upstream, hints evaluate no namespace labels."""
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 
@@ -353,7 +353,7 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
         return QUEUE
     assert new is not None, "a node that goes is no registered event"
     if old is None:
-        # A node without the key suits any anti-affinity, so a new one always may.
+        # A node without the key meets any anti-affinity, so a new node may always help.
         helps = bool(away) or any(term.topology_key in new.labels for term in near)
         return QUEUE if helps else QUEUE_SKIP
     for terms, left_helps in ((near, False), (away, True)):
@@ -362,9 +362,9 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
             if before == after:
                 continue
             if before is None:
-                helps = not left_helps  # a node that now has a domain
+                helps = not left_helps  # the node has joined a domain
             elif after is None:
-                helps = left_helps  # a node that now has none
+                helps = left_helps  # the node has left its domain
             else:
                 helps = True
             if helps:
@@ -372,11 +372,11 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
     return QUEUE_SKIP
 
 
-_NAMED: Final = 3  # pods, in a remedy
+_NAMED: Final = 3  # most pods named in a remedy
 
 
 def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
-    """All required terms look for the same pods; a key's domain has one or has none."""
+    """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
     changes = []
     labels = context.labels(row)
     for tally in filtering.near:
@@ -409,7 +409,7 @@ def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Cha
 
 
 def _first_in_domain(context: RemedyContext, row: int, key: str, matches: Callable[[Pod], bool]) -> str:
-    """The names of the first pods in the node's domain that match, of which there is at least one."""
+    """The names of the first matching pods in the node's domain; there must be at least one."""
     pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
     found = [pod.key for pod in islice(pods, _NAMED + 1)]
     if len(found) > _NAMED:
@@ -423,7 +423,7 @@ def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
 
 
 def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
-    """Whether a pod that is there has required anti-affinity, over this key, to the pod that is explained."""
+    """Whether an existing pod has required anti-affinity, over this key, to the pod being explained."""
     return other.pod_spec.has_pod_affinity and any(
         term.topology_key == key and _speaks(context, term, context.pod) for term in other.shape.required_anti_affinity
     )

@@ -1,8 +1,7 @@
-"""NodeAffinity: nodeSelector and required node affinity decide where a pod may go, preferred terms where it would
-rather.
+"""NodeAffinity: filters by nodeSelector and required node affinity, scores by preferred terms.
 
 Source: Kubernetes v1.34, plugins/nodeaffinity/node_affinity.go.
-Codes: 1, the pod's own selector or affinity; 2, the affinity that the configuration adds.
+Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffinity.
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
@@ -50,7 +49,7 @@ Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
 
 
 def node_matches(spec: PodSpec, node: Node) -> bool:
-    """Whether a node meets nodeSelector and required affinity; raises SelectorError where that cannot be told."""
+    """Whether a node meets nodeSelector and required affinity; raises SelectorError where a term cannot be parsed."""
     if any(node.labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
     required = spec.required_node_affinity
@@ -58,7 +57,7 @@ def node_matches(spec: PodSpec, node: Node) -> bool:
 
 
 def named_nodes(raw_required: Any) -> frozenset[str] | None:
-    """The only nodes that required affinity leaves by their names; None where some term leaves them all."""
+    """The node names that required affinity restricts the pod to; None where some term names none."""
     named: frozenset[str] = frozenset()
     for term in raw_required.get("nodeSelectorTerms") or ():
         of_term: frozenset[str] | None = None
@@ -79,7 +78,7 @@ class NodeAffinity:
     pre_score_by_signature: ClassVar = True
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
-    prefers: bool = False  # whether preferred affinity is added, were all its terms empty
+    prefers: bool = False  # whether addedAffinity has preferred terms, even if all are empty
 
     @classmethod
     def from_args(cls, args: NodeAffinityArgs, handle: Handle) -> Self:

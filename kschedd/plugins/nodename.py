@@ -21,7 +21,7 @@ from kschedd.framework.status import Status, unresolvable
 @attrs.frozen
 class NodeName:
     name: ClassVar = "NodeName"
-    depends_on: ClassVar = None  # where a pod runs is not part of its shape
+    depends_on: ClassVar = None  # spec.nodeName is not part of the signature
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: nodes whose resources would be used evenly score higher.
+"""NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
 
 The score is (1 - standard deviation of the used fractions) * 100, truncated. Pods that request nothing are not
 scored, or they would all go to the same node.
@@ -43,7 +43,7 @@ class NodeResourcesBalancedAllocation:
         return not any(pod.pod_spec.requests.get(name) for name in self.resources)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        if self._best_effort(pod):  # where the profile leaves PreScore out
+        if self._best_effort(pod):  # where the profile disables PreScore
             return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False)
         columns = fractions.columns
@@ -55,7 +55,7 @@ class NodeResourcesBalancedAllocation:
             deviation = _deviation(columns, len(rows))
         scores = (1 - deviation) * MAX_NODE_SCORE
         if fractions.wraps:
-            with np.errstate(invalid="ignore"):  # what is no int64 becomes the least one
+            with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
                 return scores.astype(np.int64)
         return scores.astype(np.int64)
 

@@ -1,11 +1,11 @@
-"""NodeResourcesFit: a node passes when what it has left covers what the pod asks, and scores by how full it would be.
+"""NodeResourcesFit: a node passes when its free resources cover the pod's requests, and scores by its utilization.
 
 Source: Kubernetes v1.34, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go, least_allocated.go,
 most_allocated.go, requested_to_capacity_ratio.go.
 Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
-Shapes: N rows asked about; one contiguous column for each resource. Columns are read, never written.
-Codes: bit 0, the pod asks more than the whole node has; bit 1, too many pods; bit 2 + i, too little of the i-th
-resource asked for.
+Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
+Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, too little of the i-th
+requested resource.
 """
 
 from collections.abc import Callable
@@ -45,9 +45,9 @@ Scorer = Callable[[Fractions], Ints]
 
 
 def looked_at(requests: Resources) -> list[tuple[str, int]]:
-    """What of a pod's requests is compared with a node, in the order reasons are given."""
+    """The requests that are compared with a node, in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    # One that wrapped around to less than nothing is still compared, as upstream does with all but the plain ones.
+    # A negative amount (after overflow) is still compared, as upstream does with all but cpu, memory and storage.
     scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
@@ -63,7 +63,7 @@ class NodeResourcesFit:
     strategy: ScoringStrategy
     _score: Scorer
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.asks`
-    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # the same for the hints
+    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
 
     @classmethod
     def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
@@ -188,7 +188,7 @@ class NodeResourcesFit:
 
 
 def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """The weighted mean of the resources' scores, truncated; one that a node has none of does not count there."""
+    """The weighted mean of the resources' scores, truncated; resources a node lacks do not count for that node."""
     total = np.zeros(fractions.rows, dtype=np.int64)
     weight_sum: Any = 0
     for place, requested, capacity in fractions.columns:
@@ -234,7 +234,7 @@ def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...
 
     def wrapping(requested: Ints, capacity: Ints) -> Ints:
         percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
-        # Below the first corner and above the last one the line is level.
+        # Below the first point and above the last one the function is constant.
         return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
 
     def score(fractions: Fractions) -> Ints:
@@ -251,7 +251,7 @@ def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...
 
 
 def broken_line(shape: tuple[ShapePoint, ...], percent: int) -> int:
-    """The score (0 to 100) at a utilisation in percent; between two corners truncated towards zero, as Go divides."""
+    """The score (0 to 100) at a utilization in percent; between two points truncated towards zero, as Go divides."""
     scale = MAX_NODE_SCORE // 10
     before: ShapePoint | None = None
     for corner in shape:

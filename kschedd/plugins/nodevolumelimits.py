@@ -1,9 +1,9 @@
-"""NodeVolumeLimits: a node passes when its CSI drivers can attach the pod's volumes beside those attached already.
+"""NodeVolumeLimits: a node passes when its CSI drivers can attach the pod's volumes in addition to those attached.
 
-A volume that a pod on the node uses too is attached once. A driver without a limit on the node's CSINode, or a node
+A volume that a pod on the node also uses is counted once. A driver without a limit on the node's CSINode, or a node
 without a CSINode, has no limit.
 Source: Kubernetes v1.34, plugins/nodevolumelimits/csi.go.
-Errors: a missing claim rejects the pod; what cannot be translated is an error, on the nodes where it would have to be.
+Errors: a missing claim rejects the pod; a failing CSI translation is an error on nodes that need it.
 """
 
 from collections import Counter
@@ -44,11 +44,11 @@ Attached = frozenset[tuple[str, str]]  # (driver, handle)
 
 @attrs.frozen
 class _Wanted:
-    """What the pod would have attached."""
+    """The volumes the pod needs attached."""
 
     volumes: list[Attachable | Fault]
     everywhere: Attached | None  # the same on every node with a CSINode; None if that depends on the node
-    objects_at: int  # when the last object changed that says what is attached
+    objects_at: int  # last change of the objects that determine the volumes
 
     def on(self, csi_node: Object | None) -> Attached | Status:
         return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node)
@@ -56,12 +56,12 @@ class _Wanted:
 
 @attrs.frozen
 class _Present:
-    """What is attached to a node, as of `stamp`."""
+    """The volumes attached to a node, as of `stamp`."""
 
     csi_node: Object
     stamp: int
     by_pods: Attached
-    per_driver: Mapping[str, int]  # those attached for no pod that is there counted too
+    per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
 
 
 @attrs.define(eq=False)
@@ -123,13 +123,13 @@ class NodeVolumeLimits:
     def _limits_of(self, csi_node: Object) -> Mapping[str, int]:
         known = self._limits.get(csi_node.name)
         if known is None or known[0] is not csi_node:
-            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes come and go
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are added and removed
                 self._limits.clear()
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
 
     def _present_on(self, node: NodeInfo, csi_node: Object, objects_at: int) -> _Present | Status:
-        """What is attached to the node; remembered as long as neither its pods nor any claim or volume changed."""
+        """The volumes attached to the node; cached until its pods or any claim or volume change."""
         own = node.table is self._cluster.table
         versions = self._cluster.versions
         known = self._present.get(node.row) if own else None
@@ -168,7 +168,7 @@ class NodeVolumeLimits:
             self._attachments = (self._cluster.versions.now, found)
         return self._attachments[1].get(node_name, set())
 
-    # --- what may help a rejected pod ------------------------------------------------------------------------
+    # --- queueing hints and remedies -------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -184,7 +184,7 @@ class NodeVolumeLimits:
 
 
 def _attached(wanted: list[Attachable | Fault], csi_node: Object | None) -> Attached | Status:
-    """Those that count on the node; or what is wrong with one of them."""
+    """The volumes that count on the node; or the error of one of them."""
     found = set()
     for each in wanted:
         if not each.counts_on(csi_node):

@@ -1,14 +1,14 @@
-"""PodTopologySpread: pods that a constraint counts are spread evenly over the values of its topology key.
+"""PodTopologySpread: spreads the pods that a constraint selects evenly over the domains of its topology key.
 
-A hard constraint bars a node whose domain would be more than maxSkew ahead of the emptiest one; a soft one prefers the
+A hard constraint rejects a node whose domain would exceed the minimum by more than maxSkew; a soft one prefers the
 domains with fewer pods. Only nodes that have all the keys, and that the pod's node affinity and tolerations allow (as
-the constraint says), make up the domains.
+the constraint's policies say), make up the domains.
 
-What depends on labels alone (which rows count, which domains there are) is remembered until labels change; how many
-pods there are is asked of the cluster's counts. So a decision costs a few steps over the domains and those rows.
+What depends on labels alone (which rows count, which domains there are) is cached until labels change; how many
+pods there are is read from the cache's counters. So an attempt costs a few vector steps over domains and rows.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
-Shapes: counts have an int64 for each value number of the key's column, and a last one for rows without the key.
+Shapes: counts have an int64 for each value id of the key's column, and a last one for rows without the key.
 Errors: none.
 """
 
@@ -55,11 +55,11 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @attrs.define(eq=False)
 class _Tally:
-    """How many pods each domain has as this attempt sees it. `counts` is the cache's own until it has to differ."""
+    """Pods in each domain in this attempt. `counts` is the cache's own array until the first change."""
 
     ready: ReadyConstraint
     counts: Ints
-    least: int  # of all domains, 0 if there are too few of them
+    least: int  # minimum over all domains, 0 if there are fewer than minDomains
     changed: bool = False
 
     @classmethod
@@ -69,7 +69,7 @@ class _Tally:
         return cls(ready, domains.counts, domains.least(ready.values) if enough else 0)
 
     def codes(self, ids: npt.NDArray[np.int32]) -> Ints:
-        """The code of a node in each of these domains, which are value numbers."""
+        """The code of a node in each of these domains, given as value ids."""
         most = self.ready.constraint.max_skew + self.least - self.ready.selects_itself
         if len(self.counts) > len(ids):
             codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
@@ -90,7 +90,7 @@ class _Tally:
             self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
-        self.changed = False  # from now on both copy before they write
+        self.changed = False  # both share the array and copy it before writing
         return _Tally(self.ready, self.counts, self.least)
 
 
@@ -147,7 +147,7 @@ class PodTopologySpread:
         for tally in filtering.tallies:
             if table.label(tally.ready.constraint.topology_key).ids[row] < 0:
                 return
-        # Unlike in the counts, a terminating pod is as good as any here: so it is upstream.
+        # As upstream, terminating pods count here, although the counters leave them out.
         for tally in filtering.tallies:
             ready = tally.ready
             if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
@@ -228,7 +228,7 @@ class PodTopologySpread:
             normalized[ignored] = 0
         return normalized
 
-    # -- what may help a pod it rejected ----------------------------------------------------------------------
+    # -- queueing hints and remedies --------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         action = ActionType
@@ -267,7 +267,7 @@ class PodTopologySpread:
         return QUEUE if has and (moved or _raw_taints(old) != _raw_taints(new)) else QUEUE_SKIP
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
-        """For each hard constraint that the node breaks: the label it lacks, or the skew it would take."""
+        """For each hard constraint that the node violates: the missing label, or the maxSkew that would allow it."""
         filtering = context.state.data.get(self.name)
         if row is None or filtering is None:
             return []
@@ -298,7 +298,7 @@ def _involved(other: Pod, pod: Pod) -> bool:
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:
-    """With the times they were added, which upstream compares too."""
+    """The taints with timeAdded, which upstream compares, too."""
     taints: Sequence[Any] = node.spec.get("taints") or ()
     return taints
 

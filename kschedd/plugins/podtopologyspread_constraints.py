@@ -1,7 +1,7 @@
-"""What a pod's spread constraints mean: which rows count, which domains there are, and what to count in them.
+"""Evaluates a pod's spread constraints: which rows count, which domains there are, and which pods to count in them.
 
-A pod's own constraints, or the default ones with the selector its Services and controller give, are made ready for
-PodTopologySpread. What that comes to depends on the pod's shape and on labels and taints only, so it is remembered
+A pod's own constraints, or the default ones with the selector of its Services and controller, are prepared for
+PodTopologySpread. The result depends on the pod's signature and on labels and taints only, so it is cached
 until those change; pods with the same affinity and tolerations share the rows that count.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
@@ -32,14 +32,14 @@ _REMEMBERED = 4096
 
 @attrs.frozen(eq=False)
 class ReadyConstraint:
-    """A constraint with all that it means for pods of one shape while labels stay as they are."""
+    """A constraint evaluated for pods of one signature; valid while labels are unchanged."""
 
     constraint: SpreadConstraint
     kind: Kind | None  # None: an empty selector, which counts no pods
     among: RowSet | None  # the rows whose pods count; None: every row that has the key
-    values: Ints | None  # the value numbers of its domains; None: every value of the key is a domain
+    values: Ints | None  # value ids of its domains; None: every value of the key
     domains: int
-    selects_itself: int  # 1 if the pod would be counted too
+    selects_itself: int  # 1 if the pod itself matches
 
 
 def _by_action(args: PodTopologySpreadArgs) -> dict[str, list[Mapping[str, Any]]]:
@@ -53,9 +53,9 @@ class SpreadConstraints:
 
     _args: PodTopologySpreadArgs
     _cluster: Cluster
-    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as a pod would state them
+    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's own spec
     _selectors: DefaultSelectors = attrs.field(init=False)
-    # All that follows holds until labels change.
+    # The following fields are valid until labels change.
     _stamp: int = attrs.field(init=False, default=-1)
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
@@ -68,7 +68,7 @@ class SpreadConstraints:
         self._selectors = DefaultSelectors(self._cluster)
 
     def of(self, pod: Pod, action: str) -> tuple[ReadyConstraint, ...]:
-        """The pod's own constraints of this sort, or the default ones if it has none of either sort."""
+        """The pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
         shape = pod.shape
         own = shape.spread_constraints
         selector: LabelSelector | None = None
@@ -98,7 +98,7 @@ class SpreadConstraints:
         return readies
 
     def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
-        """Its hard constraints as they are stated."""
+        """The pod's hard constraints as specified."""
         if pod.shape.spread_constraints:
             return self._stated(pod, None, HARD)
         selector = self._selectors.of(pod) if self._defaults[HARD] else None
@@ -106,15 +106,15 @@ class SpreadConstraints:
 
     @property
     def defaults_are_hard(self) -> bool:
-        """Whether some default constraint is a hard one."""
+        """Whether some default constraint is hard."""
         return bool(self._defaults[HARD])
 
     def all_keys_needed(self, pod: Pod) -> bool:
-        """Whether a node without one of the keys is out; with System defaults it still counts by its hostname."""
+        """Whether a node must have all topology keys; with System defaults a node with only a hostname still counts."""
         return bool(pod.shape.spread_constraints) or self._args.defaulting_type != "System"
 
     def domains(self, ready: ReadyConstraint) -> Domains:
-        """The pods it counts, by domain."""
+        """The matching pods by domain."""
         key = ready.constraint.topology_key
         if ready.kind is None:
             column = self._cluster.table.label(key)
@@ -122,16 +122,16 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
 
     def rows_counted(self, ready: ReadyConstraint) -> Ints:
-        """The pods it counts, by row, wherever that is."""
+        """The matching pods by row, on all rows."""
         if ready.kind is None:
             return np.zeros(self._cluster.table.capacity, dtype=np.int64)
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Upstream takes a node without the key for one whose value is "", which is a domain of its own.
+        """Upstream treats a node without the key as having the value "", a separate domain.
 
-        `seen` has the values of the nodes to score, the last entry standing for those without the key; so all nodes
-        without it count for the domain, whether or not one of them is to be scored.
+        `seen` has the values of the nodes to score, the last entry for those without the key; so all nodes
+        without it count for that domain, whether or not any of them is scored.
         """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)
@@ -160,7 +160,7 @@ class SpreadConstraints:
         return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
 
     def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:
-        """The rows whose pods count: with all `keys`, and allowed by affinity and taints where they are honoured."""
+        """The rows whose pods count: with all `keys`, and allowed by affinity and taints if the policies honor them."""
         spec = pod.pod_spec
         honored: tuple[Any, ...] = (constraint.topology_key, keys)
         if constraint.honor_affinity:
@@ -186,7 +186,7 @@ class SpreadConstraints:
         return among
 
     def _domain_values(self, key: str, among: RowSet | None) -> tuple[Ints | None, int]:
-        """The value numbers the rows have (None: all there are), and how many."""
+        """The value ids that occur in the rows (None: all of the column), and their number."""
         place = (key, 0 if among is None else among.number)
         known = self._values.get(place)
         if known is None:

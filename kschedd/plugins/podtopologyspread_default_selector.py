@@ -1,9 +1,9 @@
-"""The selector of a pod that states no spread constraints of its own: what its Services and its controller select.
+"""The default selector of a pod without spread constraints: the selectors of its Services and its controller.
 
-PodTopologySpread asks for it where default constraints are configured. What was worked out is kept until an object of
+Used by PodTopologySpread where default constraints are configured. Results are cached until an object of
 one of the four kinds changes.
 Source: Kubernetes v1.34, plugins/helper/spread.go (DefaultSelector).
-Errors: none; a controller that is gone, or whose selector cannot be read, adds nothing.
+Errors: none; a controller that does not exist, or whose selector cannot be parsed, adds nothing.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class DefaultSelectors:
     _known: dict[tuple[int, _Owner], LabelSelector] = attrs.field(factory=dict)
 
     def of(self, pod: Pod) -> LabelSelector:
-        """What the pod's Services and its controller select; it restricts nothing if there are none."""
+        """The combined selector of the pod's Services and controller; empty if there are none."""
         self._refresh()
         owner = _owner(pod)
         if owner is None and pod.namespace not in self._services:
@@ -58,7 +58,7 @@ class DefaultSelectors:
             self._services.clear()
             for service in self._cluster.of_kind("Service").values():
                 labels = service.spec.get("selector")
-                if labels:  # without one it selects nothing
+                if labels:  # a Service without a selector selects nothing
                     self._services.setdefault(service.namespace, []).append((from_map(labels), labels))
 
     def _worked_out(self, pod: Pod, owner: _Owner) -> LabelSelector:

@@ -1,4 +1,4 @@
-"""PrioritySort: pods of higher priority first, among equals the one that waits longer.
+"""PrioritySort: pods of higher priority first, among equals the one queued earlier.
 
 Source: Kubernetes v1.34, plugins/queuesort/priority_sort.go, Less.
 """

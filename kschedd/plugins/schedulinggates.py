@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with scheduling gates is not looked at before the last of them is taken away.
+"""SchedulingGates: PreEnqueue rejects a pod until its last scheduling gate is removed.
 
 Source: Kubernetes v1.34, plugins/schedulinggates/scheduling_gates.go.
 """

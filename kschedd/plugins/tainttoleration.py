@@ -1,7 +1,7 @@
-"""TaintToleration: a node's NoSchedule and NoExecute taints keep away pods that do not tolerate them; PreferNoSchedule
-taints that a pod does not tolerate count against the node.
+"""TaintToleration: a node's NoSchedule and NoExecute taints reject pods that do not tolerate them; PreferNoSchedule
+taints that a pod does not tolerate lower the node's score.
 
-Many nodes share few sets of taints, so a pod's shape is judged once against each set and every node looks its set up.
+Many nodes share few taint sets, so a pod signature is evaluated once per set and every node looks up its set's result.
 
 Source: Kubernetes v1.34, plugins/tainttoleration/taint_toleration.go.
 Codes: 1 + the number of the first taint that is not tolerated.
@@ -39,7 +39,7 @@ _MOST_TAINTS = 4096
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
-    """The first taint that keeps the pod away."""
+    """The first NoSchedule or NoExecute taint that the pod does not tolerate."""
     for taint in taints:
         if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(t.tolerates(taint) for t in tolerations):
             return taint
@@ -71,14 +71,14 @@ class TaintToleration:
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
-    _renumbered: int = 0  # how often taints were numbered anew
+    _renumbered: int = 0  # how often taint codes were reassigned
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
     def cache_key(self, cluster: Cluster) -> int:
-        """Codes number the taints that were ever in the way; with too many of them, all are numbered anew."""
+        """Codes number all taints that ever rejected a pod; with too many, they are reassigned and the key changes."""
         if len(self._taints) > _MOST_TAINTS:
             self._taints.clear()
             self._numbers.clear()
@@ -170,7 +170,7 @@ _CONDITIONS: Final = {
 
 
 def _without(context: RemedyContext, row: int, taint: Taint) -> Change:
-    """A taint that stands for a condition goes with it; any other one has to be tolerated."""
+    """The remedy for a taint: a condition taint goes with its node condition; any other must be tolerated."""
     if taint.key == "node.kubernetes.io/unschedulable" and context.table.unschedulable[row]:
         return Change(f"{context.name(row)} were not cordoned", 1)
     condition = _CONDITIONS.get(taint.key)

@@ -1,4 +1,4 @@
-"""What would have to change about volumes for a pod to fit: what the four plugins of volumes say alike."""
+"""Remedies for volume rejections, shared by the four volume plugins."""
 
 from typing import Final
 

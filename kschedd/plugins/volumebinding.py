@@ -1,11 +1,11 @@
-"""VolumeBinding: a node passes when it can use the volumes of the pod's claims, those bound and those still to be had.
+"""VolumeBinding: a node passes when it can use the pod's bound volumes and its unbound claims can be bound there.
 
-Reserve assumes what is to be bound or made, PreBind has it written (the claim into the volume, the chosen node into the
-claim) and waits until every claim is bound; Unreserve takes it back.
+Reserve assumes the bindings and provisionings, PreBind writes them (the claim into the volume, the chosen node into the
+claim) and waits until every claim is bound; Unreserve reverts the assumptions.
 Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go.
 Units: scores 0 to 100.
-Errors: a claim that is missing, lost, going, somebody else's or should have been bound already rejects the pod in
-PreFilter; what cannot be decided (no class, a selector that cannot be read) is an error of the node.
+Errors: a claim that is missing, lost, being deleted, not the pod's own or unbound in Immediate mode rejects it in
+PreFilter; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
 """
 
 from collections.abc import Mapping
@@ -56,13 +56,13 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 @attrs.define(eq=False)
 class _Attempt:
-    """What one attempt to schedule a pod knows of its claims. What-ifs share it: other pods make no difference."""
+    """One attempt's state of the pod's claims. What-ifs share it: other pods do not affect it."""
 
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
     some_static: bool = False
     all_bound: bool = False
-    before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of what Reserve assumed
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of each assumed object
 
 
 @attrs.frozen(eq=False)
@@ -94,7 +94,7 @@ class VolumeBinding:
     def skips_pre_filter(self, shape: PodShape) -> bool:
         return not shape.spec.volumes
 
-    # --- may it run there --------------------------------------------------------------------------------------
+    # --- filter ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
         if not pod.shape.spec.volumes:
@@ -153,10 +153,10 @@ class VolumeBinding:
             attempt.some_static = True
         return None
 
-    # --- how well ----------------------------------------------------------------------------------------------
+    # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Any) -> Status | None:
-        # A shape is there only with StorageCapacityScoring, and then every pod is scored, if only with 0.
+        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
         return None if self._shape else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -164,7 +164,7 @@ class VolumeBinding:
         volumes = None if attempt is None else attempt.by_node.get(node.name)
         return 0 if volumes is None or not self._shape else score(self._shape, usage(volumes, of_pools=True))
 
-    # --- taking it ---------------------------------------------------------------------------------------------
+    # --- reserve -----------------------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         attempt: _Attempt | None = state.data.get(self.name)
@@ -212,7 +212,7 @@ class VolumeBinding:
         for provision in provisions:
             self._claims.restore(provision.claim.key)
 
-    # --- having it done ----------------------------------------------------------------------------------------
+    # --- pre-bind ----------------------------------------------------------------------------------------------
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         attempt: _Attempt | None = state.data.get(self.name)
@@ -254,7 +254,7 @@ class VolumeBinding:
             timed_out=error("binding volumes: context deadline exceeded"),
         )
 
-    # --- what may help a rejected pod --------------------------------------------------------------------------
+    # --- queueing hints and remedies ---------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
@@ -273,7 +273,7 @@ class VolumeBinding:
 
 
 def _with_node(claim: Object, node_name: str) -> Raw:
-    """The claim as it asks for a volume that this node can use."""
+    """The claim with the selected-node annotation of this node."""
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 

@@ -1,10 +1,10 @@
-"""VolumeRestrictions: a node passes when no pod on it holds a disk of ours that only one pod can have there.
+"""VolumeRestrictions: a node passes when no pod on it uses a disk of the incoming pod that cannot be shared.
 
-That are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim with
-access mode ReadWriteOncePod can have one user in the whole cluster: while another pod has it no node passes, but
+Such are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim with
+access mode ReadWriteOncePod can have one user in the whole cluster: while another pod uses it no node passes, but
 preempting that pod helps.
 Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
-Errors: a claim that is not there rejects the pod in PreFilter.
+Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
 from collections.abc import Iterable
@@ -40,12 +40,12 @@ _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 
 def disks(pod: Pod) -> list[Raw]:
-    """The pod's volumes that can be in another pod's way."""
+    """The pod's volumes that can conflict with another pod's."""
     return [volume for volume in pod.shape.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
 
 
 def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
-    """Whether two pods with these volumes cannot be on one node."""
+    """Whether two pods with these volumes conflict on one node."""
     return any(_same_disk(one, other) for one in ours for other in others)
 
 
@@ -78,13 +78,13 @@ def _same_image(a: Raw, b: Raw) -> bool:
 class _Wanted:
     disks: list[Raw]
     claims: frozenset[str]  # names of the pod's ReadWriteOncePod claims
-    users: int  # uses of these claims by pods that have a node
+    users: int  # uses of these claims by assigned pods
 
     def clone(self) -> "_Wanted":
         return _Wanted(self.disks, self.claims, self.users)
 
     def uses(self, other: Pod) -> int:
-        # By name alone: upstream does not ask for the other pod's namespace here.
+        # By name alone: upstream does not compare the other pod's namespace here.
         return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
 
 
@@ -140,7 +140,7 @@ class VolumeRestrictions:
                     return _DISK_CONFLICT
         return _CLAIM_CONFLICT if wanted.users > 0 else None
 
-    # --- what may help a rejected pod ------------------------------------------------------------------------
+    # --- queueing hints and remedies -------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (
@@ -154,7 +154,7 @@ class VolumeRestrictions:
 
 
 def _used(cluster: Cluster, namespace: str, name: str) -> bool:
-    """Whether a pod on a node names the claim; one made for an ephemeral volume of the pod itself does not count."""
+    """Whether an assigned pod names the claim; claims created for that pod's ephemeral volumes do not count."""
     rows = cluster.table.claims.get(f"{namespace}/{name}", ())
     return any(
         other.namespace == namespace and name in claims_named(other)

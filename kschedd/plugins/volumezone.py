@@ -1,8 +1,8 @@
-"""VolumeZone: a node passes when its zone and region are those that the labels of the pod's bound volumes name.
+"""VolumeZone: a node passes when its zone and region labels match those of the pod's bound volumes.
 
-A node without any zone or region label passes: such a cluster has one zone.
+A node without any zone or region label passes: upstream assumes a single-zone cluster.
 Source: Kubernetes v1.34, plugins/volumezone/volume_zone.go, cloud-provider/volume/helpers (LabelZonesToSet).
-Errors: a claim, class or volume that is not there rejects the pod in PreFilter.
+Errors: a claim, class or volume that does not exist rejects the pod in PreFilter.
 """
 
 from typing import Any, ClassVar, Final, Self
@@ -44,7 +44,7 @@ class Topology:
 
 
 def topologies(volume: Object) -> list[Topology]:
-    """What the labels of a PersistentVolume demand; a label that cannot be read demands nothing."""
+    """The topology labels of a PersistentVolume; a label that cannot be parsed is ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         text = volume.labels.get(key)
@@ -118,7 +118,7 @@ class VolumeZone:
             found += topologies(volume)
         return tuple(found)
 
-    # --- what may help a rejected pod ------------------------------------------------------------------------
+    # --- queueing hints and remedies -------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         add, update = ActionType.ADD, ActionType.UPDATE
@@ -134,7 +134,7 @@ class VolumeZone:
 
 
 def _waits(claim: Object, cluster: Cluster) -> Status | None:
-    """Why a claim without a volume keeps the pod from every node; None if it only waits for the pod's node."""
+    """Why an unbound claim rejects the pod on every node; None if it is WaitForFirstConsumer."""
     name = class_of(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
