@@ -1,14 +1,14 @@
-"""Faults of objects: what handling one object raised is that object's, and everything else goes on.
+"""FaultLedger: an exception raised while handling one object is recorded for that object; all others are still handled.
 
-Whoever handles objects one by one (a controller, the scheduler's cache, the queue) has a `FaultLedger` and runs the
-work on each object through it. What the work raises is noted under the object's name and logged, once for each
-reason; the work is tried again later, each time twice as late as before, and whenever something brings the object up
-anew. Once it succeeds, the object is struck off.
+Each component that handles objects one by one (a controller, the scheduler cache, the queue) owns a `FaultLedger` and
+runs the work on each object through it. An exception is recorded under the object's name and logged, once for each
+reason; the work is retried with exponential backoff, and whenever the object is handled
+again for another reason. Once the work succeeds, the record is removed.
 
-So the work must be fit to be done again: it looks the object up by its name, and does nothing where it is gone.
+So the work must be idempotent: it looks the object up by its name, and does nothing where the object is deleted.
 
 Owns the faults of its component. Ends: never by itself. Source of the backoff: client-go v1.34, util/workqueue
-(ItemExponentialFailureRateLimiter), with bounds for people who watch.
+(ItemExponentialFailureRateLimiter), with bounds suited to interactive use.
 """
 
 import heapq
@@ -34,7 +34,7 @@ _OURS: Final = str(Path(__file__).parent)
 
 @attrs.frozen
 class ObjectRef:
-    """Which object: its namespace is "" where it has none."""
+    """Reference to an object: the namespace of a cluster-scoped one is ""."""
 
     kind: str
     namespace: str
@@ -46,7 +46,7 @@ class ObjectRef:
 
 @attrs.define(eq=False)
 class ObjectFault:
-    """What an object's handling raised, how often, and when it is tried again (None: it is not)."""
+    """The exception that handling an object raised, how often, and when it is retried (None: never)."""
 
     ref: ObjectRef
     component: str
@@ -64,7 +64,7 @@ class _Retry(Generic[R]):
 
 
 class FaultLedger(Generic[R]):
-    """The faults of one component, which is named as people know it: "replicasets", "scheduler cache"."""
+    """The faults of one component, with its user-visible name: "replicasets", "scheduler cache"."""
 
     def __init__(self, component: str) -> None:
         self.component = component
@@ -72,15 +72,15 @@ class FaultLedger(Generic[R]):
         self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
-        self._count = 0  # equal times come in the order in which they were set
+        self._count = 0  # orders equal retry times by insertion
 
     def __len__(self) -> int:
         return len(self.by_object)
 
     def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
-        """What the work gives, or None if it raised. `step` tells apart what is done with one object.
+        """The result of the work, or None if it raised. `step` distinguishes several kinds of work on one object.
 
-        Exceptions only: what is meant to end the program (KeyboardInterrupt, a cancellation) goes through.
+        Only `Exception` is caught: KeyboardInterrupt and cancellations pass through.
         """
         try:
             result = work(now)
@@ -99,7 +99,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "list[W]":
-        """What the work gives for each (namespace, name), all together; of a ledger whose results are lists."""
+        """The concatenated results of the work for each (namespace, name); for ledgers whose results are lists."""
         results: list[W] = []
         for namespace, name in keys:
             try:
@@ -113,7 +113,7 @@ class FaultLedger(Generic[R]):
         return results
 
     def note(self, ref: ObjectRef, work: Callable[[float], R], raised: Exception, now: float, step: str = "") -> None:
-        """The work on this object raised that; it is to be done again in a while."""
+        """Record an exception of the work on this object, and schedule a retry."""
         key = (ref, step)
         why = fault_text(raised)
         fault = self.by_object.get(key)
@@ -146,7 +146,7 @@ class FaultLedger(Generic[R]):
         return None
 
     def retry(self, now: float) -> list[R]:
-        """Do again what is due; what came of it where it went well."""
+        """Run the retries that are due; returns the results of those that succeeded."""
         results: list[R] = []
         while (at := self.next_retry) is not None and at <= now:
             ref, step = heapq.heappop(self._heap)[2]
@@ -162,7 +162,7 @@ class FaultLedger(Generic[R]):
 
 
 def fault_text(raised: BaseException) -> str:
-    """What was raised, and the line of ours that raised it."""
+    """The exception's text, with the line of this program that raised it."""
     text = str(raised)
     if len(text) > _LONGEST_TEXT:
         text = text[:_LONGEST_TEXT] + "..."
@@ -178,7 +178,7 @@ def fault_text(raised: BaseException) -> str:
 
 
 def as_maps(faults: Iterable[ObjectFault]) -> list[dict[str, Any]]:
-    """The faults as they go on the wire."""
+    """The faults as JSON objects of the socket protocol."""
     return [
         {
             "kind": fault.ref.kind,

@@ -1,10 +1,10 @@
-"""What authors of plugins import: the extension points, what they are given, and what they answer with.
+"""Public imports for plugin authors: the extension points, their arguments and their return types.
 
     from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
 
-A plugin is a class with a `name` that has the methods of one of the Protocols here; nothing need be inherited. What it
-may say of itself so that it is asked less often is in `kschedd.framework.fast_path`, and `kschedd.testing.rules` holds
-a plugin to the rules.
+A plugin is a class with a `name` that has the methods of one of the Protocols here; no base class. The optional
+attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks
+a plugin against their rules.
 """
 
 from kschedd.api.nodes import Node

@@ -1,1 +1,1 @@
-"""For those who write plugins: random clusters, and the rules of the plugin interface as checks."""
+"""Tools for testing plugins: random clusters, and the rules of the plugin interface as checks."""

@@ -1,4 +1,4 @@
-"""Whole attempts with one plugin, by a scheduler that keeps evaluations and by one that does not."""
+"""Whole attempts with one plugin, by a scheduler with the evaluation cache and by one without."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 
 
 class TwoSchedulers:
-    """`outcomes` of one attempt: as remembered, and worked out anew."""
+    """`outcomes` of one attempt: with the evaluation cache, and without."""
 
     def __init__(self, cluster: Cluster, plugin_class: type[Any], args: Any) -> None:
         name = plugin_class.name

@@ -1,7 +1,7 @@
-"""Random clusters for trying plugins on: a few nodes, pods of few signatures, and changes that happen to them.
+"""Random clusters for plugin tests: a few nodes, pods of few signatures, and random changes to them.
 
-Everything follows from a seed. Nodes differ in zone, labels, taints, images and room; pods in what they request,
-select, tolerate and want to be near to, and in the volumes they use. Few of everything, so that most things meet.
+Everything follows from a seed. Nodes differ in zone, labels, taints, images and capacity; pods in their requests,
+selectors, tolerations, affinities and volumes. There are few values of each, so that most combinations occur.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,11 +31,11 @@ _MOST_NODES: Final = 6
 class Change:
     """What one step changed: for each node the parts of it, as `fast_path.Dependency` names them."""
 
-    of: Mapping[str, frozenset[str]]  # node name -> parts
+    of: Mapping[str, frozenset[str]]  # node name -> changed parts
 
 
 class RandomCluster:
-    """See the module. `node_labels` and `pod_labels`: what else may be set, a label with its values."""
+    """See the module. `node_labels` and `pod_labels`: further labels that may be set, each with its values."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class RandomCluster:
         for _ in range(self.random.randint(0, 6)):
             self._add_pod()
 
-    # -- what there is ----------------------------------------------------------------------------------------
+    # -- objects ----------------------------------------------------------------------------------------------
 
     def node(self, name: str) -> Node:
-        """A node of that name, in some state."""
+        """A node of that name, in a random state."""
         random = self.random
         labels = {_HOST: name, _ZONE: random.choice("ab")}
         labels.update(self._labels(self._node_labels))
@@ -78,7 +78,7 @@ class RandomCluster:
         )
 
     def pod(self, node_name: str = "") -> Pod:
-        """A pod of one of few signatures, on a node or on none."""
+        """A pod with one of few signatures, on a node or unassigned."""
         self._count += 1
         name = f"p{self._count}"
         random = self.random
@@ -97,7 +97,7 @@ class RandomCluster:
         return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec, "status": {}})
 
     def like(self, pod: Pod) -> Pod:
-        """Another pod of the same signature, which differs in all else."""
+        """Another pod of the same signature that differs in everything else."""
         self._count += 1
         name = f"p{self._count}"
         meta = {**pod.raw["metadata"], "name": name, "uid": name, "annotations": {"note": name}}
@@ -106,10 +106,10 @@ class RandomCluster:
     def _labels(self, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
         return {key: self.random.choice(values) for key, values in choices.items() if self.random.random() < 0.7}
 
-    # -- what happens -----------------------------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------------------------
 
     def change(self) -> Change:
-        """Let something happen."""
+        """Make one random change."""
         steps: tuple[Callable[[], Change], ...] = (
             self._change_node,
             self._add_pod,
@@ -141,7 +141,7 @@ class RandomCluster:
         return Change({pod.node_name: frozenset(("requested", "pods"))})
 
     def _touch_pod(self) -> Change:
-        """A pod on a node changes without taking anything else of it: annotations, or it is being deleted."""
+        """A pod on a node changes without changing its requests: new annotations, or it is being deleted."""
         if not self._placed:
             return Change({})
         place = self.random.randrange(len(self._placed))
@@ -156,7 +156,7 @@ class RandomCluster:
         return Change({old.node_name: frozenset(("pods",))})
 
 
-# -- what pods may want ------------------------------------------------------------------------------------------------
+# -- pod specs ---------------------------------------------------------------------------------------------------------
 
 
 def _affinity_term(key: str) -> Raw:
@@ -219,7 +219,7 @@ _WISHES: Final[tuple[Callable[[Random], Raw], ...]] = (
 
 
 def _volumes() -> Sequence[Raw]:
-    """A bound claim and one whose volume is made where its first pod goes, and what both need."""
+    """A bound claim and one with WaitForFirstConsumer, and the objects that both need."""
     storage_class = {
         "kind": "StorageClass",
         "metadata": {"name": "late", "uid": "late"},

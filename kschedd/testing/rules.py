@@ -1,4 +1,4 @@
-"""The rules of the plugin interface as checks: a plugin is tried in random clusters and held to what it says of itself.
+"""The rules of the plugin interface as checks: a plugin runs in random clusters and must act as its attributes claim.
 
     from kschedd.testing.rules import RULES, check
 
@@ -6,9 +6,9 @@
     def test_my_plugin_keeps(rule):
         check(rule, MyPlugin)
 
-Each rule stands where its attribute is documented (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
-rule about something that the plugin does not have passes. A failure says which plugin, rule and seed; the same seed
-shows it again.
+Each rule is stated where its attribute is documented (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
+rule about an attribute that the plugin lacks passes. A failure names plugin, rule and seed; the same seed
+reproduces it.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -36,7 +36,7 @@ _STEPS: Final = 12
 
 @attrs.define(eq=False)
 class BrokenRule(AssertionError):
-    """A plugin does not keep a rule."""
+    """A plugin violates a rule."""
 
     plugin: str
     rule: str
@@ -49,9 +49,9 @@ class BrokenRule(AssertionError):
 
 @attrs.define(eq=False)
 class Trial:
-    """A plugin in a random cluster. Its methods ask the plugin as the scheduler does, of rows or of single nodes."""
+    """A plugin in a random cluster. Its methods call the plugin as the scheduler does, with rows or single nodes."""
 
-    plugin: Any  # a class that is to be tried may have any methods
+    plugin: Any  # the class under test may have any methods
     world: RandomCluster
     args: Any
 
@@ -70,7 +70,7 @@ class Trial:
         if not condition:
             raise _Broken(what)
 
-    # -- asking -----------------------------------------------------------------------------------------------
+    # -- calls of the plugin ----------------------------------------------------------------------------------
 
     def pre_filter(self, pod: Pod) -> tuple[CycleState, Status | PreFilterResult | None]:
         state = CycleState()
@@ -79,7 +79,7 @@ class Trial:
         return state, self.plugin.pre_filter(state, pod, self.cluster)
 
     def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
-        """Of the filter itself, for each row; `table`: a copy of the cluster's."""
+        """The filter's verdict on each row; `table`: a copy of the cluster's."""
         table = self.cluster.table if table is None else table
         if self.has("filter_rows"):
             codes = self.plugin.filter_rows(state, pod, table, rows)
@@ -96,7 +96,7 @@ class Trial:
         return [None if status is None or status.code is Code.SUCCESS else status for status in said]
 
     def filtered(self, pod: Pod) -> list[Status | None] | None:
-        """The verdicts as an attempt has them, on all rows; None where PreFilter rejected the pod."""
+        """The verdicts on all rows as in an attempt, after PreFilter; None where PreFilter rejected the pod."""
         state, said = self.pre_filter(pod)
         if isinstance(said, Status) and said.code is Code.SKIP:
             return [None] * len(self.rows)
@@ -120,7 +120,7 @@ class Trial:
         return [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
 
     def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
-        """The final ones; None where PreScore had nothing to say."""
+        """The final scores; None where PreScore returned Skip."""
         state, said = self.pre_score(pod, rows)
         if said is not None and said.code is not Code.SUCCESS:
             return None
@@ -131,7 +131,7 @@ class Trial:
         return cast(list[int], np.asarray(normal).tolist())
 
     def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
-        """By node: what the plugin says of it with nothing left in the state, as where an answer is looked up again."""
+        """By node: the plugin's answers with an empty CycleState, as for cached evaluations."""
         rows, names = self.rows, self.cluster.table.names
         found: dict[str, list[str | int | None]] = {names[row]: [] for row in rows.tolist()}
         if self.has("filter_rows"):
@@ -147,7 +147,7 @@ class Trial:
 
 
 class _Broken(Exception):
-    """Raised within a rule, with what does not hold."""
+    """Raised within a rule, with the violation."""
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The rule in a sentence."""
+        """The rule in one sentence, shown in failures."""
         return self.check.__doc__ or ""
 
     def __str__(self) -> str:
@@ -393,10 +393,10 @@ def check(
     node_labels: Mapping[str, Sequence[str]] | None = None,
     pod_labels: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Hold a plugin to a rule. Raises BrokenRule.
+    """Check a plugin against a rule. Raises BrokenRule.
 
-    `args` are what `from_args` takes (none: those of a profile that gives none). Labels that mean something to the
-    plugin have to be named with some values, or nodes and pods have none of them.
+    `args` are the arguments of `from_args` (none: the defaults of a profile). Labels that the plugin
+    reads must be named with some values, or nodes and pods have none of them.
     """
     for seed in seeds:
         world = RandomCluster(seed, node_labels, pod_labels)
