@@ -1,7 +1,7 @@
-"""`kschedd`: the command line. Verbs talk to a running daemon; the other commands do their work by themselves.
+"""`kschedd`: the command line. Verbs call a running daemon; the other commands run in this process.
 
-Verbs have to start quickly, so what a command needs is imported when it is called: no Trio and no numpy for `get`.
-Exit status: 0, 1 when what was asked for failed, 2 when the command makes no sense, 130 after Ctrl-C.
+Verbs must start quickly, so each command imports its modules when it is called: `get` imports neither Trio nor numpy.
+Exit status: 0 success, 1 failure, 2 usage error, 130 after Ctrl-C.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from kschedd.verbs.parsing import NotingParser
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
-#: what a write ends with on a full disk, on a closed stream, on a terminal that has gone
+#: errors of a write to a full disk, a closed stream or a terminal that has disconnected
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO})
 
 #: commands with a module of their own, which offers `add_parser(subparsers)`
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough.
+        # The reader closed the pipe, as `head` does.
         _drop(sys.stdout)
         return FAILED
     except OSError as error:
@@ -62,20 +62,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _settle_encoding() -> None:
-    """Names and notes may be in any script: a terminal shows escapes for what it has no letters for; files and pipes
-    get UTF-8, as manifests are in, whatever the locale."""
+    """Output text may be in any script: a terminal gets escapes for characters its encoding lacks; files and pipes get
+    UTF-8, the encoding of manifests, whatever the locale."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _open_closed_streams() -> None:
-    """Give standard streams that the caller closed a descriptor again, which fails as a closed one does.
+    """Reopen standard streams that the caller closed, on a descriptor whose use fails like that of a closed one.
 
-    Otherwise the next file opened would get it, and output would go there. Standard error leads nowhere instead: that
-    nobody wants to hear complaints is no fault.
+    Otherwise the next file opened would get the descriptor number, and output would go into that file. Standard error
+    goes to /dev/null instead: error messages that nobody reads are not a failure.
     """
-    # Opened the wrong way round, as gnulib's stdopen does.
+    # Opened in the opposite mode, so that reads and writes fail, as gnulib's stdopen does.
     for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, flags)
@@ -86,7 +86,7 @@ def _open_closed_streams() -> None:
 
 
 def _drop(stream: IO[str]) -> None:
-    """Let all that is written to this stream go nowhere: what is still buffered must not fail once more at exit."""
+    """Redirect the stream to /dev/null: flushing its buffer at exit must not fail a second time."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -99,7 +99,7 @@ def _complain(text: str) -> None:
 
 
 def _write_error(text: str) -> None:
-    """Write to standard error. If nobody is there to read it, the work goes on without."""
+    """Write to standard error, ignoring a failure to write."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -119,7 +119,7 @@ def _run(words: list[str]) -> int:
 
         print(f"kschedd {version('kschedd')}")
         return 0
-    if words[0] == "__complete":  # what the scripts of `completion` ask
+    if words[0] == "__complete":  # called by the scripts of `completion`
         from kschedd.commands.completion import complete
 
         with ExitStack() as opened:
@@ -135,7 +135,7 @@ def _run(words: list[str]) -> int:
 
 
 def _socket(words: list[str]) -> tuple[str | None, list[str]]:
-    """--socket, which may stand anywhere, and the other words."""
+    """The value of --socket, which is allowed in any position, and the other words."""
     socket = None
     rest = []
     left = iter(words)
@@ -160,14 +160,14 @@ def _usage(why: str) -> Exception:
 
 
 class _Parser(NotingParser):
-    """Reads the words of a command with a module of its own."""
+    """Parser of a command that has its own module."""
 
     def error(self, message: str) -> Never:
         self.exit(WRONG_USE, f"error: {message}\nSee {self.prog} --help\n")
 
 
 def _mounted(words: list[str], socket: str | None) -> int:
-    """A command of its own module. The socket is put back for those that take one."""
+    """Run a command that has its own module. --socket is passed on to the commands that accept it."""
     module = importlib.import_module(MOUNTED[words[0]][0])
     parser = _Parser(prog="kschedd", allow_abbrev=False)
     subparsers = parser.add_subparsers(required=True, parser_class=_Parser)
@@ -198,7 +198,7 @@ def _verb(words: list[str], socket: str | None) -> int:
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
-    """A session of this terminal with a blocking client, which is put into `opened` once it is needed."""
+    """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
     from kschedd.printing.look import look_of
     from kschedd.verbs.session import Daemon, Session
 
@@ -226,7 +226,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         time.time,
         time.sleep,
         lambda: sys.stdin.buffer.read(),
-        lambda question: True,  # whoever types the whole command has made up their mind
+        lambda question: True,  # no confirmation on the command line, as with kubectl
         measure=lambda: look_of(sys.stdout, os.environ),
         program="kschedd ",
     )
@@ -240,7 +240,7 @@ def _client(socket: str | None) -> Any:
 
 
 def overview(columns: int = 0) -> str:
-    """What `kschedd --help` prints, for a terminal of so many columns (0: it is none)."""
+    """The text of `kschedd --help`, for a terminal of that many columns (0: no terminal)."""
     from kschedd.verbs.overview import listing, paragraph
     from kschedd.verbs.table import VERBS
 

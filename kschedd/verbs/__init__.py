@@ -1,1 +1,1 @@
-"""What the command line and the REPL can be told: verbs in kubectl's grammar, each written once for both."""
+"""The verbs of the command line and the REPL, in kubectl's grammar: one implementation serves both."""

@@ -1,4 +1,4 @@
-"""Verbs that change objects: create, delete, patch, scale, label, annotate. Each says what it changed."""
+"""Verbs that change objects: create, delete, patch, scale, label, annotate. Each prints what it changed."""
 
 import argparse
 import re
@@ -28,7 +28,7 @@ _FORMS = ("table", "name", "yaml", "json")
 
 
 def _answer(session: Session, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
-    """What a change is answered with: a sentence, or the object as it is now."""
+    """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
     output = output_of(options.output, _FORMS)
     if output.form == "yaml":
         session.write(documents.as_yaml(dict(raw)))
@@ -40,7 +40,7 @@ def _answer(session: Session, options: argparse.Namespace, raw: Mapping[str, Any
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """What an answer's `changed` says, in a few words; "" for nothing."""
+    """Short text for the `changed` field of a response; "" if it is empty."""
     changed = answer.get("changed")
     if isinstance(changed, bool):
         return "changed" if changed else ""
@@ -58,7 +58,7 @@ def _value(value: Any) -> str:
 def _each(
     session: Session, targets: Sequence[Target], options: argparse.Namespace
 ) -> list[tuple[Kind, str, str | None]]:
-    """(kind, name, namespace) of every object meant, by name or with -l and --all."""
+    """(kind, name, namespace) of every selected object: by name, or with -l or --all."""
     namespace = namespace_of(session, options)
     found: list[tuple[Kind, str, str | None]] = []
     for target in targets:
@@ -203,7 +203,7 @@ def delete(session: Session, options: argparse.Namespace) -> int:
         if options.what or options.selector or options.all:
             raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
         objects, failed = read_objects(session, options.filename, namespace or "default")
-        # Last written, first gone: namespaces and what others stand on usually come first in a file.
+        # Delete in reverse order: namespaces and other dependencies usually come first in a file.
         for _, raw in reversed(objects):
             kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
             calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
@@ -295,7 +295,7 @@ def patch(session: Session, options: argparse.Namespace) -> int:
 
 
 def _patch_given(session: Session, options: argparse.Namespace) -> Any:
-    """The patch in -p or --patch-file. Raises UsageError."""
+    """The patch from -p or --patch-file. Raises UsageError."""
     from kschedd.api.documents import read_documents
 
     if (options.patch is None) == (options.patch_file is None):
@@ -323,7 +323,7 @@ def _patch_given(session: Session, options: argparse.Namespace) -> Any:
 def _call(
     session: Session, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
 ) -> dict[str, Any] | None:
-    """The answer; None if it was an error, which has been complained of."""
+    """The result of the call; None if it failed, after the error was written to standard error."""
     try:
         answer: dict[str, Any] = session.daemon.call(method, **params)
         return answer
@@ -333,7 +333,7 @@ def _call(
 
 
 def _request_error(text: str) -> str:
-    """As kubectl words what is wrong with a request rather than with an object, without the whole object in it."""
+    """kubectl's message for a fault of the request (not of the object), without the object's full text."""
     if not text.startswith(' "" is invalid: '):
         return text
     bare = text.removeprefix(' "" is invalid: ')

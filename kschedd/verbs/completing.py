@@ -1,6 +1,6 @@
-"""What may come next on a half-typed line: verbs, flags, kinds, live names, labels, files.
+"""Completion of a partial command line: verbs, flags, kinds, names of live objects, labels, files.
 
-`candidates` is a plain function of the line and of what there is; the REPL dresses it up for its prompt, `kschedd
+`candidates` is a pure function of the line and of the known names. The REPL renders its result in the prompt; `kschedd
 __complete` prints it for shells.
 """
 
@@ -19,11 +19,11 @@ from kschedd.verbs.table import BY_NAME
 
 
 class Names(Protocol):
-    """What there is to choose from. Mappings are by kind, `Pod`."""
+    """Source of the names to complete. Mappings are keyed by kind, such as `Pod`."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Plurals."""
+        """The plural names of all kinds."""
 
     @property
     def namespaces(self) -> Sequence[str]: ...
@@ -43,7 +43,7 @@ class Names(Protocol):
 
     @property
     def counts(self) -> Sequence[tuple[str, int]]:
-        """How many objects there are of each kind."""
+        """The number of objects of each kind."""
 
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         """The names of the objects of a kind in a namespace."""
@@ -56,7 +56,7 @@ class Candidate:
 
 
 def split(line: str) -> tuple[list[str], str]:
-    """The finished words of a line, and the unfinished last one. Quotes need not be closed."""
+    """The complete words of a line, and the incomplete last one. Quotes need not be closed."""
     words: list[str] = []
     word = ""
     quote = ""
@@ -79,7 +79,7 @@ def split(line: str) -> tuple[list[str], str]:
 
 
 def candidates(line: str, names: Names, namespace: str, others: Mapping[str, str] = {}) -> list[Candidate]:
-    """What the last word of the line may become, in the order to offer it. `others`: what there is besides verbs."""
+    """Completions of the line's last word, in display order. `others`: commands that are not verbs, with their help."""
     words, last = split(line)
     found = _all(words, last, names, namespace, others)
     return [c for c in found if c.text.startswith(last) and c.text != last]
@@ -108,7 +108,7 @@ def _verbs(others: Mapping[str, str]) -> list[Candidate]:
 def _after(verb: Verb, words: Sequence[str], last: str, names: Names, namespace: str) -> Iterable[Candidate]:
     parser = verb.parser()
     plain: list[str] = []
-    waits = ""  # the flag whose value comes next
+    waits = ""  # the flag whose value is expected next
     for word in words:
         if waits:
             if waits in ("-n", "--namespace"):
@@ -138,7 +138,7 @@ def flags_of(noted: Iterable[Flag]) -> list[Candidate]:
 
 
 def _kind(verb: Verb, plain: Sequence[str]) -> str:
-    """The kind that the words so far are about, as `Pod`."""
+    """The kind that the complete words refer to, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
     if verb.completes == "node":
@@ -177,7 +177,7 @@ def _values(parser: Words, flag: str, value: str, kind: str, names: Names, names
 
 
 def _selectors(value: str, kind: str, names: Names) -> Iterator[Candidate]:
-    """Label keys; once there is a `=`, whole labels. After a comma, the next one."""
+    """Label keys; after a `=`, whole labels. After a comma, completes the next requirement."""
     before, comma, last = value.rpartition(",")
     for text in names.labels.get(kind, ()) if "=" in last else names.label_keys.get(kind, ()):
         yield Candidate(before + comma + text)
@@ -242,7 +242,7 @@ def _kinds(last: str, names: Names) -> list[Candidate]:
 
 
 def _slashed(last: str, names: Names, namespace: str) -> list[Candidate]:
-    """KIND/NAME of live objects; of the kind before the slash, or of every kind."""
+    """KIND/NAME of live objects of the kind before the slash, or of every kind."""
     word, slash, _ = last.partition("/")
     if slash:
         return [Candidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]

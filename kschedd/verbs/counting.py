@@ -1,4 +1,4 @@
-"""count: how pods are spread over what a label of their nodes tells apart: zones, host names, kinds of disk."""
+"""count: the number of pods per value of a node label: per zone, host name or disk type."""
 
 import argparse
 from collections import Counter
@@ -19,7 +19,7 @@ def _words(words: Words) -> None:
 
 
 def count(session: Session, options: argparse.Namespace) -> int:
-    """A row for each value of the label, nodes without any pod counted too."""
+    """Print a row for each value of the label, including values whose nodes have no pods."""
     if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
         raise UsageError("count pods by LABEL, such as: count pods by topology.kubernetes.io/zone")
     label = options.what[2]

@@ -1,6 +1,6 @@
-"""explain: why a pod is where it is, or nowhere; or where a pod of a manifest would go.
+"""explain: why a pod is on its node or is unschedulable; or where a pod of a manifest would be placed.
 
-With -f the manifest may be a Pod's or that of anything that makes pods: then a pod of its template is explained.
+With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from kschedd.verbs.targets import pod_key, with_near_name
 
 _FORMS = ("table", "json", "yaml")
 
-#: where the pod template of a kind is
+#: the path of the pod template in each kind
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
@@ -37,7 +37,7 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The pod that a manifest asks for: itself, or one of its template; None if it asks for none."""
+    """The pod of a manifest: the Pod itself, or one made from the pod template; None if the kind has no pods."""
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
@@ -93,7 +93,7 @@ def explain(session: Session, options: argparse.Namespace) -> int:
 
 
 def _of_files(session: Session, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
-    """The explanations of all pods that the files ask for, and how many there could be none of."""
+    """The explanations of all pods in the files, and the number of pods that could not be explained."""
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
@@ -115,7 +115,7 @@ def _check_node(node: str, answer: Mapping[str, Any]) -> None:
 
 
 def call_about_pod(session: Session, word: str, namespace: str | None, method: str, **params: Any) -> Any:
-    """The answer to a call about one pod. A pod that is not there is an error with a near name."""
+    """The result of a call about one pod. The error for a pod that does not exist suggests similar names."""
     key = pod_key(word, namespace)
     try:
         return session.daemon.call(method, pod=key, **params)

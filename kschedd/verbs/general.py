@@ -1,4 +1,4 @@
-"""kinds, stop: what is about the daemon as a whole."""
+"""kinds, stop: verbs that concern the daemon as a whole."""
 
 import argparse
 

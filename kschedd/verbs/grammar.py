@@ -1,6 +1,6 @@
-"""The grammar of verbs: flags may stand anywhere, `-o` and its forms, errors that say what would have been right.
+"""The grammar of verbs: flags in any position, `-o` and its formats, errors that suggest the correct usage.
 
-Talks to nobody. Raises UsageError, nothing else.
+No I/O. Raises only UsageError.
 """
 
 import argparse
@@ -19,17 +19,17 @@ from kschedd.verbs.session import Session
 
 @attrs.define(eq=False)
 class UsageError(KscheddError):
-    """Words that make no command."""
+    """A command line that cannot be parsed."""
 
     why: str
-    verb: str = ""  # whose help says more
+    verb: str = ""  # the verb whose help the message refers to
 
     def __str__(self) -> str:
         return self.why
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "pods"?`, or nothing where no name is near."""
+    """`; did you mean "pods"?`, or "" if no known name is similar."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
     if not near:
@@ -38,7 +38,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class Words(NotingParser):
-    """Reads the words after a verb. `implied` gives a flag its value where it stands alone: --dry-run."""
+    """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
 
     def __init__(self, verb: str, summary: str, program: str) -> None:
         super().__init__(
@@ -56,7 +56,7 @@ class Words(NotingParser):
         raise UsageError(self._clearer(message), self.verb)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """The words as options. Raises UsageError."""
+        """Parse the arguments. Raises UsageError."""
         given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
         return self.parse_intermixed_args(given)
 
@@ -65,7 +65,7 @@ class Words(NotingParser):
         return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
     def takes_value(self, name: str) -> bool:
-        """Whether what follows this flag is its value."""
+        """Whether the word after this flag is the flag's value."""
         flag = self.flag(name)
         return flag is not None and bool(flag.metavar) and name not in self.implied
 
@@ -91,7 +91,7 @@ class Words(NotingParser):
 
 
 def whole_number(text: str) -> int:
-    """A number of things to show: 1 or more. For argparse: raises ValueError."""
+    """A positive limit on the number of items shown. For argparse: raises ValueError."""
     number = int(text)
     if number < 1:
         raise ValueError(text)
@@ -103,14 +103,14 @@ OUTPUTS = ("table", "wide", "yaml", "json", "name", "jsonpath=TEMPLATE")
 
 @attrs.frozen
 class Output:
-    """How results are to be printed: `form` is one of table, wide, yaml, json, name, jsonpath."""
+    """The output format: `form` is one of table, wide, yaml, json, name, jsonpath."""
 
     form: str = "table"
     template: tuple[Any, ...] = ()
 
 
 def output_of(text: str, forms: Sequence[str] = OUTPUTS) -> Output:
-    """What was given with -o. Raises UsageError."""
+    """Parse the value of -o. Raises UsageError."""
     form, equals, template = text.removeprefix("=").partition("=")
     plain = [name for name in forms if "=" not in name]
     if form == "jsonpath" and any(name.startswith("jsonpath") for name in forms):
@@ -138,7 +138,7 @@ def namespace_flags(words: Words, *, everywhere: bool = False) -> None:
 
 
 def namespace_of(session: Session, options: argparse.Namespace) -> str | None:
-    """The namespace to look in; None is all of them."""
+    """The namespace the command applies to; None means all namespaces."""
     if getattr(options, "all_namespaces", False):
         return None
     given = options.namespace
@@ -166,13 +166,13 @@ def validate_flag(words: Words) -> None:
 
 
 def validation_of(options: argparse.Namespace) -> str:
-    """What --validate means to the daemon."""
+    """The value of the daemon's validation parameter for --validate."""
     return VALIDATE[options.validate]
 
 
 @attrs.frozen
 class Verb:
-    """One verb: its words and what it does. `run` returns an exit status."""
+    """One verb: its arguments and its implementation. `run` returns the exit status."""
 
     name: str
     summary: str
@@ -180,7 +180,7 @@ class Verb:
     words: Callable[[Words], None] = lambda words: None
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-    #: what the positional words are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
+    #: what the positional arguments are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
 
     def parser(self, program: str = "") -> Words:

@@ -1,4 +1,4 @@
-"""events, logs, decisions: what happened."""
+"""events, logs, decisions: verbs that show past activity."""
 
 import argparse
 from typing import Any
@@ -48,7 +48,7 @@ def _events(session: Session, options: argparse.Namespace, about: str | None) ->
     types = _types(options.types)
     namespace = namespace_of(session, options)
     if about and about.startswith("Node/"):
-        namespace = None  # a node's events are in no namespace that anybody would think of
+        namespace = None  # events about a node are not in the namespace of the session: search all
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
     found = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})["events"]
     shown = [event for event in found if not types or event.get("type") in types]

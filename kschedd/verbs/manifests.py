@@ -1,6 +1,6 @@
-"""apply and create -f, delete -f: objects from files, folders and standard input.
+"""apply and create -f, delete -f: objects from files, directories and standard input.
 
-Files are read here and go to the daemon as they are, so that its errors name the user's files and lines.
+The client reads the files and sends their text unchanged, so the daemon's errors name the user's files and lines.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _FORMS = ("table", "name", "json", "yaml")
 
 @attrs.frozen
 class Source:
-    """A file's text and the name errors give it."""
+    """The text of a file, and the name that errors give it."""
 
     name: str
     text: str
@@ -58,7 +58,7 @@ def file_flag(words: Words, *, needed: bool) -> None:
 
 
 def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], int]:
-    """The texts of all files named, in order, and how many could not be read: each has been complained of."""
+    """The texts of all named files, in order, and the number that could not be read (each error was written)."""
     sources: list[Source] = []
     failed = 0
     for name in names:
@@ -113,7 +113,7 @@ def _apply_words(words: Words) -> None:
 
 
 def apply(session: Session, options: argparse.Namespace) -> int:
-    """Apply every object; the good ones of a file are applied even if others are wrong, unless --atomic."""
+    """Apply every object. Unless --atomic, the valid objects of a file are applied even if others are invalid."""
     output = output_of(options.output, _FORMS)
     sources, unreadable = sources_of(session, options.filename)
     if unreadable and options.atomic:
@@ -128,7 +128,7 @@ def apply(session: Session, options: argparse.Namespace) -> int:
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
     limit = _limit(session, sources)
-    # An atomic apply of several files has to be one call: the texts go as one, and lines are told apart again.
+    # An atomic apply of several files must be one call: the texts are joined, and error lines mapped back.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
         if options.atomic and joined.size > limit:
             session.error(
@@ -181,13 +181,13 @@ def _report(
 
 
 def reference(result: dict[str, Any]) -> str:
-    """`deployment.apps/web` of a result's kind and name."""
+    """The reference kubectl prints, such as `deployment.apps/web`, from a result's kind and name."""
     resource = result.get("resource") or lookup(str(result.get("kind", ""))).resource
     return f"{resource}/{result.get('name', '')}"
 
 
 def fault_text(error: dict[str, Any]) -> str:
-    """One fault in a manifest: file, line, object, field and what is allowed there."""
+    """The message for one fault in a manifest: file, line, object, field and the allowed values."""
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
@@ -202,24 +202,24 @@ def fault_text(error: dict[str, Any]) -> str:
 
 
 def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
-    """kubectl's words about an object of a kind that is not there."""
+    """kubectl's message for an object whose kind does not exist."""
     which = f'name: "{name or ""}" namespace: "{namespace or ""}" from "{source}"'
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
 def _limit(session: Session, sources: Sequence[Source]) -> int:
-    """The bytes that one request may take. The daemon is asked only where it matters."""
+    """The maximum request size in bytes. Queried from the daemon only if the sources are large enough to matter."""
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
     return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
 
 
 class _Joined:
-    """Several sources as one text, and the way back from its lines to theirs."""
+    """Several sources joined into one text, with the mapping from its lines back to the lines of the sources."""
 
     def __init__(self, sources: Sequence[Source], after: int = 0) -> None:
         self._sources = sources
-        self._after = after  # lines of the one source that come before this text
+        self._after = after  # line offset: the lines of the single source that precede this text
         self._starts: list[int] = []
         pieces = []
         at = 0
@@ -241,7 +241,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """The same in parts of whole documents that take so many bytes."""
+        """The text split between documents into parts of at most `most` bytes."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -249,7 +249,7 @@ class _Joined:
             yield _Joined([Source(self.name, text)], after)
 
     def placed(self, error: dict[str, Any]) -> dict[str, Any]:
-        """The error with the file and the line it is in."""
+        """The error with its file and its line in that file."""
         if not error.get("line"):
             return error
         if len(self._sources) == 1:
@@ -261,9 +261,9 @@ class _Joined:
 def _apply_each(
     session: Session, joined: _Joined, flags: dict[str, Any], limit: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply a list that is too large for one request: its objects are read here, and each error is put in its line.
+    """Apply a List that is too large for one request: parse it here and send its objects one by one.
 
-    Gives what was answered, and the errors."""
+    Returns the results, and the errors with the lines they belong to."""
     import msgpack
 
     from kschedd.api.kinds import kind_of
@@ -306,7 +306,7 @@ def _fields(fault: Any) -> dict[str, Any]:
 def read_objects(
     session: Session, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-    """(place, object) of every object in the files, and how many faults were complained of."""
+    """(place, object) of every object in the files, and the number of faults written to standard error."""
     from kschedd.api.kinds import kind_of
     from kschedd.api.manifests import read_text
 

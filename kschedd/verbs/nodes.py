@@ -1,4 +1,4 @@
-"""taint, cordon, uncordon: what keeps pods off a node."""
+"""taint, cordon, uncordon: verbs that change whether pods may be scheduled to a node."""
 
 import argparse
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _node_words(words: Words) -> None:
 
 
 def _nodes(session: Session, options: argparse.Namespace, names: list[str]) -> list[str]:
-    """The names of the nodes meant. `node` and `node/` before a name are as good as nothing."""
+    """The names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
@@ -101,7 +101,7 @@ def _is_taint(word: str) -> bool:
 
 
 def _check(word: str) -> None:
-    """Raises UsageError for what cannot be a taint, before any node is touched."""
+    """Raises UsageError for a malformed taint, before any node is changed."""
     removing = word.endswith("-")
     key, colon, effect = word.removesuffix("-").partition(":")
     if not key.partition("=")[0]:

@@ -1,11 +1,11 @@
-"""Names with what they mean: a line each, or several where the terminal is narrow."""
+"""Lists of names with descriptions, wrapped to the width of the terminal."""
 
 import textwrap
 from collections.abc import Iterable
 
 
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
-    """`columns` is the terminal's width, 0 where there is none: nothing is broken then. `width`: of names at least."""
+    """`columns`: terminal width, 0 if there is no terminal (no wrapping). `width`: minimum width of the name column."""
     found = list(entries)
     width = max([width, *(len(name) for name, _ in found)]) + 2
     return "".join(_entry(name, meaning, width, columns) for name, meaning in found)
@@ -18,10 +18,10 @@ def _entry(name: str, meaning: str, width: int, columns: int) -> str:
     if columns - len(head) >= 24:
         first, *rest = textwrap.wrap(meaning, columns - len(head))
         return f"{head}{first}\n" + "".join(f"{' ' * len(head)}{line}\n" for line in rest)
-    # On a very narrow terminal the meaning goes below its name.
+    # On a very narrow terminal the description goes below its name.
     return f"  {name}\n" + "".join(f"    {line}\n" for line in textwrap.wrap(meaning, max(columns - 4, 16)))
 
 
 def paragraph(text: str, columns: int) -> str:
-    """Text in lines that fit, or as it is where there is no terminal."""
+    """The text wrapped to `columns`, or unchanged if there is no terminal."""
     return (textwrap.fill(text, columns) if columns else text) + "\n"

@@ -1,6 +1,6 @@
-"""An argument parser that can be asked what it takes: for completion, help and manual pages, from one table.
+"""An argument parser that records its arguments: one source for completion, help and manual pages.
 
-argparse tells it nowhere in public; here everything that is added is noted as it is added.
+argparse has no public interface to list a parser's arguments, so each one is recorded when it is added.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import attrs
 
 @attrs.frozen
 class Flag:
-    """A flag, `-o, --output FORM`; or with no `names` what stands without one."""
+    """A flag, such as `-o, --output FORM`; a positional argument if `names` is empty."""
 
     names: tuple[str, ...]
     metavar: str  # "" if it takes no value
@@ -20,7 +20,7 @@ class Flag:
 
 
 class NotingParser(argparse.ArgumentParser):
-    """An ArgumentParser with `noted`: every argument in the order of its adding."""
+    """An ArgumentParser with `noted`: every argument, in the order in which it was added."""
 
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []

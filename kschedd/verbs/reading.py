@@ -1,4 +1,4 @@
-"""get and describe: what is there, in every form, once or as it changes."""
+"""get and describe: objects in every output format, once or as a watch."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ def _get_words(words: Words) -> None:
 
 @attrs.frozen
 class _Shape:
-    """How results are printed."""
+    """How `get` prints its results."""
 
     output: Output
     headers: bool
@@ -93,7 +93,7 @@ def get(session: Session, options: argparse.Namespace) -> int:
 
 @attrs.frozen
 class _Group:
-    """Objects of one kind, and the version they are of."""
+    """The objects of one kind, and the resourceVersion of the list."""
 
     kind: Kind
     objects: list[Raw]
@@ -103,7 +103,7 @@ class _Group:
 def _fetch(
     session: Session, targets: Sequence[Target], options: argparse.Namespace, namespace: str | None
 ) -> tuple[list[_Group], int]:
-    """What the targets name, kind by kind, and how many could not be had."""
+    """The objects of the targets, grouped by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
     failed = 0
     for target in targets:
@@ -160,7 +160,7 @@ def _print_documents(session: Session, output: Output, objects: list[Raw], *, si
 
 
 class _Tables:
-    """Prints a table a kind, and later rows in columns as wide as the first ones were."""
+    """Prints one table per kind; rows of later changes keep the column widths of the first table."""
 
     def __init__(self, session: Session, shape: _Shape) -> None:
         self._session = session
@@ -215,7 +215,7 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Every change from the version that was printed on, until the daemon ends it or the user does."""
+    """Print every change after the printed version, until the daemon or the user ends the watch."""
     from kschedd.api.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
 
     try:
@@ -270,7 +270,7 @@ def describe(session: Session, options: argparse.Namespace) -> int:
 
 
 def _related(session: Session, raw: Raw, *, events: bool) -> Any:
-    """All that is shown with an object, fetched from the daemon."""
+    """Fetch the related objects that describe shows with an object."""
     from kschedd.printing.describe import Related
 
     daemon = session.daemon
@@ -311,7 +311,7 @@ def _waiting(session: Session, key: str) -> Raw | None:
 
 
 def _maybe(session: Session, method: str, **params: Any) -> Any:
-    """What the daemon answers; None if there is no such thing."""
+    """The result of the call; None if the object is not found."""
     try:
         return session.daemon.call(method, **params)
     except RpcError as error:

@@ -1,4 +1,4 @@
-"""queue, waiting, allow, reject, status, weights, set, config, activate: the scheduler itself."""
+"""Verbs on the scheduler itself: queue, waiting, allow, reject, status, weights, set, config, activate."""
 
 import argparse
 import math
@@ -37,7 +37,7 @@ _FORMS = ("table", "json", "yaml")
 
 
 def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool:
-    """Prints the answer as it is, if it was asked for as JSON or YAML."""
+    """Print the raw result if -o asks for JSON or YAML; returns whether it was printed."""
     form = output_of(options.output, _FORMS).form
     if form == "json":
         session.write(documents.as_json(answer))

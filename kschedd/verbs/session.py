@@ -1,7 +1,7 @@
-"""What a verb runs in: the daemon, where to write, how it looks, what the user chose before.
+"""The environment of a verb: daemon connection, output streams, terminal style, and the user's settings.
 
-The command line makes one for its one verb, the REPL one for all that is typed. Verbs are plain functions that wait in
-`Daemon.call`; whoever runs them decides what that waiting is (a blocking socket, or a task of a Trio program).
+The command line makes one session for its one verb; the REPL makes one for all its commands. Verbs are synchronous
+functions that block in `Daemon.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from kschedd.printing.safe import safe
 
 
 class Daemon(Protocol):
-    """The daemon's methods; `BlockingClient` is one."""
+    """A client of the daemon's methods; `BlockingClient` implements it."""
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any: ...
 
@@ -26,7 +26,7 @@ class Daemon(Protocol):
 
 @attrs.define(eq=False)
 class Session:
-    """`write` and `complain` take whole pieces of text, line ends included, and make them safe for a terminal."""
+    """`write` and `complain` take text with its line ends and escape control characters for a terminal."""
 
     connect: Callable[[], Daemon]
     _write: Callable[[str], None]
@@ -34,17 +34,17 @@ class Session:
     look: Look
     now: Callable[[], float]  # seconds since the epoch
     sleep: Callable[[float], None]
-    read_input: Callable[[], bytes]  # what `-f -` stands for
+    read_input: Callable[[], bytes]  # the input of `-f -`
     confirm: Callable[[str], bool]
     namespace: str = "default"
-    folder: Path = Path()  # from where relative paths of files count
-    measure: Callable[[], Look] | None = None  # the look as it is now: a terminal may have been resized
-    program: str = ""  # before verbs in hints: "kschedd " on the command line, "" in the REPL
+    folder: Path = Path()  # the base of relative file paths
+    measure: Callable[[], Look] | None = None  # the current style: a terminal may have been resized
+    program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     _daemon: Daemon | None = None
 
     @property
     def daemon(self) -> Daemon:
-        """The daemon, connected to when first asked for: a usage error needs none."""
+        """The daemon, connected on first use: a usage error needs no connection."""
         if self._daemon is None:
             self._daemon = self.connect()
         return self._daemon
@@ -56,14 +56,14 @@ class Session:
         self._complain(safe(text, colour=self.look.colour))
 
     def command(self, terminal: str) -> None:
-        """A command of ours to the terminal."""
+        """Write a control sequence to the terminal, unescaped."""
         self._write(terminal)
 
     def warn(self, text: str) -> None:
         self.complain(f"{self.look.paint('Warning:', 'yellow')} {text}\n")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
-        """Say of what the answers are about that nothing acts on it yet: once for each kind and reason."""
+        """Warn of the `unsupported` entries of the results (nothing acts on them): once for each kind and reason."""
         entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
         for text in grouped(entries):
             self.warn(text)

@@ -1,4 +1,4 @@
-"""Every verb by name, and how a line of words becomes one."""
+"""The table of verbs by name, and the execution of a command line."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ FAILED, WRONG_USE = 1, 2
 
 
 def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
-    """The verb of that name. Raises UsageError with near names, those of `others` among them."""
+    """The verb of that name. Raises UsageError with similar names, including those in `others`."""
     verb = BY_NAME.get(word)
     if verb is None:
         hint = did_you_mean(word, (*BY_NAME, *others)) or "; `help` lists them all"
@@ -49,9 +49,9 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
 
 
 def run_words(session: Session, words: Sequence[str], others: Sequence[str] = ()) -> int:
-    """Carry out a command. Every error is complained of; returns 0, 1 (it failed) or 2 (it was no command).
+    """Run a command. Every error is written to standard error; returns 0, 1 (it failed) or 2 (usage error).
 
-    Lost connections are for the caller, who knows what becomes of the session.
+    Raises ConnectionLostError and NoDaemonError: the caller decides whether the session goes on.
     """
     from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 
@@ -83,6 +83,6 @@ def wants_help(words: Sequence[str]) -> bool:
 def _read(verb: Verb, session: Session, words: Sequence[str]) -> argparse.Namespace:
     parser = verb.parser(session.program)
     if verb.name == "watch":
-        # The flags after the inner verb are that verb's.
+        # Flags after the inner verb belong to that verb.
         return parser.parse_args(list(words))
     return parser.read(words)

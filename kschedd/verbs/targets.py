@@ -1,6 +1,6 @@
-"""Which objects a command is about: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
+"""The objects a command names: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
 
-Talks to the daemon only about kinds that are not Kubernetes' own, and to say which name may have been meant.
+Calls the daemon only to look up kinds that are not built in, and to suggest similar names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ ALL_KINDS = ("Pod", "ReplicationController", "Service", "DaemonSet", "Deployment
 
 @attrs.define(eq=False)
 class UnknownKindError(KscheddError):
-    """A word that names no kind of object."""
+    """A word that is not the name of a kind."""
 
     word: str
     hint: str
@@ -30,14 +30,14 @@ class UnknownKindError(KscheddError):
 
 @attrs.frozen
 class Target:
-    """One object, or with an empty name all objects of a kind."""
+    """One object, or, with an empty name, all objects of a kind."""
 
     kind: Kind
     name: str = ""
 
 
 def kind_of_word(session: Session, word: str) -> Kind:
-    """The kind somebody means. Raises UnknownKindError."""
+    """The kind that a word names. Raises UnknownKindError."""
     kind = lookup(word)
     if kind.known:
         return kind
@@ -68,7 +68,7 @@ def _kind(entry: dict[str, Any]) -> Kind:
 
 
 def targets_of(session: Session, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
-    """What the words name. Raises UsageError, UnknownKindError."""
+    """The targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
     if any("/" in word for word in words):
@@ -93,12 +93,12 @@ def _kinds(session: Session, word: str) -> list[Kind]:
 
 
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
-    """The namespace as a parameter, for kinds that live in one."""
+    """The namespace as a call parameter; empty for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
 def get_object(session: Session, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
-    """The object. Raises RpcError; if there is none, with the name that may have been meant."""
+    """The object. Raises RpcError; a not-found error suggests similar names."""
     try:
         answer = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))
     except RpcError as error:
@@ -108,13 +108,13 @@ def get_object(session: Session, kind: Kind, name: str, namespace: str | None) -
 
 
 def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
-    """The error; of an object that is not there, with near names, or the namespace where it is."""
+    """The error; a not-found error gets similar names, or the namespace that has an object of this name."""
     if error.code != "not_found":
         return error
     everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]
     here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
     if any(item["metadata"]["name"] == name for item in here):
-        return error  # it is there: something else is not
+        return error  # the object exists: the error is about something else
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
     hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
     if elsewhere:
@@ -134,7 +134,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def pod_key(word: str, namespace: str | None) -> str:
-    """`ns/name` of a pod given as web, pod/web or ns/web."""
+    """`namespace/name` of a pod given as web, pod/web or ns/web."""
     first, slash, name = word.partition("/")
     if not slash:
         return f"{namespace or 'default'}/{word}"

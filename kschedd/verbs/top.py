@@ -1,7 +1,7 @@
-"""top nodes, top pods: what is requested of each node and by each pod, in kubectl's grammar.
+"""top nodes, top pods: the resources requested on each node and by each pod, in kubectl's grammar.
 
-kubectl shows what containers use. Nothing runs in the pods of kschedd; what there is to be known is what they request,
-which is what the scheduler goes by. The headers say so.
+kubectl shows the usage of containers. The pods of kschedd run no containers, so the columns show resource requests,
+which are what the scheduler uses; the headers say so.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""watch: another verb, again and again. It knows no verb by itself: how one is found and run is given to it."""
+"""watch: runs another verb repeatedly. The functions that find and run that verb are passed in."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ def _watch_words(words: Words) -> None:
 
 
 def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -> int:
-    """The output of another verb, shown afresh every second until the user ends it."""
+    """Show the output of another verb, refreshed every second until the user ends it."""
     if not options.command:
         raise UsageError("watch what? watch get pods")
     if find(options.command[0]).name == "watch":
@@ -31,7 +31,7 @@ def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -
     looks = 0
     screen = session.look.width > 0
     if screen:
-        session.command("\x1b[?1049h")  # the terminal's other screen: what was there comes back at the end
+        session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end
     try:
         while True:
             shown: list[str] = []
@@ -41,7 +41,7 @@ def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
-                look = session.measure() if session.measure is not None else session.look  # it may have been resized
+                look = session.measure() if session.measure is not None else session.look  # may have been resized
                 heading = look.paint(every, "dim") + "\n\n"
                 taken = rows_of(every, look.width) + 1
                 session.command("\x1b[H\x1b[2J")
