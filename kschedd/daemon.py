@@ -1,12 +1,12 @@
-"""The daemon: which actors there are, which channels join them, how they start and how they end.
+"""The daemon: its actors, the channels between them, their start-up and shutdown.
 
-`cluster_actors` is the wiring diagram, top to bottom: a whole cluster in this process, without a socket. `run_daemon`
-puts the socket before it and runs until it is told to stop.
+`cluster_actors` wires the actors, top to bottom: a whole cluster in this process, without a socket. `run_daemon`
+adds the socket and runs until it is stopped.
 
-Starting: the store first, since all others watch it. Ending: the store closes the watches; the scheduling actor carries
-out what it has decided and closes its channels; so do the others as their senders close; when the last one that writes
-has ended, the store does, and then the journal. An actor's exception is a bug: it cancels all the others, is logged
-with its traceback, and leaves the journal as of the last answered write.
+Start-up: the store first, since all other actors watch it. Shutdown: the store closes the watches; the scheduling actor
+finishes the placements it has decided and closes its channels; each other actor ends when its senders have closed; when
+the last writer has ended, the store ends, then the journal. An exception in an actor is a bug: it cancels all other
+actors, is logged with its traceback, and leaves the journal as of the last acknowledged write.
 """
 
 import fcntl
@@ -75,7 +75,7 @@ from kschedd.store.store import MAX_OBJECT_BYTES, Store
 
 log = structlog.get_logger("kschedd")
 
-WAITING_BINDINGS = 1000  # binding cycles that wait for others at a time
+WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects at the same time
 
 
 @asynccontextmanager
@@ -96,10 +96,10 @@ async def cluster_actors(
     leave_out: Collection[ObjectRef] = (),
     max_object_bytes: int = MAX_OBJECT_BYTES,
 ) -> AsyncIterator[LiveCluster]:
-    """A cluster at work while the context is open. With a journal (a file) it starts from what that holds.
+    """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
-    `store` and `driver` are used in place of those that would be made of the rest. Raises JournalError (for a damaged
-    one unless `drop_damaged`), PluginLoadError.
+    `store` and `driver`, if given, are used instead of ones built from the other parameters. Raises JournalError (for a
+    damaged journal only unless `drop_damaged`), PluginLoadError.
     """
     config = config or default_config()
     clock = clock or Clock.started()
@@ -117,28 +117,29 @@ async def cluster_actors(
         kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out)
         store.max_object_bytes = max_object_bytes
 
-    # To the journal: one batch waits while one is written; then the store, and all who write, feel the disk.
+    # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
-    # Back from it: the store is always ready to hear how far it has come.
+    # From the journal to the store, which always receives without delay.
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
-    # To the store: as many requests as it serves in a batch.
+    # To the store: the number of requests it serves in one batch.
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)
-    # To the scheduling actor. Its bell has one token; those it sends to itself must never have to wait for it:
+    # To the scheduling actor: four channels and one doorbell. Sized so that actors which also receive from the
+    # scheduling actor never block on it:
     bell = Doorbell()
-    # one answer for the one request for pods there may be, and pods that come before those that were handed out;
+    # popped pods: the response to the single outstanding request, and unrequested pods of higher priority;
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
-    # an answer for each batch of requests there can be (8 wait, one is carried out, one is being sent), and to spare;
+    # binding results: one for each batch that can exist (8 queued, one executing, one being sent), and spare ones;
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
-    # permit waiters, and those who ask, may wait.
+    # permit waiters and senders of queries may block.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
     to_driver, driver_in = trio.open_memory_channel[Question[SchedulingDriver, Any]](16)
-    # To the queue: a few slices of updates, and questions.
+    # To the queue: a few slices of updates, and queries.
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | Question[QueueActor, Any]](8)
-    # To the binding actor: a few slices of decisions; when the store is slower than that, decisions wait.
+    # To the binding actor: a few slices of placements; when the store is slower than that, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
-    # To the filter workers: they take a shard each, none waits here.
+    # To the filter workers: each takes one shard; unbuffered, so no shard waits in the channel.
     to_workers, workers_in = trio.open_memory_channel[Job](0)
-    # To the records: they only note things down.
+    # To the event and decision records, which only append.
     to_events, events_in = trio.open_memory_channel[EventsMessage](16)
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
@@ -153,11 +154,12 @@ async def cluster_actors(
         clock,
     )
     queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock)
-    driver.machine.handle.evicting = queue_actor.operations.evicting  # asked by a plugin that the queue calls
+    driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
         binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )
-    # Workers wait for threads, so their number is what bounds these; a thread that hangs must not count.
+    # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must not
+    # use up a slot.
     threads = trio.CapacityLimiter(math.inf)
     filter_workers = [FilterWorker(workers_in.clone(), plugin_limit_s, threads) for _ in range(config.parallelism)]
     workers_in.close()
@@ -215,7 +217,7 @@ def _open_store(
     admission: Admission | None,
     leave_out: Collection[ObjectRef],
 ) -> tuple[Journal | None, Store]:
-    """The journal, and the store as it has it, or a new one. Raises JournalError."""
+    """The journal, and the store restored from it, or a new store. Raises JournalError."""
     if file is None:
         return None, Store(now=clock.now, seed=seed, admission=admission)
     opened = open_journal(
@@ -241,21 +243,21 @@ def _open_store(
 
 @attrs.frozen
 class Options:
-    """How to run a daemon. None is the default of each."""
+    """The daemon's options. None means the option's default."""
 
     socket: Path | None = None
     config_file: Path | None = None
     plugin_files: tuple[Path, ...] = ()
-    state_dir: Path | None = None  # None: nothing is kept
-    seed: int | None = None  # None: another one each time
+    state_dir: Path | None = None  # None: no persistence
+    seed: int | None = None  # None: random
     log_level: str = "info"
     controllers: bool = True  # kubelets, workloads, taints, volumes
     plugin_limit_s: float = PLUGIN_LIMIT_S
-    plugin_start_limit_s: float = START_LIMIT_S  # to import a plugin, and to make it
-    leave_out: tuple[ObjectRef, ...] = ()  # start without these
+    plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
+    leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
-    drop_damaged: bool = False  # set a damaged journal aside and go on with what is whole of it
+    drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
 @attrs.define(eq=False)
@@ -281,14 +283,14 @@ class UnreadableFile(KscheddError):
         return f"{self.file}: cannot be read: {self.why}"
 
 
-SWITCH_S = 0.001  # how long a thread may keep the loop from running; Python's own 5 ms add up to 20 in one request
-BUG = 70  # exit status: a fault of ours, as sysexits.h has it
+SWITCH_S = 0.001  # thread switch interval; Python's default of 5 ms delays the event loop by up to 20 ms in one request
+BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
 async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
-    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once it answers.
+    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once it serves.
 
-    Raises KscheddError for what is wrong with options, configuration, plugins, state or socket.
+    Raises KscheddError for faults in options, configuration, plugins, state or socket.
     """
     configure_log(options.log_level)
     collect_seldom()
@@ -328,10 +330,10 @@ async def _serve(
         if daemon is not None:
             daemon.stop.set()
         if count > 1 and serving is not None:
-            serving.cancel_scope.cancel()  # whoever is served is cut off
+            serving.cancel_scope.cancel()  # a second signal disconnects the clients
 
     async with AsyncExitStack() as opened:
-        opened.enter_context(heeded(told))  # first, so that it lasts until the journal is closed
+        opened.enter_context(heeded(told))  # first, so that signals are handled until the journal is closed
         listener = await opened.enter_async_context(unix_listener(path))
         cluster = await opened.enter_async_context(
             cluster_actors(
@@ -359,7 +361,7 @@ async def _serve(
         async with trio.open_nursery() as nursery:
             serving = nursery
             if signals:
-                daemon.stop.set()  # they came while the cluster started
+                daemon.stop.set()  # signals that arrived during start-up
             await nursery.start(server.serve, [listener])
             log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
             settle_memory()
@@ -374,7 +376,7 @@ async def _serve(
 
 
 def read_options(options: Options) -> tuple[Config, Registry]:
-    """The configuration and the plugins that the options name. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
+    """Load the configuration and plugins of the options. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
     registry = Registry(start_limit_s=options.plugin_start_limit_s)
     registry.add_entry_points()
     for file in options.plugin_files:
@@ -394,7 +396,7 @@ def read_options(options: Options) -> tuple[Config, Registry]:
 
 @contextmanager
 def claimed(state_dir: Path | None) -> Iterator[Path | None]:
-    """The state directory, made if need be, for this process alone. Raises StateDirError."""
+    """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
     if state_dir is None:
         yield None
         return
@@ -418,17 +420,16 @@ def claimed(state_dir: Path | None) -> Iterator[Path | None]:
 
 
 def collect_seldom() -> None:
-    """Look for garbage in cycles less often: objects here form none but in rare cases, so there is little to find.
+    """Run the cyclic garbage collector less often: objects of this program rarely form reference cycles.
 
-    Looking through all of them costs 100 ms and more in a large cluster, and half as much again as loading one; and
-    nobody is served meanwhile. So young objects are looked through in small portions (0.3 us each), old ones hardly
-    ever.
+    A full collection takes 100 ms and more in a large cluster, and adds half as much again to the time of loading one;
+    it blocks the event loop. So young objects are collected in small portions (0.3 us per object), old ones rarely.
     """
     gc.set_threshold(5_000, 4, 1_000)
 
 
 def settle_memory() -> None:
-    """What is there now will mostly stay: leave it out of garbage collection altogether."""
+    """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
     collect_seldom()
     gc.collect()
     gc.freeze()
@@ -442,7 +443,7 @@ def version() -> str:
 
 
 class _Stderr:
-    """Standard error as it is at the time of writing. A daemon whose log nobody reads any more goes on without."""
+    """The current `sys.stderr` at each write. Write errors are ignored: the daemon continues without a log reader."""
 
     def write(self, text: str) -> None:
         try:
@@ -466,7 +467,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def configure_log(level: str) -> None:
-    """Structured lines on standard error, from this level on."""
+    """Log structured lines of this level and above to standard error."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -481,7 +482,7 @@ def configure_log(level: str) -> None:
 
 
 def _only(error: BaseException) -> BaseException:
-    """What a group of one comes down to."""
+    """The exception inside nested groups of one exception."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

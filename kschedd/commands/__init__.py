@@ -1,1 +1,1 @@
-"""What `kschedd` does besides verbs: run the daemon, open the terminal client, show it all at work."""
+"""The commands of `kschedd` that are not verbs: run the daemon, open the REPL, demo, simulate, and others."""

@@ -1,7 +1,7 @@
-"""`kschedd completion bash|zsh|fish`: a script for the shell, which asks `kschedd __complete` what may come next.
+"""`kschedd completion bash|zsh|fish`: a shell script that gets its completions from `kschedd __complete`.
 
-The script holds nothing of the grammar: verbs, flags and names come from the tables that `--help` is made from, and
-from the daemon if one runs, at the moment of the Tab.
+The script contains no grammar: at each Tab, verbs and flags come from the tables that `--help` is made from, and
+names of objects from the daemon if one runs.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingParser:
-    """The parser of a command that has a module of its own."""
+    """The parser of a command that has its own module."""
     parsers: dict[str, NotingParser] = {}
     root = NotingParser(prog="kschedd")
     subparsers = root.add_subparsers(parser_class=NotingParser)
@@ -90,7 +90,7 @@ def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingPar
 
 
 def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callable[[str | None], Any]) -> int:
-    """Print what may come next after the words of a line, `name<TAB>meaning`. `connect` takes what --socket said."""
+    """Print the completions of a line as `name<TAB>description`. `connect` takes the value of --socket."""
     from kschedd.commands.shell_names import ShellNames
 
     words, last = split(text)
@@ -113,7 +113,7 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
 
 
 def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[Candidate]:
-    """Flags, and values that are a choice; files are the shell's own affair."""
+    """Flags, and values with fixed choices; the shell itself completes files."""
     before = next((flag for flag in noted if words and words[-1] in flag.names), None)
     if before is not None and before.metavar:
         found = [Candidate(choice) for choice in before.choices]

@@ -1,7 +1,7 @@
-"""`kschedd demo`: a daemon of its own, an example cluster of three zones, where every pod went, and why.
+"""`kschedd demo`: a temporary daemon with an example cluster of three zones; shows the placement of every pod, and why.
 
-Starts a daemon as a child process on a socket in a temporary folder, talks to it as everybody does, and ends it
-whatever happens. With a terminal it opens the REPL between the show and the end.
+Starts a daemon as a child process on a socket in a temporary directory, uses it through ordinary verbs, and always
+stops it at the end. On a terminal it opens the REPL before it stops the daemon.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _LOOK_S = 0.05
 
 @attrs.define(eq=False)
 class DemoError(KscheddError):
-    """The show cannot go on."""
+    """The demo cannot continue."""
 
     why: str
 
@@ -79,7 +79,7 @@ def daemon_of_its_own(seed: int) -> Iterator[str]:
         socket, log = Path(folder, "kschedd.sock"), Path(folder, "log")
         command = [sys.executable, "-m", "kschedd.cli", "run", "--socket", str(socket), "--seed", str(seed)]
         with log.open("wb") as said:
-            # A session of its own: Ctrl-C at the terminal is for us, and we end it in order.
+            # Its own session: Ctrl-C at the terminal reaches only this process, which stops the daemon in order.
             child = subprocess.Popen(
                 [*command, "--log-level", "warning"], stdout=said, stderr=said, stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -123,7 +123,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
             child.wait()
 
 
-# -- the show -------------------------------------------------------------------------------------------------------
+# -- the demo -------------------------------------------------------------------------------------------------------
 
 
 def _show(session: Session, examples: Path) -> None:
@@ -138,7 +138,7 @@ def _show(session: Session, examples: Path) -> None:
     pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
     if not placed or not pending:
         raise DemoError("the example is to leave one pod Pending and no more; see the table above")
-    # The api has a choice of nodes and a preference.
+    # A pod of `api` makes a good example: several nodes are feasible, and it has a preference.
     chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "api"), placed[0])
     name = chosen["metadata"]["name"]
     _say(session, f"Why {name} is where it is, as the cluster stands now:")
@@ -151,7 +151,7 @@ def _show(session: Session, examples: Path) -> None:
 
 
 def _short(path: Path) -> str:
-    """The path as seen from here, if that is shorter."""
+    """The path relative to the working directory, if that is shorter."""
     try:
         near = os.path.relpath(path)
     except ValueError:
@@ -164,7 +164,7 @@ def _say(session: Session, text: str) -> None:
 
 
 def _do(session: Session, *words: str, shown: str = "") -> None:
-    """Carry out a verb as a user would, and show it as if typed."""
+    """Run a verb, and print its command line as if a user had typed it."""
     from kschedd.verbs.table import run_words
 
     session.write(session.look.paint(f"$ kschedd {shown or ' '.join(words)}", "cyan") + "\n")
@@ -173,7 +173,7 @@ def _do(session: Session, *words: str, shown: str = "") -> None:
 
 
 def _settled(session: Session) -> list[dict[str, Any]]:
-    """The pods, once each of them runs or has been refused, and every Deployment has all of its pods."""
+    """Wait until every Deployment has all its pods and each pod is running or unschedulable; returns the pods."""
     deadline = time.monotonic() + _SETTLE_S
     while True:
         pods: list[dict[str, Any]] = session.daemon.call("objects.list", kind="Pod", namespace="default")["items"]

@@ -36,9 +36,9 @@ class UnwritablePage(KscheddError):
 
 @attrs.frozen
 class Page:
-    """What there is to say of one command."""
+    """The content of the manual page of one command."""
 
-    name: str  # as it is typed after `kschedd`; "" for kschedd itself
+    name: str  # as typed after `kschedd`; "" for kschedd itself
     summary: str
     description: str
     flags: Sequence[Flag] = ()
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
-    """kschedd itself, then commands, then verbs."""
+    """The pages of kschedd itself, then of commands, then of verbs."""
     from kschedd.verbs.table import VERBS
 
     commands = [*((name, what) for name, (_, what) in modules.items()), *((v.name, v.summary) for v in VERBS)]
@@ -104,7 +104,7 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
 
 
 def roff(page: Page) -> str:
-    """The page as man(7) has it."""
+    """The page in the man(7) macro language."""
     command = f"kschedd {page.name}".strip()
     lines = [
         f'.TH "{page.title.upper()}" "1" "" "kschedd" "kschedd manual"',
@@ -149,6 +149,6 @@ def _synopsis(flag: Flag) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that roff takes as it is."""
+    """The text, escaped for roff."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,4 +1,4 @@
-"""`kschedd repl`: how the terminal client is started. The client itself is the package `kschedd_repl`."""
+"""`kschedd repl`: starts the REPL, which is the package `kschedd_repl`."""
 
 import argparse
 from typing import Any

@@ -1,6 +1,7 @@
-"""The names a shell completes, asked of the daemon when they are needed: a shell has no time to keep them.
+"""Names for shell completion, fetched from the daemon on demand: each completion is a new process without a cache.
 
-Where there is no daemon, or it does not answer at once, there are no names; nothing is said of it, since nobody asked.
+If there is no daemon, or it does not answer at once, there are no names and no error message, since completion must
+not write to the terminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ TIMEOUT_S = 2.0
 
 @attrs.define(eq=False, slots=False)
 class ShellNames:
-    """`connect` raises KscheddError where there is no daemon."""
+    """`connect` raises KscheddError if there is no daemon."""
 
     connect: Callable[[], Daemon]
 
@@ -57,7 +58,7 @@ class ShellNames:
         found = [item["metadata"] for item in self._objects(kind)]
         return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
 
-    # -- what the daemon is asked ---------------------------------------------------------------------------------
+    # -- calls to the daemon --------------------------------------------------------------------------------------
 
     @cached_property
     def _daemon(self) -> Daemon | None:
@@ -95,7 +96,7 @@ class ShellNames:
 
 
 class _OfKind(dict[str, Sequence[str]]):
-    """A mapping whose values are worked out when they are asked for."""
+    """A mapping whose values are computed on access."""
 
     def __init__(self, work_out: Callable[[str], Sequence[str]]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """`kschedd simulate`: a whole cluster offline, in virtual time.
 
-Exit status: 0 everything was placed; 1 something is pending (unless --allow-pending), the audit found a missed wake-up,
-or a scenario differs; 2 something handed in could not be used (the rest was simulated all the same).
+Exit status: 0 all pods were scheduled; 1 pods are pending (unless --allow-pending), the audit found a missed wake-up,
+or a scenario's output differs; 2 some input was invalid (the valid input was simulated all the same).
 """
 
 import argparse
@@ -92,7 +92,7 @@ def main(options: argparse.Namespace) -> int:
         return BAD_INPUT
 
 
-#: what a scenario file says itself, and what does not go with one
+#: flags that a scenario file replaces, or that do not apply to it
 _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
     "nodes": "--nodes",
@@ -142,7 +142,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def read_config(path: Path | None, plugins: list[Path]) -> tuple[Registry, Config]:
-    """The plugins there are, and the configuration that says which of them run."""
+    """The plugin registry, and the scheduler configuration."""
     registry = Registry()
     registry.add_entry_points()
     for plugin in plugins:
@@ -169,7 +169,7 @@ def _run(
         config,
         seed=options.seed or 0,
         registry=registry,
-        # Pods of a trace come and go by themselves; all else needs somebody to make it happen.
+        # A trace creates and deletes its pods itself; manifests need the controllers.
         controllers=embedded_controllers() if manifests.manifests else (),
         on_decision=log.write if options.decisions is not None else None,
         audit=options.audit,
@@ -186,7 +186,7 @@ def _run(
 
 
 class _Progress:
-    """One line on the terminal, told anew every so often."""
+    """A progress line on the terminal, rewritten at intervals."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

@@ -1,1 +1,1 @@
-"""Scenario files: the command line's verbs on a cluster in virtual time, and what they print, in one text."""
+"""Scenario files: command-line verbs on a cluster in virtual time, with their expected output, in one text."""

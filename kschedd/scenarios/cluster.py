@@ -1,10 +1,10 @@
 """A cluster in virtual time that answers the daemon's methods.
 
-`VirtualCluster` is what the methods work over: the store, driver, queue and records of a simulation, all at hand, asked
-without waiting. `VirtualDaemon` is what verbs call: it finds the method in the very table that the socket serves,
-checks the parameters as the socket does, and lets everything happen that can happen at this moment before it answers.
+`VirtualCluster` is the cluster that the methods work on: the store, driver, queue and records of a simulation, called
+directly instead of through actors. `VirtualDaemon` is the client that verbs call: it looks up the method in the table
+that the socket serves, checks the parameters as the socket does, and processes all pending work before it returns.
 
-Owns the engine and the records. Time passes only when somebody says so (`engine.advance`, `engine.run_to_rest`).
+Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
 
 from collections import deque
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
-    """Something that is asked where it is."""
+    """State that is queried by a direct call, in place of an actor's."""
 
     _owned: S
 
@@ -93,7 +93,7 @@ class EngineClock:
 
 
 class VirtualCluster:
-    """See the module. `on_decision` hears of every attempt."""
+    """See the module. `on_decision` is called with every attempt."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class VirtualCluster:
 
 
 class VirtualDaemon:
-    """See the module. One client at a time, which is its own desk."""
+    """See the module. It serves one client and implements `Desk` for it."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self._cluster = cluster
@@ -146,7 +146,7 @@ class VirtualDaemon:
         self.turns, self.workers = Turns(), AtOnce()
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """What the method answers, once all that follows from it at this moment has happened. Raises RpcError."""
+        """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
@@ -169,7 +169,7 @@ class VirtualDaemon:
 
 
 def _carried(answer: Any) -> Any:
-    """The answer as it comes out of a socket: a copy, of plain values only."""
+    """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
     encoded = b"".join(answer.encoded(1)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
     assert isinstance(response, Response)

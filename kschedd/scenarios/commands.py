@@ -1,13 +1,13 @@
-"""What a scenario file can say: the command line's verbs, and what is needed besides where time stands still.
+"""The commands of a scenario file: the command line's verbs, and commands for set-up and virtual time.
 
-Before anything else, if at all:
+Optional, before all other commands:
     seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
-Time; after every command all that can happen at this moment happens:
-    advance 10s | rest [1h]                        rest: until nothing happens any more by itself
+Time; after every command all work pending at the current virtual time is done:
+    advance 10s | rest [1h]                        rest: until the cluster is idle
 
-All else is a verb, as on the command line: `help` of it says what it takes. Lines that follow a command are what it
-reads from standard input; `-f -` (of patch: `--patch-file -`) need not be said then. Files are looked for beside the
-scenario. What a verb complains of is part of what it prints.
+Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
+are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Relative file names are relative to the
+scenario's directory. A verb's error messages are part of its output.
 """
 
 import re
@@ -30,7 +30,7 @@ from kschedd.verbs.session import Session
 from kschedd.verbs.table import run_words
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-#: how verbs are told to read from standard input
+#: the flag that makes each verb read standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
 #: verbs that have no meaning here
 _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
@@ -38,7 +38,7 @@ _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing chan
 
 @attrs.define(eq=False)
 class CommandError(KscheddError):
-    """A command that cannot be understood."""
+    """A command that cannot be parsed."""
 
     why: str
 
@@ -47,7 +47,7 @@ class CommandError(KscheddError):
 
 
 def duration(text: str) -> float:
-    """Seconds of `90s`, `1m30s`, `500ms`. Raises CommandError."""
+    """Seconds in a duration such as `90s`, `1m30s` or `500ms`. Raises CommandError."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise CommandError(f"{text!r} is no duration: 500ms, 10s, 1m30s, 2h, 1d")
@@ -55,7 +55,7 @@ def duration(text: str) -> float:
 
 
 class ScenarioCluster:
-    """The cluster that a scenario works on. `folder` is where its files are looked for."""
+    """The cluster of a scenario. `folder` is the base of relative file names."""
 
     def __init__(self, folder: Path, on_decision: Callable[[LoggedAttempt], None] | None = None) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class ScenarioCluster:
 
     @property
     def cluster(self) -> VirtualCluster:
-        """Made by the first command that needs it."""
+        """Created by the first command that needs it."""
         if self._cluster is None:
             catalogue = {**IN_TREE, **self._registry.catalogue()}
             config = load_config(self._config, "config", catalogue=catalogue) if self._config else None
@@ -79,18 +79,18 @@ class ScenarioCluster:
         return self._cluster
 
     def connect(self) -> VirtualDaemon:
-        """What verbs talk to."""
+        """The client that verbs call."""
         daemon = self._daemon if self.cluster is not None else None
         assert daemon is not None, "made with the cluster"
         return daemon
 
     def do(self, command: str, given: str) -> str:
-        """Carry out one command with the lines that follow it; what it prints, complaints among it."""
+        """Run one command with the lines that follow it as input; returns its output, error messages included."""
         try:
             words = shlex.split(command)
             own = OWN.get(words[0])
             if words[0] == "config" and not given.strip() and "-f" not in words:
-                own = None  # without a configuration it is the verb, which shows the one in force
+                own = None  # without a configuration it is the verb `config`, which shows the current one
             if own is not None:
                 return own(self, words[1:], given)
             if words[0] in _NOT_HERE:
@@ -119,7 +119,7 @@ class ScenarioCluster:
         run_words(session, words, tuple(OWN))
         return "".join(printed)
 
-    # -- before anything else -----------------------------------------------------------------------------------
+    # -- set-up -------------------------------------------------------------------------------------------------
 
     def seed(self, words: list[str], given: str) -> str:
         self._not_begun()

@@ -1,16 +1,16 @@
-"""Scenario files: commands to a cluster in virtual time and what they print, in one text.
+"""Scenario files: commands for a cluster in virtual time with their expected output, in one text.
 
-    # Lines like this one, and empty lines between steps, are for the reader.
+    # Lines like this one, and empty lines between steps, are comments.
     command arguments
     more lines that the command reads, often manifests
     ----
-    what it prints, up to an empty line
+    expected output, up to an empty line
 
-Output that has empty lines itself stands between two lines `----` and two more. A file is run by going through its
-steps from top to bottom on one cluster, and holds if every step prints what the file says; rewriting puts what was
-printed in its place, to be looked at as a diff. What the commands are says `commands`.
+Output that contains empty lines is enclosed between two lines `----` and two more. A run executes the steps from top
+to bottom on one cluster, and passes if every step prints its expected output; rewriting replaces the expected output
+with the actual one, to be reviewed as a diff. The module `commands` defines the commands.
 
-Errors: ScenarioError where a file cannot be read as steps. A command that fails is no error: its output says so.
+Errors: ScenarioError if a file cannot be parsed into steps. A failing command is not an error: its output shows it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ class Scenario:
 
 @attrs.frozen
 class Difference:
-    """A step that printed something else."""
+    """A step whose output differs from the expected one."""
 
     file: str
     step: Step
@@ -90,7 +90,7 @@ def parse(text: str, file: str) -> Scenario:
 
 
 def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
-    """The output that begins at this line, and the line after it."""
+    """The expected output that begins at this line, and the number of the line after it."""
     found: list[str] = []
     if at < len(lines) and lines[at] == SEPARATOR:
         first = at
@@ -113,7 +113,7 @@ OnDecision = Callable[[LoggedAttempt], None]
 
 
 def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[tuple[Step, str]]:
-    """Each step with what it printed. `on_decision` hears of every attempt."""
+    """Run the scenario: each step with its output. `on_decision` is called with every attempt."""
     cluster = ScenarioCluster(Path(scenario.file).parent, on_decision)
     for step in scenario.steps:
         yield step, cluster.do(step.command, step.input).rstrip("\n")
@@ -124,7 +124,7 @@ def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> li
 
 
 def rewritten(scenario: Scenario, on_decision: OnDecision | None = None) -> str:
-    """The file's text with what the steps print now."""
+    """The file's text with the actual output of its steps."""
     return "".join(_text(scenario, list(run(scenario, on_decision))))
 
 
@@ -149,7 +149,7 @@ def read(path: Path) -> Scenario:
 
 
 def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str], on_decision: OnDecision | None = None) -> int:
-    """Run scenario files for a user; 1 if one of them prints something else than it says."""
+    """Run scenario files and report on `out`; returns 1 if the output of any step differs."""
     failed = 0
     for path in paths:
         scenario = read(path)

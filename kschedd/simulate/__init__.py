@@ -1,1 +1,1 @@
-"""Whole runs in virtual time: manifests, traces, scenarios."""
+"""Simulation in virtual time: manifests, traces, scenarios."""

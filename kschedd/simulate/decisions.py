@@ -1,7 +1,7 @@
-"""The decision log: one line of JSON an attempt, in the order in which attempts were made.
+"""The decision log: one line of JSON per scheduling attempt, in the order of the attempts.
 
-With one seed and one input two runs write the same bytes, whatever PYTHONHASHSEED is: fields come in a fixed order,
-times are virtual, and nothing of this machine is in it.
+Two runs with the same seed and input write the same bytes, whatever PYTHONHASHSEED is: the order of fields is fixed,
+times are virtual, and no value depends on the machine.
 """
 
 import json
@@ -15,11 +15,11 @@ from kschedd.simulate.engine import LoggedAttempt
 
 
 class DecisionLogError(KscheddError):
-    """The file for the decision log cannot be written."""
+    """The decision log's file cannot be written."""
 
 
 class DecisionLog:
-    """Open while the simulation runs; `path` None writes nothing. A context manager."""
+    """Context manager: the log's file, open while the simulation runs. With `path` None nothing is written."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

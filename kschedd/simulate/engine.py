@@ -1,11 +1,11 @@
-"""A whole cluster in virtual time: store, controllers, queue and scheduler driven by one loop, without waiting.
+"""A whole cluster in virtual time: one loop drives store, controllers, queue and scheduler, without real waiting.
 
-Time stands still while there is something to do and then jumps to the next moment at which something happens: a backoff
-that ends, a pod that finishes, a Permit timeout, a claim that is provisioned. With one seed, two runs make the same
-decisions in the same order, whatever PYTHONHASHSEED is.
+Virtual time is constant while work is pending and then advances to the next deadline: the end of a backoff, a pod that
+completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
+same order, whatever PYTHONHASHSEED is.
 
-It drives the very machines that the daemon's actors drive. Owns all of them. Ends when its owner stops calling it.
-Units: `now` is seconds since the epoch of the simulated cluster; the queue counts integer nanoseconds of that clock.
+Owns the state machines, which are the ones the daemon's actors drive. It does nothing unless its owner calls it.
+Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,17 +34,17 @@ from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
 
-EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: simulated clusters begin then
+EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of simulated time
 
 
-# Attempts at one moment, beyond which it is taken to have no end.
+# Limit on attempts at one point in virtual time; beyond it the run is taken to be a livelock.
 _FEWEST_AT_ONCE = 5_000
 _TIMES_EACH = 20
 
 
 @attrs.define(eq=False)
 class EndlessMoment(KscheddError):
-    """Pods wake each other on and on without any time passing, as only plugins from elsewhere make them."""
+    """Livelock: pods requeue each other endlessly while virtual time is constant. Only out-of-tree plugins cause it."""
 
     elapsed_s: float
     pod: str
@@ -58,12 +58,12 @@ class EndlessMoment(KscheddError):
 
 @attrs.frozen(eq=False)
 class LoggedAttempt:
-    """One attempt, for the decision log."""
+    """One scheduling attempt, for the decision log."""
 
-    time_s: float  # since the start of the run
+    time_s: float  # virtual, since the start of the run
     pod: str
     attempt: int
-    node: str  # "" if it got none
+    node: str  # "" if the attempt failed
     feasible: int
     visited: int
     ties: int
@@ -91,8 +91,8 @@ class LoggedAttempt:
 
 
 class Engine:
-    """See the module. `on_decision` hears of every attempt, `on_event` of what a user would see as an Event,
-    `on_effects` of all that the scheduling loop carried out."""
+    """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
+    `on_effects` with all effects that the scheduling loop applied."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Engine:
         on_event: Callable[[str, str, str, str], None] | None = None,
         on_effects: Callable[[Effects], None] | None = None,
         recorder: Recorder | None = None,
-        audit: bool = False,  # try all sleeping pods whenever the cluster has come to rest (`auditor.missed`)
+        audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         start_s: float = EPOCH,
     ) -> None:
         self.config = config or default_config()
@@ -131,12 +131,12 @@ class Engine:
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the Unix epoch."""
         return self._now_s
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start of the run."""
+        """Virtual seconds since the start of the run."""
         return self._now_s - self.start_s
 
     @property
@@ -148,14 +148,14 @@ class Engine:
         return round(self._now_s * SECOND)
 
     def next_moment(self, *, retries: bool = True) -> float | None:
-        """When something happens of itself next; None if never. `retries`: of pods that no event has woken, too."""
+        """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
         moments = list(self.driver.deadlines())
         flush = self.queue.next_flush()
         if flush is not None:
             moments.append(flush / SECOND)
         due = self.queue.next_leftover() if retries else None
         if due is not None:
-            # Leftovers are looked at every 30 s only.
+            # Unschedulable pods are flushed only every 30 s (flushUnschedulablePodsLeftover).
             steps = max(0, -(-(due / SECOND - self._next_leftover) // (LEFTOVER_FLUSH / SECOND)))
             moments.append(self._next_leftover + steps * (LEFTOVER_FLUSH / SECOND))
         if self._settling is not None and self._settling.wake_at is not None:
@@ -163,7 +163,7 @@ class Engine:
         return min(moments, default=None)
 
     def advance(self, until_s: float) -> None:
-        """Let time pass until then (seconds since the epoch), with all that happens on the way."""
+        """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way."""
         self.settle()
         while True:
             moment = self.next_moment()
@@ -175,7 +175,10 @@ class Engine:
         self._now_s = max(self._now_s, until_s)
 
     def run_to_rest(self, limit_s: float = 3600.0) -> bool:
-        """Go on until nothing is left but retries, which would fail again; False if that takes longer."""
+        """Advance until only periodic retries of unschedulable pods remain, which would fail again.
+
+        Returns False if that takes more than `limit_s` virtual seconds.
+        """
         end = self._now_s + limit_s
         self.settle()
         while True:
@@ -190,7 +193,7 @@ class Engine:
             self.settle()
 
     def _ring(self) -> None:
-        """What is due at this moment."""
+        """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
         now = self.now_ns
         self.queue.flush_backoff(now)
         while self._next_leftover <= self._now_s:
@@ -201,7 +204,7 @@ class Engine:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Do all that can be done at this moment. Raises EndlessMoment if that does not come to an end."""
+        """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
         most = self.decisions + _FEWEST_AT_ONCE + _TIMES_EACH * self.store.count("Pod")
         while True:
             busy = self._deliver()
@@ -220,21 +223,21 @@ class Engine:
             self.auditor.audit()
 
     def _deliver(self) -> bool:
-        """Tell cluster and queue of every write since the last time."""
+        """Deliver the store events since the last call to scheduler cache and queue."""
         events = self._cursor.take()
         for event in events:
             self.loop.observe(event)
         return bool(events)
 
     def cycle(self, entry: QueuedPod) -> None:
-        """One attempt for a popped pod, and what follows from it."""
+        """Run the scheduling cycle of a popped pod, and apply its result."""
         result = self.loop.decide(entry)
         if result is None:
             return
         self.decisions += 1
         self.loop.complete(entry, result)
 
-    # -- what the loop asks, and tells ------------------------------------------------------------------------
+    # -- callbacks of the scheduling loop ---------------------------------------------------------------------
 
     def write(self, write: Write) -> Status | None:
         try:

@@ -1,8 +1,8 @@
-"""What a simulation is given: manifests from files, folders and standard input, and recorded clusters.
+"""The inputs of a simulation: manifests from files, directories and standard input, and dumps of live clusters.
 
-Manifests are applied in the order they come in, but for the kinds that others need to be there first. One that is
-broken is told with file, line and field, and the rest goes on. What was printed from a live cluster (it has uids) keeps
-its status, so pods that ran there run here.
+Manifests are applied in their given order, except that kinds which others depend on come first. An invalid manifest is
+reported with file, line and field, and the others are applied. Objects dumped from a live cluster (they have uids) keep
+their status, so pods that were running there are running here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Runt
 
 @attrs.define
 class Applied:
-    """What became of some manifests."""
+    """The result of applying manifests."""
 
     done: list[tuple[str, str, str]] = attrs.field(factory=list)  # kind, key, created/configured/unchanged
     errors: list[str] = attrs.field(factory=list)  # "file:line: path: why"
@@ -32,7 +32,7 @@ class Applied:
 
 
 def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
-    """All that stands in these files and folders; `-` is standard input."""
+    """Read the manifests of these files and directories; `-` is standard input."""
     found = Reading()
     for path in paths:
         found += read_bytes(stdin.read(), "<stdin>") if path == STDIN else read_paths([path])
@@ -42,10 +42,10 @@ def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
 def apply_all(
     store: Store, reading: Reading, *, make_namespaces: bool = True, validation: FieldValidation = "Strict"
 ) -> Applied:
-    """Apply everything that can be; `make_namespaces` makes those that are used and nowhere stated.
+    """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 
-    Fields that a kind does not have are treated as `validation` says; in a cluster's dump they are no more than warned
-    of, since it may be of a later version.
+    `validation` says how unknown fields are treated; in a cluster dump they only cause a warning, since the dump may
+    come from a later Kubernetes version.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
@@ -85,5 +85,5 @@ def _make_namespace(store: Store, manifest: Manifest, namespaced: bool, applied:
     try:
         store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     except ApiError:
-        return  # the object that uses it will be refused with the reason
+        return  # the object that uses the namespace will be rejected with the reason
     applied.warnings.append(f'no manifest has namespace "{name}" ({manifest.source}:{manifest.line}): it was made')

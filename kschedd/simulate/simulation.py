@@ -1,10 +1,10 @@
-"""A run to be summed up: the virtual-time loop with somebody who keeps count.
+"""A simulation run with a summary: the virtual-time engine plus statistics.
 
-    load(manifests)   what there is at the start
-    play(trace)       pods that come and go at their times
-    finish(...)       on until nothing happens any more, or until a given time; then the summary
+    load(manifests)   apply the initial objects
+    play(trace)       create and delete the trace's pods at their times
+    finish(...)       advance until the cluster is idle, or until a given time; then the summary
 
-Owns the counts; everything else is the Engine's.
+Owns the statistics; the Engine owns everything else.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ Progress = Callable[[float, int, int], None]
 
 
 class Simulation(Engine):
-    """See the module. It is given what an Engine is given."""
+    """See the module. The constructor's parameters are those of Engine."""
 
     def __init__(
         self,
@@ -81,14 +81,15 @@ class Simulation(Engine):
         if reason == "Preempted":
             self.preempted += 1
 
-    # -- what happens -------------------------------------------------------------------------------------------
+    # -- running ------------------------------------------------------------------------------------------------
 
     def load(self, reading: Reading, validation: FieldValidation = "Strict") -> Applied:
         self.applied = apply_all(self.store, reading, validation=validation)
         return self.applied
 
     def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:
-        """Nodes now, pods at their times; each of a moment's events has its consequences before the next."""
+        """Create the nodes now and the pods at their times. All work that a trace event causes is done before the next
+        event, also between events of the same time."""
         for node in trace.nodes:
             self._try(lambda node=node: self.store.apply(node))  # type: ignore[misc]
         self.settle()
@@ -115,14 +116,14 @@ class Simulation(Engine):
             self.applied.errors.append(f"trace: {refusal}")
 
     def finish(self, until_s: float | None = None) -> bool:
-        """On to that time, or until nothing happens any more; whether the cluster is at rest then."""
+        """Advance to that time (None: until the cluster is idle). Returns whether the cluster is idle."""
         if until_s is None:
             return self.run_to_rest(LONGEST_REST_S)
         self.advance(self.start_s + until_s)
         self._utilisation.look(self.elapsed)
         return self.next_moment(retries=False) is None
 
-    # -- what it came to ----------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------
 
     @property
     def _waiting(self) -> int:
@@ -158,7 +159,7 @@ class Simulation(Engine):
         return found
 
     def _why(self, pod: Pod) -> str:
-        """Why a pod is pending that was not told by a condition."""
+        """The reason why a pod is pending, for a pod without a PodScheduled condition that gives it."""
         if not self.machine.responsible(pod.scheduler_name):
             return f'asks for scheduler "{pod.scheduler_name}", which no profile has'
         entry = self.queue.entry(pod.key)
@@ -172,7 +173,7 @@ class Simulation(Engine):
         return "waits for its turn"
 
     def _short(self) -> list[Pending]:
-        """Workloads that want pods and have none at all, or are told that theirs cannot be made."""
+        """Workloads that want pods and have none, or have a ReplicaFailure condition."""
         found = []
         for kind in _WORKLOADS:
             for workload in self.store.list(kind):

@@ -1,8 +1,8 @@
-"""What a simulation comes to: what was placed, what was not and why, and how full the cluster was.
+"""The results of a simulation: pods placed, pods pending and why, and the utilisation of the cluster.
 
-`Utilisation` is told whenever the cluster has come to rest; it weighs what was used by how long it stayed so.
-`Summary` is what is printed, as a table or as JSON; its JSON is read by programs, so fields are only ever added.
-Units: shares are 0 to 1; seconds are virtual unless they say `wall`.
+`Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
+`Summary` is printed as a table or as JSON; programs read the JSON, so fields are only ever added.
+Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
 """
 
 import json
@@ -23,12 +23,12 @@ _MOST_PLACED: Final = 60
 
 @attrs.frozen
 class Use:
-    """Of one resource, over all nodes."""
+    """Utilisation of one resource, over all nodes."""
 
     mean: float
     most: float
     last: float
-    capacity: int  # at the end
+    capacity: int  # at the end of the run
 
     def as_json(self) -> dict[str, float | int]:
         return {
@@ -40,19 +40,19 @@ class Use:
 
 
 class Utilisation:
-    """How much of each resource is requested, over time."""
+    """The requested share of each resource, over time."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._now = np.zeros(1)  # the share of each resource at the last look; pods come first
+        self._now = np.zeros(1)  # the share of each resource at the last sample; column 0 is pods
         self._sum = np.zeros(1)
         self._most = np.zeros(1)
 
     def look(self, elapsed_s: float) -> None:
-        """The cluster is at rest at this moment: what is used now was used since the last look, too."""
+        """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
         table = self._table
         if elapsed_s > self._since:
             self._sum += self._now * (elapsed_s - self._since)
@@ -71,7 +71,7 @@ class Utilisation:
         self._most = np.maximum(self._most, self._now)
 
     def by_resource(self) -> dict[str, Use]:
-        """Every resource that some node has."""
+        """The utilisation of every resource that some node has."""
         mean = self._sum / self._span if self._span else self._now
         there = np.concatenate(([self._table.allowed_pods.sum()], self._table.allocatable.sum(axis=1)))
         names = [*self._table.resources, "pods"]
@@ -85,7 +85,7 @@ class Utilisation:
 
 @attrs.frozen
 class Pending:
-    """A pod that is not on a node, or was not until it was deleted; or a workload whose pods cannot be made."""
+    """A pod that is not bound, or was deleted unbound; or a workload whose pods cannot be created."""
 
     key: str
     message: str
@@ -95,10 +95,10 @@ class Pending:
 
 @attrs.frozen
 class Audit:
-    """What the auditor found: pods that slept on though they would have fitted, and what wake-ups were worth."""
+    """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups); requeue statistics."""
 
     missed: Sequence[MissedWakeUp]
-    known: Sequence[MissedWakeUp]  # those that kube-scheduler 1.34 misses, too
+    known: Sequence[MissedWakeUp]  # those that kube-scheduler 1.34 also misses
     wakeups: Wakeups
     tried: int
 
@@ -138,14 +138,14 @@ class Audit:
 class Summary:
     seed: int
     nodes: int
-    placed: int  # pods that got a node in this run
+    placed: int  # pods scheduled in this run
     pending: Sequence[Pending]
     utilisation: Mapping[str, Use]
     decisions: int
     wall_s: float
     virtual_s: float
     preempted: int
-    placements: Mapping[str, str]  # pod -> node, at the end
+    placements: Mapping[str, str]  # pod -> node, at the end of the run
     errors: Sequence[str] = ()
     warnings: Sequence[str] = ()
     at_rest: bool = True
@@ -236,7 +236,7 @@ def _percent(share: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """`3d4h`, `2m10s`, `1.5s`."""
+    """A duration for people: `3d4h`, `2m10s`, `1.5s`."""
     if seconds >= 86_400:
         days, rest = divmod(seconds, 86_400)
         return f"{int(days)}d{int(rest // 3600)}h"

@@ -1,4 +1,4 @@
-"""Recorded clusters: nodes, and pods with the times at which they came and went, read from two CSV files.
+"""Traces of recorded clusters: nodes, and pods with creation and deletion times, read from two CSV files.
 
 The format is that of the Alibaba cluster-trace-gpu-v2023.
 
@@ -7,12 +7,12 @@ The format is that of the Alibaba cluster-trace-gpu-v2023.
             with `|` between them (empty: any), qos, pod_phase, creation_time, deletion_time and
             scheduled_time in seconds
 
-They become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
-(which the API server wants as a limit too); model as a node label, gpu_spec as required node affinity on
-it; qos as a pod label. What the trace does not say: pods live in namespace `default`, a node takes 110
-pods, and a pod is gone the moment it is deleted (no grace period), since deletion_time is when it was gone.
-pod_phase and scheduled_time tell what the recorded cluster did; they are read, checked and kept, and decide
-nothing.
+The rows become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
+(which the API server requires as a limit too); model as a node label, gpu_spec as required node affinity on
+that label; qos as a pod label. Defaults for what the trace does not contain: pods are in namespace `default`, a
+node's allocatable is 110 pods, and a pod is removed the moment it is deleted (no grace period), since deletion_time
+is the time of its removal. pod_phase and scheduled_time record what the original cluster did; they are parsed,
+checked and kept, and do not influence the simulation.
 """
 
 from collections.abc import Iterable
@@ -52,19 +52,19 @@ MOST_GPUS = 8
 
 @attrs.frozen
 class TracePod:
-    """One line of the pods file."""
+    """One row of the pods file."""
 
     key: str  # "namespace/name"
     raw: Raw
     created_s: float
-    deleted_s: float | None  # None: it stays
+    deleted_s: float | None  # None: never deleted
     scheduled_s: float | None  # when the recorded cluster placed it; None: never
-    phase: str  # as the trace has it
+    phase: str  # as in the trace
 
 
 @attrs.frozen
 class TraceEvent:
-    """What happens at a time; a "create" carries the pod."""
+    """The creation or deletion of a pod at a time; a "create" contains the pod."""
 
     time_s: float
     action: Literal["create", "delete"]
@@ -74,7 +74,7 @@ class TraceEvent:
 
 @attrs.frozen
 class Trace:
-    """Nodes, there from the start, and pods, both in the order of their files."""
+    """The nodes, which exist from the start, and the pods, both in the order of their files."""
 
     nodes: tuple[Raw, ...]
     pods: tuple[TracePod, ...]
@@ -84,7 +84,7 @@ class Trace:
 
 
 def read_trace(nodes: Path | None, pods: Path | None) -> Trace:
-    """Both files, or one of them. Raises TraceError with every fault of either."""
+    """Read both files, or one of them. Raises TraceError with every fault of either."""
     faults: list[TraceFault] = []
     found_nodes = () if nodes is None else tuple(_nodes(nodes, faults))
     found_pods = () if pods is None else tuple(_pods(pods, faults))
@@ -94,10 +94,10 @@ def read_trace(nodes: Path | None, pods: Path | None) -> Trace:
 
 
 def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
-    """Everything that happens, in order of time.
+    """All creations and deletions, in order of time.
 
-    At one instant pods that were there before go first, which makes room; then the new ones come, in the
-    order of the file; then those of them go that the trace deletes in the instant of their creation.
+    At equal times, existing pods are deleted first, which frees resources; then new pods are created, in file
+    order; then the new pods that the trace deletes at their creation time are deleted.
     """
     ordered: list[tuple[float, int, int, TraceEvent]] = []
     for i, pod in enumerate(pods):
@@ -184,7 +184,7 @@ def _name(record: Record, column: str, seen: dict[str, int]) -> str:
 
 
 def _share(record: Record, gpus: int) -> int:
-    """Thousandths of each GPU the pod asks for; less than a whole one only where it asks for one."""
+    """Thousandths of each GPU that the pod requests; a fraction is allowed only if it requests one GPU."""
     if gpus == 1:
         return record.whole("gpu_milli", least=1, most=1000)
     share = record.whole("gpu_milli", most=1000)
@@ -211,7 +211,7 @@ def _model(record: Record, column: str, model: str) -> str:
 
 @lru_cache(4096)
 def _spec(cpu_milli: int, memory_mib: int, gpu_milli: int, models: tuple[str, ...]) -> Raw:
-    """Pods that ask for the same share one spec; nobody changes a manifest once it is made."""
+    """Pods with equal requests share one spec object: manifests are not modified once they are made."""
     resources: Raw = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
     if gpu_milli:
         resources["requests"][GPU_MILLI] = str(gpu_milli)

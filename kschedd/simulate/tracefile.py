@@ -1,8 +1,8 @@
-"""Reading the tables of a trace: CSV with a heading, every fault found and none in silence.
+"""Parsing the tables of a trace: CSV with a header line; every fault is collected and reported.
 
-A Record is one line with its columns by name. Its methods read a column as something and note a fault where
-it is not that, and return something harmless then, so that reading goes on to the next fault.
-Whoever reads raises TraceError in the end if any were noted. Columns that nobody asks for are passed over.
+A Record is one row with its columns by name. Its methods parse a column as a type; for an invalid value they record a
+fault and return a neutral value, so that parsing continues to the next fault. The caller raises TraceError at the end
+if there were faults. Unused columns are ignored.
 """
 
 import csv
@@ -25,9 +25,9 @@ class TraceFault:
     """One thing wrong with a trace."""
 
     file: str
-    line: int  # 1-based; 0 if it is the file as a whole
-    column: str  # "" if it is the line as a whole
-    value: str | None  # None if there is none
+    line: int  # 1-based; 0 if the fault concerns the whole file
+    column: str  # "" if the fault concerns the whole line
+    value: str | None  # None if the value is missing
     allowed: str
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class TraceFault:
 
 @attrs.define(eq=False)
 class TraceError(KscheddError):
-    """A trace that cannot be used, with all that is wrong with it in the order of its lines."""
+    """An invalid trace, with all of its faults in line order."""
 
     faults: tuple[TraceFault, ...]
 
@@ -54,7 +54,7 @@ def _short(value: str) -> str:
 
 @attrs.define
 class Record:
-    """One line of a table."""
+    """One row of a table."""
 
     file: str
     line: int
@@ -65,7 +65,7 @@ class Record:
         self.faults.append(TraceFault(self.file, self.line, column, self.cells[column], allowed))
 
     def whole(self, column: str, least: int = 0, most: int = _MOST) -> int:
-        """A whole number from `least` to `most`; 0 if it is none."""
+        """An integer from `least` to `most`; 0, with a fault recorded, for any other value."""
         text = self.cells[column]
         if _WHOLE.fullmatch(text) and least <= int(text) <= most:
             return int(text)
@@ -73,14 +73,14 @@ class Record:
         return 0
 
     def seconds(self, column: str) -> float | None:
-        """A time from the start of the trace, None if it is none."""
+        """A time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
         if _SECONDS.fullmatch(self.cells[column]):
             return float(self.cells[column])
         self.refuse(column, "must be seconds from the start of the trace, 0 or more")
         return None
 
     def seconds_or_empty(self, column: str) -> float | None:
-        """A time from the start of the trace, None where the column is empty."""
+        """As `seconds`, but an empty column is valid and gives None."""
         return self.seconds(column) if self.cells[column] else None
 
     def one_of(self, column: str, allowed: Collection[str]) -> str:
@@ -91,7 +91,7 @@ class Record:
 
 
 def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[Record]:
-    """The lines of the table that have all its columns; what is wrong with others is added to `faults`."""
+    """The rows of the table that have all columns; the faults of other rows are added to `faults`."""
     file = str(path)
     text = _text(path, faults)
     if text is None:
