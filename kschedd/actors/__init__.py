@@ -1,1 +1,1 @@
-"""One file per actor: a small Trio task around one pure machine."""
+"""One module per actor: a small Trio task around one state machine without I/O."""

@@ -1,6 +1,6 @@
-"""A cluster at work, as those see it who are not one of its actors: sockets, benchmarks, tests.
+"""The interface of a running cluster for callers that are not actors: sockets, benchmarks, tests.
 
-Everything here asks an owner and awaits the answer; nothing is held.
+Every call queries the owning actor and awaits the reply; no state is kept here.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from kschedd.store.set_aside import SetAside
 
 @attrs.frozen(eq=False)
 class LiveCluster:
-    """The ways in. `journal` is the journal's file, if there is one; `epoch` names the history of the store: in another
-    one a resourceVersion may mean something else."""
+    """References to the actors. `journal` is the journal's file, if there is one; `epoch` identifies the history of the
+    store: a resourceVersion is meaningful only within one history."""
 
     store: ClusterApi
     scheduler: Asking[SchedulingDriver]
@@ -36,11 +36,11 @@ class LiveCluster:
     journal: Path | None
     epoch: str
     started_s: float
-    _controllers: Sequence[ControllerActor] = ()  # looked at between two of their turns
-    _set_aside: Sequence[SetAside] = ()  # what the store started without
+    _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
+    _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
 
     async def faults(self) -> list[ObjectFault]:
-        """The objects that some part of the cluster cannot handle now."""
+        """The objects that a component of the cluster currently fails to process."""
         controllers = self._controllers
         found = [_fault_of(each, self.started_s) for each in self._set_aside]
         found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
@@ -49,7 +49,7 @@ class LiveCluster:
         return found
 
     async def end(self) -> None:
-        """Have the actors end, one after the other, each when it has done what was asked of it."""
+        """Shut the actors down in order, each after it has finished its accepted work."""
         await self.store.end_watches()
         ways: tuple[Any, ...] = (self.scheduler, self.queue, self.events, self.decisions, self.store)
         for way in ways:

@@ -1,4 +1,4 @@
-"""DecisionsActor: the record of the latest attempts, and how many there are a second.
+"""DecisionsActor: the record of the latest scheduling attempts, and their rate per second.
 
 Receives: batches of `AttemptRecord` from the scheduling actor; `Question` over the record.
 Owns: the DecisionRecord.  Ends: when its last sender closes.
@@ -16,17 +16,17 @@ from kschedd.scheduling.records import AttemptRecord
 
 KEPT = 20_000
 _MOST = 64
-_RATE_S = 5  # whole seconds over which the rate is taken
+_RATE_S = 5  # seconds over which the rate is averaged
 
 
 class DecisionRecord:
-    """The latest decisions, oldest first, and their number in each of the last seconds."""
+    """The latest attempts, oldest first, and their number in each of the last seconds."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self.latest: deque[AttemptRecord] = deque(maxlen=kept)
         self.scheduled = 0
         self.failed = 0
-        self._seconds: deque[tuple[int, int]] = deque()  # (second, decisions in it)
+        self._seconds: deque[tuple[int, int]] = deque()  # (second, attempts in it)
 
     def add(self, decision: AttemptRecord) -> None:
         self.latest.append(decision)
@@ -43,14 +43,14 @@ class DecisionRecord:
                 self._seconds.popleft()
 
     def rate(self, now_s: float) -> float:
-        """Decisions a second, over the last few seconds in which there were any."""
+        """Attempts per second, over the last few seconds that had any."""
         recent = [(second, count) for second, count in self._seconds if second > now_s - _RATE_S]
         if not recent:
             return 0.0
         return sum(count for _, count in recent) / max(now_s - recent[0][0], 1.0)
 
     def of(self, pod: str | None = None, limit: int | None = None) -> list[AttemptRecord]:
-        """The decisions about this pod (None: any), the latest last."""
+        """The attempts for this pod (None: any pod), oldest first."""
         found: list[AttemptRecord] = []
         for decision in reversed(self.latest):
             if limit is not None and len(found) >= limit:

@@ -1,11 +1,11 @@
-"""EventsActor: what a user would see with `kubectl get events`, in memory: the latest, equal ones counted together.
+"""EventsActor: the Events a user sees with `kubectl get events`, in memory: the latest, equal ones as one series.
 
-Receives: batches of `SchedulerEvent` from the scheduling actor; `Question` over the record.  Sends: rings to those who
-follow it.
+Receives: batches of `SchedulerEvent` from the scheduling actor; `Question` over the record.  Sends: rings to the
+doorbells of its watchers.
 Owns: the EventRecord.  Ends: when its last sender closes.
 
-Events are no objects of the store: they come with every attempt, and nothing that schedules reads them. Words are
-made when somebody looks.
+Events are not objects of the store: every attempt emits one, and no scheduling code reads them. Messages are formatted
+only when an event is read.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ import trio
 from kschedd.actors.mailbox import Doorbell, Question, batch_from
 from kschedd.scheduling.records import SchedulerEvent
 
-KEPT = 10_000  # events, the ones not repeated for longest go first
+KEPT = 10_000  # event series; the least recently repeated one is evicted first
 _MOST = 64
 
 SOURCE = "default-scheduler"
@@ -26,8 +26,8 @@ SOURCE = "default-scheduler"
 
 @attrs.define(eq=False)
 class Told:
-    """One event as listed: how often, first and last when. `number` grows with every change of any event; the one of
-    its first time, `born`, is its own."""
+    """One series of equal events: count, first and last time. `number` is the sequence number of its last change and
+    grows with every change of any series; `born`, the number of its first occurrence, identifies the series."""
 
     first: SchedulerEvent
     last_s: float
@@ -41,7 +41,7 @@ class Told:
 
 
 class EventRecord:
-    """The latest events, equal ones once, with a count."""
+    """The latest events, equal ones merged into one series with a count."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -63,7 +63,7 @@ class EventRecord:
             self._told.move_to_end(key)
 
     def latest(self, namespace: str | None = None, name: str | None = None, limit: int | None = None) -> list[Told]:
-        """The events of these pods (None: all), the latest last."""
+        """The events of these pods (None: all), oldest first."""
         found: list[Told] = []
         for told in reversed(self._told.values()):
             if limit is not None and len(found) >= limit:
@@ -74,7 +74,7 @@ class EventRecord:
         return found[::-1]
 
     def since(self, number: int) -> list[Told]:
-        """What was told or told again after this number, in order."""
+        """The series that began or were repeated after this sequence number, in order."""
         found: list[Told] = []
         for told in reversed(self._told.values()):
             if told.number <= number:

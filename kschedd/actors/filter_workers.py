@@ -1,11 +1,11 @@
-"""FilterWorker: runs shards of plain Python plugins' work, each in a worker thread with a time limit. There are N of
-them.
+"""FilterWorker: runs shards of per-node Python plugins, each in a worker thread with a time limit. There are
+`parallelism` of them.
 
-Receives: `Job`.  Sends: its answer, or PluginTimeout where it took longer than the limit.
+Receives: `Job`.  Sends: the job's result, or PluginTimeout if it exceeds the limit.
 Owns: nothing between jobs.  Ends: when the scheduling actor closes the channel.
-Fails: a plugin's exceptions are contained in the shard; a shard that hangs is left to its thread.
+Fails: a plugin's exceptions are contained in the shard; the thread of a shard that hangs is abandoned.
 
-Shards that work on columns never come here: numpy on a few thousand rows takes less time than the way.
+Vectorised plugins never run here: numpy on a few thousand rows takes less time than the thread hand-over.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class Job:
 class FilterWorker:
     _inbox: trio.MemoryReceiveChannel[Job]
     _limit_s: float
-    # As many threads as there are workers, and those that hang.
+    # Bounds the threads: one per worker, plus the hung ones.
     _limiter: trio.CapacityLimiter
 
     async def run(self) -> None:
@@ -46,7 +46,7 @@ class FilterWorker:
                 answer = await trio.to_thread.run_sync(
                     call.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
                 )
-            except Exception as fault:  # raised where the answer is awaited
+            except Exception as fault:  # raised again where the result is awaited
                 job.reply.refuse(fault)
                 return
         if limit.cancelled_caught:
@@ -57,12 +57,12 @@ class FilterWorker:
 
 @attrs.frozen(eq=False)
 class FilterWorkers:
-    """All of them, for the scheduling actor."""
+    """The pool of filter workers, as the scheduling actor uses it."""
 
     _send: "trio.MemorySendChannel[Job]"
 
     async def run(self, shards: Sequence[Shard]) -> list[Any]:
-        """The answers of all shards, in their order. Raises PluginTimeout if one takes too long."""
+        """The results of all shards, in order. Raises PluginTimeout if a shard exceeds the limit."""
         jobs = [Job(shard, Reply()) for shard in shards]
         for job in jobs:
             await self._send.send(job)

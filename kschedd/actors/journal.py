@@ -1,13 +1,14 @@
-"""JournalActor: writes what the store has written to disk, and tells the store how far that has come.
+"""JournalActor: persists the store's commits to disk, and reports to the store which version is durable.
 
-Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, to the store alone, which is always
-ready to hear.
-Owns: the Journal, which only a worker thread touches, for one call at a time. Whatever waits goes into one transaction,
-so the slower the disk, the larger the batches. Between two transactions it compacts, a slice at a time, for a quarter
-of its time: when the journal has grown long, until it is short. A writer waits for one slice at most.
+Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, only to the store, which always
+receives without delay.
+Owns: the Journal, which only a worker thread uses, one call at a time. All waiting commits go into one transaction, so
+a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices between transactions,
+using a quarter of the actor's time. A writer waits for at most one slice.
 Ends: when the store closes its channel; the file is closed then.
-Fails: a journal that cannot be written is `NotKept`, with all that is under way; commits of before that (an older
-`term`) are dropped, since the store takes them back. Then it tries again, ever less often, until it can: `Writable`.
+Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
+older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
+succeeds: `Writable`.
 """
 
 import math
@@ -26,11 +27,11 @@ T = TypeVar("T")
 
 log = structlog.get_logger("kschedd.journal")
 
-COMPACT_AFTER = 200_000  # events; then the present state becomes the snapshot
+COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
 _MOST = 64  # batches in a transaction
-_EVENTS = 100  # moved in a slice of the compaction: a few milliseconds
-_PAGES = 100  # given back in a slice
-_REST = 3  # between two slices, in durations of the last one
+_EVENTS = 100  # moved per compaction slice: a few milliseconds
+_PAGES = 100  # database pages freed per slice
+_REST = 3  # pause between two slices, in durations of the last slice
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
@@ -38,19 +39,19 @@ _LONGEST_RETRY_S = 10.0
 @attrs.frozen(eq=False)
 class Commit:
     events: Sequence[WatchEvent]
-    term: int  # how often writes had been taken back when these were made
+    term: int  # the number of rollbacks before these events were written
 
 
 @attrs.frozen
 class Kept:
-    """Everything up to this version is on disk."""
+    """All events up to this version are on disk."""
 
     version: int
 
 
 @attrs.frozen(eq=False)
 class NotKept:
-    """Nothing after the last `Kept` is, nor will be; this is the term of what may come."""
+    """No event after the last `Kept` is or will be on disk; `term` is the term of the commits accepted next."""
 
     failure: JournalError
     term: int
@@ -58,14 +59,14 @@ class NotKept:
 
 @attrs.frozen
 class Writable:
-    """After `NotKept`: writing works again."""
+    """After `NotKept`: the journal is writable again."""
 
 
 Outcome = Kept | NotKept | Writable
 
 
 class DurableLog(Protocol):
-    """What the actor asks of a Journal. Each call may raise JournalError, and then has changed nothing."""
+    """The interface of Journal that the actor uses. A call that raises JournalError has changed nothing."""
 
     @property
     def version(self) -> int: ...
@@ -79,7 +80,7 @@ class DurableLog(Protocol):
 
 
 class Execute(Protocol):
-    """Runs what touches the disk, one at a time, since each call is awaited."""
+    """Runs a function that does disk I/O. Calls never overlap, since each one is awaited."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -94,7 +95,7 @@ class JournalActor:
     _inbox: trio.MemoryReceiveChannel[Commit]
     _outbox: "trio.MemorySendChannel[Outcome]"
     _compact_after: int = COMPACT_AFTER
-    _run: Execute = attrs.field(factory=lambda: in_thread)  # a test may do without the thread
+    _run: Execute = attrs.field(factory=lambda: in_thread)  # tests may run it without a thread
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
     _shrinking: bool = attrs.field(default=False, init=False)
@@ -111,7 +112,7 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """What waits; none when it is time to compact. Raises trio.EndOfChannel."""
+        """The waiting commits; empty when a compaction slice is due. Raises trio.EndOfChannel."""
         if not (self._compacting or self._shrinking):
             return await batch_from(self._inbox, _MOST)
         with trio.move_on_at(self._slice_at):
@@ -132,7 +133,8 @@ class JournalActor:
             await self._recover(failure)
 
     async def _compact(self) -> None:
-        """One slice. Then writers have the journal for three times as long, unless it grows faster than that."""
+        """Run one compaction slice. The next is due after three times its duration, or at once if the journal is twice
+        as long as its limit."""
         before = trio.current_time()
         if self._compacting:
             self._compacting = await self._run(lambda: self._journal.compact_some(_EVENTS))
@@ -151,7 +153,7 @@ class JournalActor:
         while True:
             with trio.move_on_after(pause):
                 async for _ in self._inbox:
-                    pass  # of an older term: the store writes nothing now
+                    pass  # commits of an older term: the store accepts no writes now
                 raise trio.EndOfChannel
             try:
                 await self._run(self._journal.repair)

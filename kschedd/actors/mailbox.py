@@ -1,9 +1,9 @@
-"""What actors are joined by, besides Trio's channels: answers, doorbells, questions.
+"""Communication between actors besides Trio's channels: replies, doorbells, queries to the owner of a state.
 
-A `Reply` is where one answer goes. A `Doorbell` wakes an actor that waits for several things at once: each of them
-has its own bounded channel, and whoever puts something into one rings; ringing never blocks, and rings before the
-actor looks count once. A `Question` is a function that the owner of some state runs over it between two pieces of
-its own work, so that everybody else may know about that state without holding it.
+A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels at once: the
+sender puts its message into a channel, then rings; ringing never blocks, and rings that the actor has not yet seen
+are merged into one. A `Question` is a function that the owner of some state runs over that state between two steps of
+its own work, so that other tasks can read the state without sharing it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 @attrs.define(eq=False)
 class Ending(KscheddError):
-    """The actor asked is ending, or has ended."""
+    """The actor that was queried is ending, or has ended."""
 
     whom: str
     rpc_code: ClassVar[str] = "shutting_down"
@@ -31,7 +31,7 @@ class Ending(KscheddError):
 
 
 class Reply(Generic[T]):
-    """One answer, or the exception that stands for it. Nobody need be there to hear it."""
+    """A future for one result or exception. Setting it does not require a waiter."""
 
     __slots__ = ("_event", "_failure", "_value")
 
@@ -41,7 +41,7 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Have the answer ready, from any thread, in place of one that was ready; `announce` it afterwards."""
+        """Set the result, from any thread, replacing an earlier one; `announce` wakes the waiter afterwards."""
         self._value = value
         self._failure = None
 
@@ -67,13 +67,13 @@ class Reply(Generic[T]):
 
 
 class Doorbell:
-    """See the module. Closing it is how its actor is told to end."""
+    """See the module. Closing it tells its actor to end."""
 
     __slots__ = ("_receive", "_send", "closed")
 
     def __init__(self) -> None:
         self.closed = False
-        # One token: a bell that has been rung need not be rung again.
+        # Capacity one: further rings before the wait are redundant.
         self._send, self._receive = trio.open_memory_channel[None](1)
 
     def ring(self) -> None:
@@ -83,7 +83,7 @@ class Doorbell:
             pass
 
     def close(self) -> None:
-        """No more rings. The one that was not heard yet still is."""
+        """Accept no more rings. A pending ring is still delivered."""
         self.closed = True
         self._send.close()
 
@@ -100,26 +100,26 @@ class Doorbell:
 class Question(Generic[S, T]):
     ask: Callable[[S], T]
     reply: Reply[T]
-    once: bool = False  # it may not be run again to make its answer anew
+    once: bool = False  # must not be run a second time to recompute its result
 
     def work_out(self, owned: S) -> None:
-        """Run it and note the answer, to be announced; what it raises belongs to whoever asked, not to the owner."""
+        """Run the function and set the reply, without waking the caller. Exceptions go to the caller, not the owner."""
         try:
             self.reply.note(self.ask(owned))
-        except Exception as failure:  # the asker's: raised where it awaits the reply
+        except Exception as failure:  # raised again in the caller, which awaits the reply
             self.reply.note_failure(failure)
 
 
 @attrs.frozen(eq=False)
 class Asking(Generic[S]):
-    """The way to ask the owner of an S. Closing it tells the owner that nobody here asks any more."""
+    """Reference to the actor that owns an S. Closing it tells the owner that this holder sends no more queries."""
 
     whom: str
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
     async def ask(self, question: Callable[[S], T], *, once: bool = False) -> T:
-        """What `question` returns, run by the owner over what it owns; raises what that raises, or Ending."""
+        """Have the owner run `question` over its state; returns its result, raises its exception, or Ending."""
         reply: Reply[T] = Reply()
         await post(self._send, Question(question, reply, once), self.whom)
         if self._bell is not None:
@@ -131,9 +131,9 @@ class Asking(Generic[S]):
 
 
 async def post(channel: "trio.MemorySendChannel[M]", message: M, whom: str) -> None:
-    """Send; raises Ending where nobody receives any more."""
+    """Send a message; raises Ending if the receiver is closed."""
     try:
-        channel.send_nowait(message)  # most often there is room, and a checkpoint costs more than the send
+        channel.send_nowait(message)  # the channel is rarely full, and a checkpoint costs more than the send
     except trio.WouldBlock:
         pass
     except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -147,7 +147,7 @@ async def post(channel: "trio.MemorySendChannel[M]", message: M, whom: str) -> N
 
 
 def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """What is in the channel now, without waiting."""
+    """Up to `most` messages that are in the channel now, without waiting."""
     taken: list[M] = []
     try:
         while len(taken) < most:
@@ -158,6 +158,6 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 
 
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """At least one message, and all others that wait, up to `most`. Raises trio.EndOfChannel."""
+    """Wait for a message; returns it with all others that wait, up to `most`. Raises trio.EndOfChannel."""
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

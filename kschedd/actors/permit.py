@@ -1,8 +1,8 @@
-"""PermitWaiter: one task for each pod that Permit plugins keep waiting; it sees to it that their patience ends.
+"""PermitWaiter: one task for each pod that waits at Permit; it enforces the Permit timeout.
 
-Receives: a later deadline (the plugin with the shortest patience has let go).  Sends: `Expired`, when the time has
-come.
-Owns: nothing.  Ends: when the scheduling actor, who hears all answers, closes the channel because the pod is decided.
+Receives: a later deadline (the plugin with the shortest timeout has allowed the pod).  Sends: `Expired`, at the
+deadline.
+Owns: nothing.  Ends: when the scheduling actor closes the channel because the pod is allowed or rejected.
 """
 
 import attrs

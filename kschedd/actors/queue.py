@@ -1,14 +1,14 @@
-"""QueueActor: owns the scheduling queue. Hands out pods, takes them back, and moves those that an event may help.
+"""QueueActor: owns the scheduling queue. Pops pods, takes failed ones back, and requeues pods on cluster events.
 
-Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and whether it wants
-pods), and `Question` over this actor.  Sends: `Popped`: one for each update that asked for pods, as soon as there is
-one to hand out; and, unasked, pods that come before some that were handed out and may not have been tried yet.
+Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
+requested), and `Question` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is active;
+and, unrequested, pods that sort before some that were popped and may not have been tried yet.
 Owns: the SchedulingQueue, and the record of its latest moves.  Ends: when its last sender closes.
-Fails: a plugin's fault in PreEnqueue or in a hint is contained in the queue and logged.
+Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
 
-A thin shell: what the operations are and do is in `kschedd.queue.operations`, and the scheduling driver decides which
-are wanted. It hears of an event only after the scheduler's caches have, so a pod it wakes is tried against them.
-Several pods are handed out at once while many are active, for a hop costs more than a pop.
+A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply.
+An event reaches the queue only after the scheduler cache, so a pod it requeues is tried against the updated cache.
+Several pods are popped in one message while many are active, since a message costs more than a pop.
 """
 
 import time
@@ -32,16 +32,16 @@ from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 log = structlog.get_logger("kschedd.queue")
 
 MOVES_KEPT = 100_000
-ANSWERS = 4  # that may wait for the scheduling actor: the size of that channel
+ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
-_EVENTS = 50  # applied before others may have their turn
+_EVENTS = 50  # events applied between two yields to other tasks
 _MOST = 64  # messages in a batch
 
 
 @attrs.frozen(eq=False)
 class QueueUpdate:
-    """`released`: uids no longer in flight, which go first; then the operations in order. `max_pods`: how many pods at
-    most to hand out; None asks for none."""
+    """`released`: uids no longer in flight, applied first; then the operations in order. `max_pods`: the maximum number
+    of pods requested; None requests none."""
 
     released: Sequence[str]
     operations: Sequence[QueueOperation]
@@ -51,13 +51,13 @@ class QueueUpdate:
 @attrs.frozen(eq=False)
 class Popped:
     entries: Sequence[QueuedPod]
-    nominated: Sequence[Pod]  # that became active with a nomination of their own, since the last time
-    asked: bool  # whether it answers a request: one that comes unasked leaves the request there may be as it is
+    nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
+    asked: bool  # whether it answers a request: an unrequested one leaves an outstanding request open
 
 
 @attrs.define(eq=False)
 class QueueActor:
-    """`run_by` comes from the scheduling driver, since that one knows the plugins."""
+    """See the module. `run_by` is the queue's configuration, from the scheduling driver, which knows the plugins."""
 
     run_by: Reconfigured
     _inbox: "trio.MemoryReceiveChannel[QueueUpdate | Question[QueueActor, Any]]"
@@ -69,7 +69,7 @@ class QueueActor:
     moves: deque[Move] = attrs.field(init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
-    _last_order: Any = attrs.field(default=None, init=False)  # what the last pod handed out is sorted by
+    _last_order: Any = attrs.field(default=None, init=False)  # the sort key of the last popped pod
     _next_flush: float = attrs.field(init=False)
     _next_leftover: float = attrs.field(init=False)
 
@@ -86,7 +86,7 @@ class QueueActor:
 
     @property
     def faults(self) -> FaultLedger[None]:
-        """The objects whose changes could not be taken in."""
+        """The objects whose events could not be processed."""
         return self.operations.handlers.faults
 
     async def run(self) -> None:
@@ -111,7 +111,7 @@ class QueueActor:
                 self.queue.close()
 
     def _turn(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", room: int, now: int) -> list[Popped]:
-        """Everything that may call plugins, comparing sort keys included. There is room for so many answers."""
+        """All steps that may call plugins, including sort key comparisons. `room`: free slots for Popped messages."""
         for _ in self._take(messages, now):
             pass
         return list(self._hand_out(room, now))
@@ -124,7 +124,7 @@ class QueueActor:
                 pause = time.perf_counter() + _SLICE_S
 
     def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> Iterator[None]:
-        """Everything that has come, and what is due; yields wherever others may have their turn."""
+        """Process due flushes and all messages; yields where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             self.queue.flush_backoff(now)
@@ -149,11 +149,11 @@ class QueueActor:
                 self._wanted = message.max_pods
 
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
-        """What was asked for, or pods that come before some that were handed out. What there is no room for stays in
-        the queue until the next turn."""
+        """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
+        until the next turn."""
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods in backoff are handed out one by one.
+                # Pods from the backoff queue are popped one at a time.
                 most = min(max(self.queue.counts()[Place.ACTIVE], 1), self._wanted)
                 popped = self._pop(most, now, asked=True)
                 if popped is not None:
@@ -164,12 +164,12 @@ class QueueActor:
         while room and self._last_order is not None and self._comes_before():
             popped = self._pop(1, now, asked=False)
             if popped is None:
-                return  # it was a second entry of a pod in flight
+                return  # the entry was a duplicate of a pod in flight
             yield popped
             room -= 1
 
     def _comes_before(self) -> bool:
-        """Whether the next active pod should be tried before the last of those that were handed out."""
+        """Whether the next active pod sorts before the last popped pod."""
         head = self.queue.head_order()
         return head is not None and bool(head < self._last_order)
 
@@ -185,7 +185,7 @@ class QueueActor:
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:
             try:
-                self._popped.send_nowait(popped)  # there is room: nobody else sends
+                self._popped.send_nowait(popped)  # there is room: this actor is the only sender
             except trio.BrokenResourceError:
                 return  # the scheduling actor has ended
             self._bell.ring()
@@ -196,7 +196,7 @@ _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
 
 
 def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
-    """The same in operations of a few milliseconds."""
+    """The operation, split into parts of a few milliseconds each."""
     if not isinstance(operation, EventsObserved) or len(operation.events) <= _EVENTS:
         yield operation
         return

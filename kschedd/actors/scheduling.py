@@ -1,15 +1,15 @@
-"""SchedulingActor: makes the decisions, one pod after the other, and keeps the scheduler's caches.
+"""SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
 Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Expired` from permit
 waiters; `Question` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch` to the binding actor, jobs to
-the filter workers, events and records of attempts to those who keep them.
-Owns: the SchedulingDriver (caches, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
-then its channels close.  Fails: a fault of an out-of-tree plugin is its pod's; anything else is a bug.
+the filter workers, events and attempt records to their actors.
+Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
+then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
 
-A thin shell: what follows from what is in the driver; here are channels, time and threads. Caches take in events
-between two attempts only. It works in short slices, so that the loop is never held for more than a few milliseconds;
-and tells others once for each slice, not for each pod. Where out-of-tree plugins take part, everything that may call
-them runs in a worker thread while this actor waits, so that the rest of the daemon goes on.
+A thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated only
+between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
+milliseconds, and sends one message per slice, not per pod. With out-of-tree plugins, every step that may call them runs
+in a worker thread that this actor awaits, so that the rest of the daemon continues.
 """
 
 import math
@@ -44,18 +44,18 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 _SLICE_S = 0.004
-_MOST_EVENTS = 500  # taken in between two looks at the clock
+_MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
 
 
 @attrs.frozen(eq=False)
 class Inboxes:
-    """Where messages for the scheduling actor wait; who puts one in rings the bell."""
+    """The receiving channels of the scheduling actor; a sender rings the actor's doorbell after each send."""
 
     popped: trio.MemoryReceiveChannel[Popped]
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
-    expire: "trio.MemorySendChannel[Expired]"  # the other end, for the permit waiters it starts
+    expire: "trio.MemorySendChannel[Expired]"  # the sending end, for the permit waiters it starts
     questions: trio.MemoryReceiveChannel[Question[SchedulingDriver, Any]]
 
 
@@ -80,9 +80,9 @@ class SchedulingActor:
     _inboxes: Inboxes
     _outboxes: Outboxes
     _clock: Clock
-    _asked: bool = attrs.field(default=False, init=False)  # for pods, and no answer yet
+    _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
-    _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed when over
+    _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
     _out_of_tree: bool = attrs.field(init=False)
     _watch: ClusterWatch = attrs.field(init=False)
     _nursery: trio.Nursery = attrs.field(init=False)
@@ -107,7 +107,7 @@ class SchedulingActor:
             self._store.close()
 
     async def _rung(self) -> bool:
-        """Wait for the bell, or until the patience with a plan ends; False once the bell is closed."""
+        """Wait for the doorbell, or until a plan's deadline; False once the doorbell is closed."""
         if not self._plan_waits:
             return await self._bell.wait()
         rung = True
@@ -120,7 +120,7 @@ class SchedulingActor:
         return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)]
 
     async def _turn(self) -> bool:
-        """Do what there is to do, for a slice of time; whether there is more."""
+        """Work for one slice of time; returns whether more work is pending."""
         driver = self._driver
         pause = time.perf_counter() + _SLICE_S
         await self._observe()
@@ -144,7 +144,7 @@ class SchedulingActor:
                 pause = time.perf_counter() + _SLICE_S
 
     async def _hear(self) -> None:
-        """Questions, answers to plans, pods handed out, and patience that has ended."""
+        """Process the inboxes (queries, binding results, expired Permit timeouts, popped pods) and due plans."""
         driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
             await self._step(question.work_out, driver)
@@ -168,7 +168,7 @@ class SchedulingActor:
         for uid, failure in answered.plans:
             await self._step(driver.plan_executed, uid, failure, self._clock.now())
             if uid in self._plan_waits and uid not in driver.plan_waits:
-                self._plan_waits.pop(uid).close()  # a write was refused
+                self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
             driver.eviction_failed(pod)
 
@@ -197,7 +197,7 @@ class SchedulingActor:
             await self._step(driver.resume_decided, self._clock.now())
 
     def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
-        """The attempt's result where an exception broke it off: a fault with this pod, whoever raised it."""
+        """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
         status = broken_off(fault) if isinstance(fault, PluginError) else error(fault_text(fault))
         return FitError(entry.pod, status, Diagnosis(self._driver.machine.cluster.table.node_count), CycleState())
 
@@ -207,13 +207,13 @@ class SchedulingActor:
             return work(*args)
         return await trio.to_thread.run_sync(work, *args)
 
-    # -- binding cycles that wait ---------------------------------------------------------------------------------
+    # -- waiting binding cycles -----------------------------------------------------------------------------------
 
     def _watch_over(self, cycle: BindingCycle) -> None:
-        """Have a pod that waits at Permit watched over by a task of its own."""
+        """Start a PermitWaiter task for a pod that waits at Permit."""
         if cycle.deadline_s is None:
-            return  # decided meanwhile
-        # One word at a time: the next comes only after the waiter has rung.
+            return  # allowed or rejected meanwhile
+        # Capacity one: a new deadline is sent only after the waiter has reported the previous one.
         send, receive = trio.open_memory_channel[float](1)
         self._permit_waiters[cycle.uid] = send
         expire = self._inboxes.expire.clone()
@@ -222,14 +222,14 @@ class SchedulingActor:
         )
 
     def _expire(self, uid: str) -> None:
-        """A waiter's time has come: reject the pod, unless the plugin whose time it was has let go meanwhile."""
+        """A waiter's deadline has passed: reject the pod, unless the plugin with that timeout has allowed it since."""
         self._driver.tick(self._clock.now())
         waiter = self._permit_waiters.get(uid)
         cycle = self._driver.binding_cycles.get(uid)
         if waiter is not None and cycle is not None and cycle.deadline_s is not None:
             waiter.send_nowait(cycle.deadline_s)
 
-    # -- telling others -------------------------------------------------------------------------------------------
+    # -- sending --------------------------------------------------------------------------------------------------
 
     async def _send_effects(self) -> None:
         driver, outboxes = self._driver, self._outboxes
@@ -256,13 +256,13 @@ class SchedulingActor:
             await _send(outboxes.records, effects.records)
 
     def _request(self, wanted: ExecutePlan) -> BindingRequest:
-        # Nothing is ever sent: closing it is the word.
+        # Nothing is ever sent: closing the channel is the signal.
         self._plan_waits[wanted.uid], over = trio.open_memory_channel[None](0)
         return BindingRequest(wanted, over)
 
     async def _finish(self) -> None:
-        """The store is ending: carry out what was decided, then hear no more."""
-        self._asked = True  # no more pods
+        """The store is ending: complete the decided placements, then stop receiving."""
+        self._asked = True  # request no more pods
         await self._send_effects()
         for over in self._plan_waits.values():
             over.close()
@@ -278,13 +278,13 @@ class SchedulingActor:
 
 async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
     try:
-        channel.send_nowait(message)  # most often there is room, and a checkpoint costs more than the send
+        channel.send_nowait(message)  # the channel is rarely full, and a checkpoint costs more than the send
     except trio.WouldBlock:
         await channel.send(message)
 
 
 def send_on(attempt: Attempt, answers: list[Any] | None) -> tuple[Any, ScheduleResult | FitError | None]:
-    """Take an attempt on to where it wants shards worked on (these, None), or to its end (None, its result)."""
+    """Advance an attempt until it needs shards evaluated: (shards, None), or until its end: (None, result)."""
     try:
         return attempt.send(answers), None  # type: ignore[arg-type]
     except StopIteration as end:
