@@ -1,1 +1,1 @@
-"""MessagePack-RPC: protocol without I/O, server, client, methods."""
+"""MessagePack-RPC: sans-I/O protocol, server, clients, methods."""

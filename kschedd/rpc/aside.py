@@ -1,8 +1,8 @@
-"""Requests that would hold up others, carried out beside them: on a fork of the store, in a thread of the pool.
+"""Large requests, executed off the event loop: on a fork of the store, in a thread of the worker pool.
 
-A write is large when its message was, or the object that it is about is. Then it runs on a fork; what came of it is
-taken over by the store (`kschedd.store.trial`), or it is tried again where somebody else's write may have made a
-difference. What a request raises on the fork it raises here: so it stood at that moment.
+A write is large if its message or the object it changes is large. It then runs on a fork; the store adopts the changes
+(`kschedd.store.trial`), or the request is retried if a concurrent write may have changed its outcome. An exception on
+the fork is raised to the caller: it is correct for the store's state at the time of the fork.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from kschedd.store.cluster_api import ClusterWriter
 T = TypeVar("T")
 
 LARGE: Final = 2_000
-"""Values in an object from which on it is large: it takes several milliseconds to look through."""
+"""An object with more values than this is large: walking through it takes several milliseconds."""
 _TRIES: Final = 8
-_TEXT: Final = 1 << 9  # characters of text that count as one value more
+_TEXT: Final = 1 << 9  # each so many characters of text count as one more value
 
 
 async def change(
@@ -29,7 +29,7 @@ async def change(
     request: Callable[[ClusterWriter], T],
     about: Callable[[ClusterWriter], Object | None] | None = None,
 ) -> T:
-    """What `request` returns, run over the store; aside if the message, or the object it is `about`, is large."""
+    """Run `request` on the store, or on a fork if the message, or the object it is `about`, is large."""
     if not call.size:
 
         def at_once(store: ClusterWriter) -> tuple[bool, T | None]:
@@ -44,7 +44,7 @@ async def change(
 
 
 async def aside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
-    """Run it on a fork and take over what it did; the objects in its result are those that were taken over."""
+    """Run the request on a fork and adopt its changes; the objects in its result are the adopted ones."""
     for _ in range(_TRIES):
         fork = await cluster.store.do(lambda store: store.fork())
         since = fork.version
@@ -66,13 +66,13 @@ async def aside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, 
 
 
 async def beside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
-    """Run it on a fork, of which nothing is kept."""
+    """Run the request on a fork and discard the fork's changes."""
     fork = await cluster.store.do(lambda store: store.fork())
     return await call.desk.workers.run(call.client, lambda given_up: request(fork, given_up))
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:
-    """About how many values it is, counted up to the limit and little further."""
+    """The approximate number of values in `raw`; counting stops soon after the limit."""
     waiting = [raw]
     counted = 0
     while waiting and counted <= limit:

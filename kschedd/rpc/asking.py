@@ -1,4 +1,4 @@
-"""What both clients know of the conventions: how parameters are put, how a stream begins and ends."""
+"""Conventions shared by both clients: the encoding of parameters, the start and end of a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _DEEPEST: Final = 64  # the daemon takes nothing that nests deeper
 
 
 def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """The params array of a call. Raises TypeError for both forms at once: the wire has none such."""
+    """The params array of a call. Raises TypeError for positional and named parameters together: the protocol has no
+    such form."""
     if args and named:
         raise TypeError("parameters go all by position or all by name")
     return [named] if named else list(args)
@@ -43,7 +44,7 @@ def _beyond_64_bits(value: Any, level: int) -> int | None:
 
 
 def stream_id(result: Any) -> int | None:
-    """The stream that a call opened, from its result."""
+    """The id of the stream that a call opened, from its result."""
     stream = result.get("stream") if isinstance(result, dict) else None
     return stream if type(stream) is int else None
 
@@ -53,6 +54,6 @@ def no_stream() -> RpcError:
 
 
 def ended_by(reason: Any) -> RpcError | None:
-    """The error that a `stream.end` stands for; None for an end that was to be expected."""
+    """The error in a `stream.end`; None for a normal end."""
     error = read_wire_error(reason)
     return None if error.code in ("done", "cancelled") else error

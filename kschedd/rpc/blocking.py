@@ -1,13 +1,13 @@
-"""The daemon's socket for programs without Trio: scripts, one-shot verbs, a thread of something else.
+"""The synchronous client of the daemon's socket, for programs without Trio: scripts, command-line verbs, threads.
 
     with BlockingClient() as daemon:
         print(daemon.call("get", kind="Pod", name="web-0"))
         for change in daemon.subscribe("watch", kind="Pod"):
             ...
 
-One call at a time, on a plain socket. Not to be shared between threads: give each its own.
+One call at a time, on a blocking socket. Not thread-safe: each thread needs its own client.
 
-Imports no Trio: it is there before Trio would have been loaded.
+Does not import Trio, so it starts faster than loading Trio would take.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _CHUNK = 256 * 1024
 
 
 class BlockingSubscription:
-    """A stream of the daemon: iterate over it; `close` cancels it. `result` is what the call returned.
+    """A stream of the daemon: iterate over it; `close` cancels it. `result` is the result of the opening call.
 
-    Iteration waits as long as it takes for the next item, stops when the daemon ends the stream, and raises
-    RpcError if it ended for anything but `done` or `cancelled`.
+    Iteration waits without a time limit for the next item, stops when the daemon ends the stream, and raises
+    RpcError if the stream ended with a code other than `done` or `cancelled`.
     """
 
     def __init__(self, client: BlockingClient, stream: int, result: Any, buffer: int) -> None:
@@ -83,14 +83,14 @@ class BlockingSubscription:
         return self._items.popleft()
 
     def close(self) -> None:
-        """Cancels the stream; items not yet read are gone."""
+        """Cancels the stream; items not yet read are discarded."""
         self._items.clear()
         if not self._ended:
             self._end(None)
             self._client._forget_stream(self.id)
 
     def _take(self, item: Any, *, early: bool) -> None:
-        """`early`: it came along with the answer that opened the stream, before anybody could have read it."""
+        """Buffer an item. `early`: it arrived with the response that opened the stream, before it could be read."""
         self._items.append(item)
         if len(self._items) > self._buffer and not self._iterating and not early:
             self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
@@ -104,9 +104,9 @@ class BlockingSubscription:
 class BlockingClient:
     """A connection to the daemon at `path` (default: `default_socket_path()`), open until `close`.
 
-    `timeout` is how many seconds a call may take, None for as long as it needs. `output` is the file descriptor of the
-    pipe that what streams bring is written to: waiting for a stream's next item raises BrokenPipeError once nobody
-    reads that pipe any more. Raises NoDaemonError if nobody answers there, SocketPathError if the path cannot be used.
+    `timeout` is the time limit of a call in seconds, None for no limit. `output` is the file descriptor of the pipe to
+    which the caller writes stream items: waiting for a stream's next item raises BrokenPipeError once that pipe has no
+    reader. Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection: the daemon cancels what it still does for it."""
+        """Closes the connection: the daemon cancels its running calls and streams."""
         if self._lost is None:
             self._lost = ConnectionLostError(self.path, "this client is closed")
         self._socket.close()
@@ -152,19 +152,19 @@ class BlockingClient:
         """Calls a method with its parameters by position or by name, and returns its result.
 
         A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
-        what the daemon answered (`timeout` when it has not in time: the daemon may still complete the
+        the daemon's error (`timeout` if there was no response in time: the daemon may still complete the
         call), ConnectionLostError if the connection ends first.
         """
         return self._ask(method, wire_params(args, named))
 
     def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Calls a method without an answer: whether it worked is not told."""
+        """Sends a notification: the method is called without a response, so its errors are not reported."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
     def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
         """Calls a method that opens a stream, and returns the stream to iterate over.
 
-        `buffer` is how many items may wait, while other calls are made, before it ends with `too_slow`.
+        `buffer` is how many items may be buffered during other calls before the stream ends with `too_slow`.
         """
         self._opening = True
         try:
@@ -183,7 +183,7 @@ class BlockingClient:
     def _ask(self, method: str, params: list[Any]) -> Any:
         deadline = self._deadline()
         msgid = next(self._msgids)
-        # Answers to calls that timed out: nobody will fetch them.
+        # Responses to calls that timed out have no receiver.
         self._responses.clear()
         try:
             self._transmit(request_bytes(msgid, method, params), deadline)
@@ -192,7 +192,7 @@ class BlockingClient:
         except TimeoutError:
             raise self._too_late(method) from None
         except ConnectionLostError:
-            if msgid not in self._responses:  # it may have answered before it closed
+            if msgid not in self._responses:  # the daemon may have responded before it closed
                 raise
         response = self._responses.pop(msgid)
         if response.error is not None:
@@ -206,10 +206,10 @@ class BlockingClient:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(message)
         except TimeoutError:
-            # Part of a message may be out: nothing more can be said on this connection.
+            # A message may have been sent in part: the connection is unusable.
             self._lose(ConnectionLostError(self.path, "it does not read what is sent to it"))
         except OSError as error:
-            # It may have said why before it closed.
+            # The daemon may have sent the reason before it closed.
             while self._lost is None:
                 try:
                     self._read_more(time.monotonic() + 1)
@@ -218,17 +218,17 @@ class BlockingClient:
             raise self._lost from None
 
     def _await_readable(self) -> None:
-        """Waits until there is something to read. Raises BrokenPipeError if nobody is left to write it to."""
+        """Waits until the socket is readable. Raises BrokenPipeError if the output pipe has no reader."""
         if self._output is None or self._lost is not None:
             return
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
-        poll.register(self._output, 0)  # that its reader is gone is reported in any case
+        poll.register(self._output, 0)  # poll reports POLLERR without it being requested
         if any(descriptor == self._output for descriptor, _ in poll.poll()):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def _read_more(self, deadline: float | None) -> None:
-        """Waits for the next bytes and takes what they hold. Raises TimeoutError past the deadline."""
+        """Waits for the next bytes and processes their messages. Raises TimeoutError past the deadline."""
         if self._lost is not None:
             raise self._lost
         self._socket.settimeout(_left(deadline))
@@ -262,7 +262,7 @@ class BlockingClient:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
             case _:
-                pass  # a notification of a newer daemon
+                pass  # an unknown notification, from a newer daemon
 
     def _forget_stream(self, stream: int) -> None:
         self._subscriptions.pop(stream, None)
@@ -282,5 +282,5 @@ class BlockingClient:
 
 
 def _left(deadline: float | None) -> float | None:
-    # Zero would mean "do not wait", which is another error than the one for waiting in vain.
+    # A timeout of zero means non-blocking mode, which raises BlockingIOError instead of TimeoutError.
     return None if deadline is None else max(deadline - time.monotonic(), 0.001)

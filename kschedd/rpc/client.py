@@ -6,11 +6,11 @@
             async for change in changes:
                 ...
 
-A program that needs no Trio imports `kschedd.rpc.blocking` and starts faster.
+A program without Trio imports `kschedd.rpc.blocking` and starts faster.
 
-`Client` is two tasks around a `Connection`: one sends what callers put in a bounded channel, one reads. When a
-subscription's buffer is full the reader waits for it, and so does the daemon; but not for long, since what it
-holds up may be the very answer that the subscriber waits for. After that the subscription ends with `too_slow`.
+`Client` is two tasks around a `Connection`: one sends the messages that callers put in a bounded channel, one reads.
+When a subscription's buffer is full the reader blocks, which blocks the daemon too; but only for a limited time, since
+the blocked data may contain the response that the subscriber waits for. Then the subscription ends with `too_slow`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _OUTBOX = 256
 class Subscription:
     """A stream of the daemon: iterate over it. `result` is what the opening call returned.
 
-    Iteration stops when the daemon ends the stream, and raises RpcError if it ended for anything but `done`
-    or `cancelled` (`too_slow`: this side did not keep up), ConnectionLostError if the connection did.
+    Iteration stops when the daemon ends the stream, and raises RpcError if the stream ended with a code other than
+    `done` or `cancelled` (`too_slow`: this client did not keep up), ConnectionLostError if the connection was lost.
     """
 
     def __init__(self, stream: int, result: Any, buffer: int, patience_s: float) -> None:
@@ -72,7 +72,7 @@ class Subscription:
             raise StopAsyncIteration from None
 
     async def _take(self, item: Any) -> bool:
-        """False if nobody takes it."""
+        """Deliver an item to the subscriber; False if the subscription is closed."""
         try:
             self._send.send_nowait(item)
             return True
@@ -85,7 +85,7 @@ class Subscription:
                 await self._send.send(item)
                 return True
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return False  # its block ended, or the client's, while we waited
+            return False  # the block of the subscription or of the client ended during the wait
         self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
         return False
 
@@ -96,9 +96,9 @@ class Subscription:
 
 @attrs.define(eq=False)
 class _Waiting:
-    """A call whose response is due."""
+    """A call whose response is outstanding."""
 
-    subscribes: tuple[int, float] | None  # buffer and patience of the subscription it opens, if it opens one
+    subscribes: tuple[int, float] | None  # buffer and `patience_s` of the subscription it opens; None: it opens none
     done: trio.Event = attrs.field(factory=trio.Event)
     result: Any = None
     failure: Exception | None = None
@@ -123,7 +123,7 @@ class Client:
     async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
         """A client of the daemon at `path` (default: `default_socket_path()`), closed with the block.
 
-        Raises NoDaemonError if nobody answers there, SocketPathError if the path cannot be used.
+        Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
         """
         where = path_to_connect(path)
         try:
@@ -159,13 +159,13 @@ class Client:
         """Calls a method with its parameters by position or by name, and returns its result.
 
         A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
-        what the daemon answered, ConnectionLostError if the connection ends first. Cancelling drops the
-        answer; the daemon still completes the call.
+        the daemon's error, ConnectionLostError if the connection ends first. Cancelling discards the
+        response; the daemon still completes the call.
         """
         return await self._ask(method, wire_params(args, named), None)
 
     async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Calls a method without an answer: whether it worked is not told."""
+        """Sends a notification: the method is called without a response, so its errors are not reported."""
         self._check()
         await self._put(encode_notification(method, wire_params(args, named)))
 
@@ -173,10 +173,10 @@ class Client:
     async def subscribe(
         self, method: str, /, *args: Any, buffer: int = 10_000, patience_s: float = 1.0, **named: Any
     ) -> AsyncIterator[Subscription]:
-        """Calls a method that opens a stream; the block has the stream, its end cancels it.
+        """Calls a method that opens a stream, which is open within the block and cancelled at its end.
 
         `buffer` is how many items may wait to be read. When it is full, everything else on this connection
-        waits up to `patience_s` for the next one to be read; then the subscription ends with `too_slow`.
+        waits up to `patience_s` for the next item to be read; then the subscription ends with `too_slow`.
         """
         subscription: Subscription = await self._ask(method, wire_params(args, named), (buffer, patience_s))
         try:
@@ -198,7 +198,7 @@ class Client:
         finally:
             self._waiting.pop(msgid, None)
             if subscribes is not None and not waiting.done.is_set():
-                self._abandoned.add(msgid)  # cancelled: a stream it opens has nobody to read it
+                self._abandoned.add(msgid)  # cancelled: a stream that the call opens has no reader
         if waiting.failure is not None:
             raise waiting.failure
         return waiting.result
@@ -207,7 +207,7 @@ class Client:
         try:
             await self._send.send(message)
         except trio.BrokenResourceError:
-            # The writer has ended; the reader may still find the reason, and then tells all who wait.
+            # The writer has ended; the reader may still receive the reason, and then fails all outstanding calls.
             pass
 
     def _check(self) -> None:
@@ -218,7 +218,7 @@ class Client:
         try:
             await pump(self._outbox, self._stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader sees it too, after what the daemon last said
+            pass  # the reader sees the error too, after the daemon's last messages
 
     async def _read(self) -> None:
         while self._lost is None:
@@ -240,7 +240,7 @@ class Client:
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
-                    # Unless its block has ended while we waited, which said so itself.
+                    # If its block ended during the wait, the block has already cancelled the stream.
                     if self._subscriptions.pop(stream, None) is not None:
                         self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
@@ -250,7 +250,7 @@ class Client:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent something that is no MessagePack-RPC: {why}"))
             case _:
-                pass  # a notification of a newer daemon
+                pass  # an unknown notification, from a newer daemon
 
     def _settle(self, msgid: int, error: Any, result: Any) -> None:
         waiting = self._waiting.get(msgid)
@@ -265,7 +265,7 @@ class Client:
         elif waiting.subscribes is None:
             waiting.result = result
         else:
-            # Here and not in the caller: its first items may be in the same chunk as the response.
+            # Here and not in the caller: the stream's first items may be in the same chunk as the response.
             stream = stream_id(result)
             if stream is None:
                 waiting.failure = no_stream()
@@ -278,7 +278,7 @@ class Client:
         try:
             self._send.send_nowait(encode_notification("stream.cancel", [stream]))
         except (trio.WouldBlock, trio.BrokenResourceError):
-            pass  # its items go on being dropped
+            pass  # its items are still discarded
 
     def _lose(self, failure: Exception) -> None:
         if self._lost is not None:

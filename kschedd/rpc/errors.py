@@ -1,9 +1,9 @@
-"""What can go wrong between a client and the daemon, and the stable words for it on the wire.
+"""Errors between a client and the daemon, and their stable codes in the protocol.
 
-An error travels as a map `{code, message, data?}`. The code is for programs and never changes; the
-message is for people and may; data holds the fields of the error, when it has any.
+An error is encoded as a map `{code, message, data?}`. The code is for programs and never changes; the
+message is for people and may change; data contains the fields of the error, if it has any.
 
-Talks to nobody; imports no Trio, so that the blocking client starts quickly.
+No I/O; does not import Trio, so that the blocking client starts quickly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-#: Every code this package itself uses, with its meaning. Errors from other rooms name theirs in `rpc_code`.
+#: Every code that this package uses, with its meaning. Errors of other packages define theirs in `rpc_code`.
 CODES: dict[str, str] = {
     "already_exists": "an object of that name is there already",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
@@ -48,7 +48,7 @@ CODES: dict[str, str] = {
 
 @attrs.define(eq=False)
 class RpcError(KscheddError):
-    """An error as it stands on the wire: what a client gets, and what a handler may raise as it is."""
+    """An error in its protocol form: clients raise it, and a handler may raise it to be sent unchanged."""
 
     code: str
     message: str
@@ -64,7 +64,7 @@ class RpcError(KscheddError):
 
 @attrs.define(eq=False)
 class NoDaemonError(KscheddError):
-    """Nobody answers at the socket."""
+    """No daemon answers at the socket."""
 
     path: str
 
@@ -74,7 +74,7 @@ class NoDaemonError(KscheddError):
 
 @attrs.define(eq=False)
 class SocketPathError(KscheddError):
-    """A socket path that cannot be used, and what to do about it."""
+    """A socket path that cannot be used, with the remedy."""
 
     path: str
     why: str
@@ -85,7 +85,7 @@ class SocketPathError(KscheddError):
 
 @attrs.define(eq=False)
 class DaemonRunningError(KscheddError):
-    """Another daemon answers at the path this one was to listen on."""
+    """Another daemon already listens on the socket path."""
 
     path: str
     rpc_code: ClassVar[str] = "conflict"
@@ -99,7 +99,7 @@ class DaemonRunningError(KscheddError):
 
 @attrs.define(eq=False)
 class ConnectionLostError(KscheddError):
-    """The connection ended while an answer was still due."""
+    """The connection ended while a response was outstanding."""
 
     path: str
     why: str
@@ -124,7 +124,7 @@ class UnknownMethodError(KscheddError):
 
 @attrs.frozen
 class ParamFault:
-    """One thing wrong with the parameters of a call."""
+    """One fault in the parameters of a call."""
 
     param: str
     got: str
@@ -137,7 +137,7 @@ class ParamFault:
 
 @attrs.define(eq=False)
 class BadParamsError(KscheddError):
-    """Parameters that do not fit the method, all faults at once."""
+    """Invalid parameters of a call, with all faults."""
 
     method: str
     faults: tuple[ParamFault, ...]
@@ -148,7 +148,7 @@ class BadParamsError(KscheddError):
 
 
 def wire_error(error: KscheddError) -> tuple[str, str, Any]:
-    """Code, message and data (or None) of an error of ours, as they go on the wire."""
+    """Code, message and data (or None) that encode an error of this program."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
     data = _fields(error) if attrs.has(type(error)) else None
@@ -156,14 +156,14 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
 
 
 def read_wire_error(error: Any) -> RpcError:
-    """The error of a response; other servers may send anything there, so anything is taken."""
+    """The error of a response. Any value is accepted: other servers may not follow our error format."""
     if isinstance(error, dict) and isinstance(error.get("code"), str):
         return RpcError(error["code"], str(error.get("message", "")), error.get("data"))
     return RpcError("internal", str(error), error)
 
 
 def _plain(value: Any) -> Any:
-    """A field's value in types MessagePack has; what has no such form goes as its text."""
+    """A field's value in MessagePack types; a value of any other type becomes its text."""
     match value:
         case None | bool() | float() | bytes():
             return value

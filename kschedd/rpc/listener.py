@@ -1,8 +1,8 @@
-"""The daemon's Unix socket as a file: made so that only this user can connect, and removed at the end.
+"""The daemon's Unix socket file: created so that only this user can connect, and removed at the end.
 
-Two daemons that start at once must not take each other's socket for a stale one. So looking, removing and
+Two daemons that start at once must not mistake each other's socket for a stale one. So checking, removing and
 binding happen under a lock on the directory, which leaves no lock file behind. The mode is set between bind
-and listen: before listen nobody can connect.
+and listen: before listen no client can connect.
 
 Owns: the socket file while the context is open.  Ends: with the context.
 """
@@ -24,15 +24,15 @@ from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
 _BACKLOG = 128
-#: How long another daemon that starts in the same directory may take over it.
+#: How long to wait for the lock of another daemon that starts in the same directory.
 _LOCK_PATIENCE_S = 5.0
 
 
 @asynccontextmanager
 async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.SocketListener]:
-    """A listener on a socket file that is there while the context is open.
+    """A listener on a socket file that exists while the context is open.
 
-    Raises DaemonRunningError if somebody answers there, SocketPathError if the path cannot be used.
+    Raises DaemonRunningError if a daemon already answers there, SocketPathError if the path cannot be used.
     """
     where = prepare_path(path)
     bound, made = await _bind(where)
@@ -53,11 +53,11 @@ async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
         _clear_stale(path)
         return _listen(path)
     finally:
-        os.close(directory)  # and the lock with it
+        os.close(directory)  # releases the lock
 
 
 def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
-    """The listening socket, and which file it is."""
+    """The listening socket, and the stat of its file, which identifies it at removal."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -78,10 +78,10 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # A lock has no event to wait for without a thread; this is at start-up, and rare.
+                # Polling: waiting for a lock would need a thread, and contention at start-up is rare.
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks: then the check has its small race back.
+                # Some network file systems have no locks: then the small race remains.
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
@@ -89,7 +89,7 @@ async def _lock(directory: int, path: Path) -> None:
 
 
 def _clear_stale(path: Path) -> None:
-    """Removes a socket file that nobody listens on. Raises if it is anything else."""
+    """Removes a socket file without a listener. Raises for any other file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise SocketPathError(str(path), "there is a file there that is no socket; move it or give another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # Not blocking: a daemon that is stopped with a full backlog is still one.
+        # Non-blocking: connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(path))

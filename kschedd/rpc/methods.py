@@ -1,14 +1,14 @@
-"""Every method of the daemon, put together from the files beside this one.
+"""The table of the daemon's methods, assembled from the modules `methods_*`.
 
     methods_daemon     the process itself
     methods_objects    reading, writing and watching objects      (what is written: methods_apply, methods_edit)
     methods_nodes      cordon, uncordon, taint
     methods_events     events as `kubectl get events` shows them
-    methods_queue      the scheduling queue, and pods that wait at Permit
+    methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, configuration, decisions, explanations
 
-Each asks the actor that owns what it is about, through `Cluster`, and holds nothing. Names, parameters and
-results are what clients are written against. METHODS.md is made from this table:
+Each method queries the actor that owns the state, through `Cluster`, and keeps no state. Names, parameters and
+results are a public interface. METHODS.md is generated from this table:
 `python -m kschedd.rpc.methods > METHODS.md`.
 """
 
@@ -26,7 +26,7 @@ from kschedd.rpc.table import Method, method_table
 
 
 def daemon_methods(cluster: Cluster, daemon: Daemon) -> list[Method]:
-    """The methods, in the order of the page."""
+    """The methods, in the order of METHODS.md."""
     return [
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
@@ -38,7 +38,7 @@ def daemon_methods(cluster: Cluster, daemon: Daemon) -> list[Method]:
 
 
 def page() -> str:
-    """METHODS.md as it should be; the methods are described, never called."""
+    """The generated text of METHODS.md; the methods are described, never called."""
     nobody = cast(Cluster, None)
     return methods_page(method_table(daemon_methods(nobody, cast(Daemon, None))))
 

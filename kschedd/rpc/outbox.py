@@ -1,11 +1,10 @@
-"""The sending half of a connection: a bounded channel of encoded messages, and the task that empties it.
+"""The sending half of a connection: a bounded channel of encoded messages, and the task that drains it.
 
-Whoever has a message puts it in and waits if the channel is full, so a slow reader is felt by those who
-write to it. The pump takes everything that lies ready and sends it as one piece: a thousand small responses
-cost a few system calls.
+A sender blocks while the channel is full, so a slow reader exerts backpressure. The pump joins all waiting
+messages and sends them as one piece: a thousand small responses cost a few system calls.
 
-Receives: bytes.  Sends: to the stream.  Ends: when the last sender closes and all is sent.
-Fails: TooSlowError when the other side takes nothing for `stall_s`; BrokenResourceError when it is gone.
+Receives: bytes.  Sends: to the stream.  Ends: when the last sender closes and all messages are sent.
+Fails: TooSlowError if the peer reads nothing for `stall_s`; BrokenResourceError if it has disconnected.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import math
 
 import trio
 
-#: Bytes gathered for one send, and bytes that must get through within one stall limit.
+#: Bytes joined into one send, which must complete within one stall limit.
 _GATHER = 256 * 1024
 
 

@@ -1,7 +1,7 @@
-"""The page that documents the socket: the protocol as spoken here, and every method of the table.
+"""Generates METHODS.md, the documentation of the socket: the protocol, and every method of the table.
 
-The page is made from what the daemon runs by, so it cannot say anything else; a test holds the file beside
-the README equal to it.
+The page is generated from the table that the daemon uses, so it cannot diverge from it; a test compares the file
+beside the README with it.
 """
 
 from __future__ import annotations
@@ -135,5 +135,5 @@ def _cell(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    # As forges make them from a heading: dots go, the rest stays.
+    # The anchor that GitHub generates from a heading: punctuation such as dots is dropped.
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter in "-_")

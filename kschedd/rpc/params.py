@@ -1,13 +1,13 @@
-"""Parameters of a method: what is declared, and how those of a call are checked against it.
+"""Parameters of a method: their declaration, and the validation of a call's parameters against it.
 
 A call gives its parameters by position, `["Pod", "default"]`, or by name, as the usual extension of
-MessagePack-RPC: an array that holds one map and nothing else, `[{"kind": "Pod"}]`. The one form could be
-taken for the other only where a method's first parameter may itself be a map; there, one map alone means
-names if every key is the name of a parameter, and is the first parameter otherwise.
+MessagePack-RPC: an array that contains only one map, `[{"kind": "Pod"}]`. The forms are ambiguous only if a
+method's first parameter may itself be a map; then a single map means names if every key is the name of a
+parameter, and is the first parameter otherwise.
 
-Null for a parameter that is not required means that it is not given.
+Null for an optional parameter means that it is not given.
 
-Talks to nobody. Checking a call costs a few microseconds.
+No I/O. Checking a call costs a few microseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def _check_of(type_name: str) -> Callable[[Any], bool]:
-    """What `type_name` allows; ValueError if it names no type."""
+    """The type check for `type_name`. Raises ValueError for an unknown type."""
     checks = [_check_of_one(part.strip()) for part in type_name.split("|")]
     if len(checks) == 1:
         return checks[0]
@@ -57,9 +57,9 @@ class Param:
     """One parameter of a method.
 
     `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]`
-    is an array of them, `string|map` either. `choices`, if any, are the only values allowed (of an array:
-    the only elements). `default` is what the handler gets when the parameter is not given. A number, or integer, is
-    from `minimum` to `maximum`; it is never NaN or infinite.
+    is an array of strings, `string|map` a union. `choices`, if any, are the only values allowed (of an array:
+    the only elements). `default` is the value when the parameter is not given. A number or integer is from
+    `minimum` to `maximum`; NaN and infinity are never allowed.
     """
 
     name: str
@@ -79,14 +79,14 @@ class Param:
 
     @property
     def allowed(self) -> str:
-        """What is allowed, for people."""
+        """The allowed values, as text for people."""
         if not self.choices:
             return self.type + self.range
         return f"{self.type}: " + ", ".join(f'"{choice}"' for choice in self.choices)
 
     @property
     def range(self) -> str:
-        """What a number is between, for people; "" if it has no bounds."""
+        """The bounds of a number, as text for people; "" if it has none."""
         match self.minimum, self.maximum:
             case None, None:
                 return ""
@@ -112,7 +112,7 @@ class Param:
 
 
 def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, Any]:
-    """A value for every declared parameter. Raises BadParamsError with everything that is wrong."""
+    """A value for every declared parameter. Raises BadParamsError with all faults."""
     faults: list[ParamFault] = []
     if _is_named(declared, given):
         values: dict[str, Any] = given[0]
@@ -149,14 +149,14 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
 
 
 def near(name: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Names that may have been meant, best first."""
+    """Known names similar to a misspelt one, best first."""
     folded = {candidate.casefold(): candidate for candidate in names}
     matches = difflib.get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.6)
     return tuple(folded[match] for match in matches)
 
 
 def outline(value: Any, param: Param | None = None) -> str:
-    """A value in a few words: its type and, where it is short, itself."""
+    """A short description of a value: its type and, if it is short, its text."""
     match value:
         case None:
             return "null"

@@ -1,10 +1,10 @@
-"""Where the socket is, and whether that place can be trusted.
+"""The path of the socket, and the security checks of its directory.
 
-The default is `$KSCHEDD_SOCKET`; else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`; else the same file in
-`kschedd-UID` under the directory for temporary files. That last one everybody can write to, so the directory
-must be ours and closed to others, or somebody else could answer in the daemon's place.
+The default is `$KSCHEDD_SOCKET`; else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`; else `kschedd.sock` in
+`kschedd-UID` under the directory for temporary files. All users can write to that last one, so `kschedd-UID` must
+belong to this user and be closed to others; otherwise another user could impersonate the daemon.
 
-Talks to the file system; imports no Trio.
+Accesses the file system; does not import Trio.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VARIABLE = "KSCHEDD_SOCKET"
 
 
 def default_socket_path() -> Path:
-    """Where a daemon listens and a client connects when nobody says otherwise. Touches nothing on disk."""
+    """The socket path of daemon and clients if none is given. Does not access the disk."""
     if given := os.environ.get(VARIABLE):
         return Path(given)
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
@@ -30,16 +30,16 @@ def default_socket_path() -> Path:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Whether the socket lies in a directory that we name and make, and so may be strict about."""
+    """Whether the socket is in a directory that kschedd names and creates, to which the strict checks apply."""
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
 def prepare_path(given: str | os.PathLike[str]) -> Path:
-    """The absolute path to listen on, in a directory that is there.
+    """The absolute path to listen on, in a directory that exists.
 
-    Makes the directory, mode 0700, if it is not there; checks it if it is our own kind.
+    Creates the directory with mode 0700 if it does not exist; checks it if kschedd chose it (`is_own_directory`).
 
-    A directory that the user chose and that exists is left as it is: the socket's own mode, 0600, protects
+    An existing directory that the user chose is left unchanged: the socket's own mode, 0600, protects
     it. Raises SocketPathError.
     """
     path = Path(given).absolute()
@@ -50,7 +50,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
         directory.mkdir(mode=0o700, exist_ok=True)
         if is_own_directory(path):
             check_directory(path)
-            # The mode given to mkdir is cut by the umask, and an earlier version may have made it wider.
+            # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider one.
             directory.chmod(0o700)
     except OSError as error:
         raise SocketPathError(str(path), f"its directory cannot be made: {error.strerror}") from error
@@ -58,7 +58,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Raises SocketPathError unless the socket's directory, if there, is a real one of this user's alone."""
+    """Raises SocketPathError unless the directory, if it exists, is a real one that only this user can write to."""
     directory = path.parent
     try:
         found = directory.lstat()
@@ -81,7 +81,7 @@ def check_directory(path: Path) -> None:
 
 
 def check_length(path: Path) -> None:
-    """Raises SocketPathError if the path is longer than the system takes for a socket."""
+    """Raises SocketPathError if the path exceeds the system's limit for a socket."""
     longest = 107
     size = len(os.fsencode(path))
     if size > longest:
@@ -89,7 +89,7 @@ def check_length(path: Path) -> None:
 
 
 def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
-    """The path to connect to, checked as far as it is ours to check. Raises SocketPathError."""
+    """The path to connect to; its directory is checked if kschedd chose it. Raises SocketPathError."""
     chosen = default_socket_path() if path is None else Path(path)
     check_length(chosen)
     if is_own_directory(chosen):

@@ -1,4 +1,4 @@
-"""MessagePack-RPC without I/O: bytes in, events out; messages in, bytes out.
+"""Sans-I/O MessagePack-RPC: bytes in, events out; messages in, bytes out.
 
 A message is a MessagePack array (the public specification, github.com/msgpack-rpc/msgpack-rpc):
 
@@ -6,20 +6,20 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
     response      [1, msgid, error, result]
     notification  [2, method, params]
 
-`Connection` is one side's view of one byte stream. It knows two kinds of fault. When the bytes are not
-MessagePack, break a limit, or are not an array of that form, nobody can tell where the next message begins
-or whether the other side means RPC at all: the fault is fatal and the connection reads no more. When only
-one message is wrong (its parameters are no array, it nests too deep), the fault names its msgid if it has
-one, and the messages after it are read as usual.
+`Connection` is one side's view of one byte stream. There are two kinds of fault. If the bytes are not
+MessagePack, exceed a limit, or are not an array of that form, the start of the next message is unknown, and
+the peer may not speak RPC at all: the fault is fatal and the connection reads no more. If only one message is
+invalid (its parameters are not an array, it nests too deep), the fault names its msgid if it has one, and the
+following messages are read as usual.
 
-Whatever bytes come, `receive` returns events and raises nothing. Extension types and map keys that are not
-strings have no place in the messages of this program and are faults too.
+For any input, `receive` returns events and raises nothing. Extension types and map keys that are not
+strings do not occur in this protocol and are faults too.
 
-What strangers send is unpacked only once a message has come whole: the unpacker makes room for as many elements as an
-array announces, and a few nested announcements would cost a gigabyte. A large message is unpacked in slices by
-whoever cannot be held up (`Connection(in_slices=True)`, `unpack_in_slices`).
+Messages of untrusted clients are unpacked only once they are complete: the unpacker allocates as many elements as an
+array header announces, and a few nested headers would cost a gigabyte. A caller that must not block unpacks large
+messages in slices (`Connection(in_slices=True)`, `unpack_in_slices`).
 
-Talks to nobody; imports no Trio. Ends at a fatal fault or at the end of the stream.
+No I/O; does not import Trio. Ends at a fatal fault or at the end of the stream.
 """
 
 from __future__ import annotations
@@ -36,51 +36,51 @@ T = TypeVar("T")
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 MAX_MSGID = 2**32 - 1
-#: The msgid of an error that answers no request in particular. Clients should count from 1.
+#: The msgid of an error that responds to no particular request. Clients should count from 1.
 NO_MSGID = 0
 
 _MIB = 1 << 20
-#: Bytes given to the unpacker at once, so that its buffer is bounded whatever a caller passes in.
+#: Bytes fed to the unpacker at once, so that its buffer is bounded for any size of input.
 _FEED = _MIB
-#: How far into an unfinished message its announced lengths are looked at, see `_announced_too_long`.
+#: The length of an incomplete message's beginning whose announced lengths are checked, see `_announced_too_long`.
 _HEAD = 512
-#: The longest message that is unpacked in one go, and the length of a slice: one or two milliseconds of work.
+#: The longest message that is unpacked in one step, and the length of a slice: one or two milliseconds of work.
 SLICE = 1 << 15
-#: How much of a large response is encoded at a time, one item more or less.
+#: Bytes of a large response that are encoded per step, within one item.
 PIECE = 1 << 16
-#: Arrays and maps in one message: to give the memory of more back would hold up everybody.
+#: Limit on arrays and maps in one message: freeing more would block the event loop.
 MOST_CONTAINERS = 1 << 18
-_LOOKED_AT = 20_000  # values looked at, or given back, in one slice
+_LOOKED_AT = 20_000  # values checked, or freed, in one slice
 
-#: What a request body may take by default, as kube-apiserver has it (MaxRequestBodyBytes).
+#: The default maximum size of a request body, that of kube-apiserver (MaxRequestBodyBytes).
 MAX_REQUEST_BYTES = 3 * _MIB
-_ENVELOPE = 4096  # of a message beside what the API server would call the body
+_ENVELOPE = 4096  # bytes of a message in addition to what the API server calls the body
 
 
 @attrs.frozen
 class Limits:
-    """The largest things taken from the other side; lengths in bytes or entries."""
+    """The limits on messages from the peer; lengths in bytes or entries."""
 
     message: int = MAX_REQUEST_BYTES + _ENVELOPE
     text: int = MAX_REQUEST_BYTES + _ENVELOPE
     binary: int = MAX_REQUEST_BYTES + _ENVELOPE
     array: int = MAX_REQUEST_BYTES
     map: int = MAX_REQUEST_BYTES // 2
-    # None: only the unpacker's own bound, about 1,000.
+    # None: only the unpacker's own limit, about 1,000.
     depth: int | None = 64
-    trusted: bool = False  # unpacked as it comes
-    told: int = MAX_REQUEST_BYTES  # what a message that is too large is said to exceed
+    trusted: bool = False  # unpack messages as they arrive, before they are complete
+    told: int = MAX_REQUEST_BYTES  # the limit that the error for a too large message names
 
     @classmethod
     def of_requests(cls, max_bytes: int) -> Limits:
-        """For requests of so many bytes."""
+        """The limits for requests of at most `max_bytes`."""
         whole = max_bytes + _ENVELOPE
         return cls(whole, whole, whole, max_bytes, max_bytes // 2, told=max_bytes)
 
 
-#: For whoever serves strangers.
+#: For a server, whose clients are untrusted.
 FROM_CLIENTS = Limits()
-#: For a client, who trusts its daemon and may ask it for a hundred thousand pods.
+#: For a client, which trusts its daemon and may request a hundred thousand pods.
 FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, None, trusted=True, told=1024 * _MIB)
 
 
@@ -89,7 +89,7 @@ class Request:
     msgid: int
     method: str
     params: list[Any]
-    size: int = attrs.field(default=0, eq=False)  # in bytes where it was large, else 0
+    size: int = attrs.field(default=0, eq=False)  # in bytes if the message is large, else 0
 
 
 @attrs.frozen
@@ -108,7 +108,7 @@ class Response:
 
 @attrs.frozen
 class ProtocolFault:
-    """Something that came and is no message. `msgid` is the request to answer, where one can be told."""
+    """Input that is not a valid message. `msgid` is that of the request to respond to, if known."""
 
     why: str
     msgid: int | None
@@ -118,7 +118,7 @@ class ProtocolFault:
 
 @attrs.frozen(eq=False)
 class Frame:
-    """A message that is not unpacked yet, see `unpack_in_slices`."""
+    """A complete message that is not unpacked yet, see `unpack_in_slices`."""
 
     data: bytes
 
@@ -134,12 +134,12 @@ class Connection:
         self._limits = limits
         self._received = 0
         self._message_start = 0
-        self._unfinished: list[bytes] = []  # what has come of a message that is not whole yet
-        self._head = b""  # the beginning of that
+        self._unfinished: list[bytes] = []  # the received parts of an incomplete message
+        self._head = b""  # the beginning of the incomplete message
         self._stream = _unpacker(limits)
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """The messages and faults that these bytes complete, in order. Raises nothing."""
+        """The messages and faults that these bytes complete, in order. Never raises."""
         events: list[Event] = []
         for found in self.receive_frames(data):
             if isinstance(found, Frame):
@@ -151,7 +151,7 @@ class Connection:
         return events
 
     def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
-        """The same, but large messages are left for the caller to unpack, and their fatal faults to `note`."""
+        """As `receive`, but large messages are returned packed: the caller unpacks them and passes events to `note`."""
         found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:
@@ -164,11 +164,11 @@ class Connection:
         return found
 
     def note(self, event: Event) -> None:
-        """A message was unpacked elsewhere: after a fatal fault nothing more is read."""
+        """Record the event of a message that the caller unpacked: a fatal fault closes the connection."""
         self.closed = self.closed or (type(event) is ProtocolFault and event.fatal)
 
     def receive_eof(self) -> list[Event]:
-        """The stream has ended: a fault if it did so within a message."""
+        """The stream has ended: returns a fault if it ended within a message."""
         events: list[Event] = []
         unfinished = self._received - self._message_start
         if unfinished and not self.closed:
@@ -244,7 +244,7 @@ class Connection:
 
 
 def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Event]:
-    """Unpacks a large message, piece by piece; yields wherever others may have their turn."""
+    """Unpacks a large message, slice by slice; yields where other tasks may run."""
     unpacker = _unpacker(limits)
     message: Any = None
     try:
@@ -270,7 +270,7 @@ def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Even
 
 
 def finished(work: Generator[None, None, T]) -> T:
-    """What it returns, in one go."""
+    """Run a generator to its end without pausing; returns its result."""
     while True:
         try:
             next(work)
@@ -328,12 +328,12 @@ def _no_messagepack(error: Exception) -> str:
 
 
 def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFault:
-    words = f"Request entity too large: limit is {limits.told}"  # kube-apiserver's
+    words = f"Request entity too large: limit is {limits.told}"  # kube-apiserver's message
     return ProtocolFault(f"{words}: {why}" if why else words, msgid, True, "too_large")
 
 
 def _msgid_of(head: bytes) -> int | None:
-    """The request that a message which is not whole belongs to."""
+    """The msgid at the beginning of an incomplete request."""
     match _beginning(head):
         case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
             return msgid
@@ -351,7 +351,7 @@ def _beginning(head: bytes) -> list[Any]:
 
 
 def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
-    """The event that a message is; of one that is not `whole` the parameters are still to be looked through."""
+    """The event of an unpacked message; unless `whole`, its parameters are not checked yet."""
     match message:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):
@@ -373,7 +373,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 
 
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
-    """What is wrong with a request or notification, "" if nothing."""
+    """The fault of a request or notification, "" if it is valid."""
     if type(method) is not str:
         return f"the method must be a string, not {_outline(method)}"
     if type(params) is not list:
@@ -439,7 +439,7 @@ def _is_msgid(kind: int, msgid: int) -> bool:
     return 0 <= msgid <= MAX_MSGID and type(msgid) is int and type(kind) is int
 
 
-# By first byte: how long a value of fixed size is, and how many bytes of length a string or the like begins with.
+# By first byte: the size of a fixed-size value, and the size of the length field of a string or other sized value.
 _FIXED = {0xCA: 5, 0xCB: 9, 0xCC: 2, 0xCD: 3, 0xCE: 5, 0xCF: 9, 0xD0: 2, 0xD1: 3, 0xD2: 5, 0xD3: 9}
 _FIXED |= {0xD4: 3, 0xD5: 4, 0xD6: 6, 0xD7: 10, 0xD8: 18, 0xDC: 3, 0xDD: 5, 0xDE: 3, 0xDF: 5}
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
@@ -447,10 +447,10 @@ _COUNTS = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def _announced_too_long(head: bytes, limits: Limits) -> str:
-    """What is wrong with the value that an unfinished message is in the midst of, "" if nothing.
+    """The fault of the last, incomplete value of an incomplete message, "" if there is none.
 
-    The unpacker looks at the length of a string or of bytes only when all of it has come. Whoever announces
-    too much near the beginning is told at once; further in, the limit of a whole message is what holds.
+    The unpacker checks the length of a string or of bytes only when all of it has arrived. An excessive length near
+    the beginning of a message is rejected at once; further in, the limit on the whole message applies.
     """
     at = 0
     while at < len(head):
@@ -481,9 +481,9 @@ def _announced_too_long(head: bytes, limits: Limits) -> str:
 def _look_through(
     params: list[Any], depth: int | None, seen: list[list[Any] | dict[str, Any]]
 ) -> Generator[None, None, str]:
-    """What is wrong with the params, "" if nothing; every array and map is `seen`, in order of depth.
+    """The fault of the params, "" if they are valid; every array and map is appended to `seen`, in order of depth.
 
-    Walks level by level, without recursion: strangers choose how deep it is.
+    Walks level by level, without recursion: untrusted clients choose the depth.
     """
     level: list[Any] = [params]
     reached = looked_at = 0
@@ -519,7 +519,7 @@ def _look_through(
 
 
 def _give_back(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
-    """Frees what a refused message holds, in slices: the deepest arrays and maps first."""
+    """Frees the values of a rejected message in slices: the deepest arrays and maps first."""
     freed = 0
     while seen:
         container = seen.pop()
@@ -534,7 +534,7 @@ def _give_back(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
 
 
 def _outline(value: Any) -> str:
-    """A value in a few words; never its contents at length, and never by recursion."""
+    """A short description of a value; never its full contents, and without recursion."""
     match value:
         case dict():
             return f"a map with {len(value)} entries"
@@ -560,14 +560,14 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain_number(value: Any) -> Any:
-    # Scalars out of numpy columns; numpy itself is not imported, a client can do without.
+    # Scalars from numpy columns; numpy itself is not imported, since clients do not need it.
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
 
 
 class _Packers(threading.local):
-    """One packer a thread: making one costs a 256 KiB buffer, using one from two threads mixes messages."""
+    """One packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
 
     def __init__(self) -> None:
         self.packer = msgpack.Packer(use_bin_type=True, default=_plain_number)

@@ -1,13 +1,13 @@
-"""What waits to be sent to one client, counted in bytes, and the task that sends it.
+"""The send queue of one client, limited in bytes, and the task that sends its messages.
 
-A message is bytes, or `Pieces`: a large one that is encoded only while it is sent, a piece at a time, so that what is
-held for a client that reads slowly are the values, which the store has anyway.
+A message is bytes, or `Pieces`: a large message that is encoded only while it is sent, a piece at a time, so that a
+slow reader's queue only references values, which the store has anyway.
 
-`room` is where those wait who have more for a client than it may have lying here. The bytes of all clients together
-are counted in a `Total`, which names the client that has most when it is too much.
+Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together; when they
+exceed its limit, the client with the longest queue has to drop its messages.
 
-Owns: the messages.  Ends: `pump` returns when the outbox is closed and all is sent.
-Fails: TooSlowError when the other side takes nothing for `stall_s`; BrokenResourceError when it is gone.
+Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages are sent.
+Fails: TooSlowError if the peer reads nothing for `stall_s`; BrokenResourceError if it has disconnected.
 """
 
 from collections import deque
@@ -18,13 +18,13 @@ import trio
 
 from kschedd.rpc.turns import Turns
 
-#: Bytes gathered for one send, and bytes that must get through within one stall limit.
+#: Bytes joined into one send, which must complete within one stall limit.
 GATHER = 256 * 1024
 
 
 @attrs.define(eq=False)
 class Pieces:
-    """A message in pieces. `held` is what it counts for while it waits."""
+    """A message in pieces. `held` is the number of bytes it counts for while it waits."""
 
     pieces: Iterator[bytes]
     held: int
@@ -32,7 +32,7 @@ class Pieces:
 
 @attrs.define(eq=False)
 class Total:
-    """The bytes that wait for all clients together."""
+    """The queued bytes of all clients together."""
 
     most: int = 256 << 20
     held: int = 0
@@ -45,7 +45,7 @@ class Total:
 
 
 class Outbox:
-    """See the module. `on_overflow` is called when this client's messages were dropped to make room for others'."""
+    """See the module. `on_overflow` is called when this client's messages were dropped because of the total limit."""
 
     def __init__(self, name: str, most: int, total: Total, turns: Turns, on_overflow: Callable[[], None]) -> None:
         self.held = 0
@@ -65,12 +65,12 @@ class Outbox:
         return self.held >= self._most
 
     async def room(self) -> None:
-        """Wait until there is less here than this client may have. No checkpoint if there is room."""
+        """Wait until the queue is below this client's limit. No checkpoint if it already is."""
         while self.full and not self.closed:
             await self._room.park()
 
     def put(self, message: bytes | Pieces) -> None:
-        """Have it sent, after all that is here already. Without a word if nothing more is sent."""
+        """Append a message to the queue. Silently discarded if the outbox is closed."""
         if self.closed:
             return
         self._messages.append(message)
@@ -78,19 +78,19 @@ class Outbox:
         self._work.unpark()
 
     def close(self) -> None:
-        """Nothing more comes; what is here is still sent."""
+        """Accept no more messages; queued ones are still sent."""
         self.closed = True
         self._work.unpark_all()
         self._room.unpark_all()
 
     def end(self) -> None:
-        """Nothing more is sent."""
+        """Discard the queue and close."""
         self._messages.clear()
         self.close()
         self._leave_total()
 
     def make_room(self) -> None:
-        """Drop what is not on its way yet, for the sake of the others."""
+        """Drop the messages that are not being sent yet, to free memory for other clients."""
         self._messages.clear()
         self._leave_total()
         self._on_overflow()
@@ -117,7 +117,7 @@ class Outbox:
             self.end()
 
     async def _send(self, stream: trio.abc.SendStream, stall_s: float) -> None:
-        """Send what lies here, up to one large message or what is gathered for one send."""
+        """Send queued messages: one large message, or as many as are joined into one send."""
         parts: list[bytes] = []
         size = done = 0
         while self._messages and size < GATHER:

@@ -1,8 +1,8 @@
-"""The daemon's end of the socket: takes clients from listeners and gives each a session.
+"""The daemon's end of the socket: accepts clients from listeners and runs a session for each.
 
-Talks to: the sessions (session.py), whose calls run the handlers of the method table. Knows nothing of what
-the methods do, nor of what kind of listener the clients come through. Owns: the set of sessions. Ends:
-after `shut_down`, when every session has ended; or by cancellation, which cuts everybody off.
+Talks to: the sessions (session.py), whose calls run the handlers of the method table. Independent of what the
+methods do and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down`, when every session
+has ended; or by cancellation, which disconnects all clients.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Listener = trio.abc.Listener[Any]
 
 @attrs.frozen
 class Places:
-    """How many clients there may be. When all places are taken, the client that has been idle longest gives way to a
-    new one; if none is idle, a new one gets one of the places kept for short visits, without streams."""
+    """Limits on the number of clients. When all places are taken, the longest idle client is disconnected for a new
+    one; if none is idle, a new client gets one of the reserved places, which allow no streams."""
 
     clients: int = 128
     reserve: int = 16
     of_one_process: int = 96
-    idle_s: float = 1.0  # a client is idle that has no stream and no request, and has sent nothing for so long
+    idle_s: float = 1.0  # a client without streams and requests that has sent nothing for so long is idle
 
 
 class Server:
-    """Serves a method table (see `table.method_table`) to whoever comes through the listeners.
+    """Serves a method table (see `table.method_table`) to the clients of the listeners.
 
-    `identity` is what `rpc.ping` tells of this daemon, besides `pong`.
+    `identity` is what `rpc.ping` returns about this daemon, besides `pong`.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class Server:
         self._places = places or Places()
         self._shared = shared or Shared()
         self._log = log or structlog.get_logger("kschedd.rpc")
-        self._sessions: dict[Session, int] = {}  # and the process at the other end, 0 where that is not known
+        self._sessions: dict[Session, int] = {}  # value: the client's process id, 0 if unknown
         self._numbers = itertools.count(1)
         self._grace_s = 0.0
         self._stop = trio.Event()
 
     @property
     def clients(self) -> int:
-        """How many are connected."""
+        """The number of connected clients."""
         return len(self._sessions)
 
     async def serve(
@@ -82,7 +82,7 @@ class Server:
                 session.shut_down(self._grace_s)
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Takes no more clients and no more requests; running ones have `grace_s` to end."""
+        """Accepts no more clients and no more requests; running requests have `grace_s` to end."""
         self._grace_s = grace_s
         self._stop.set()
 
@@ -109,7 +109,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, process: int) -> tuple[str, Terms]:
-        """Why there is no place for one more client of this process, "" if there is; and the terms it gets."""
+        """Why there is no place for another client of this process, "" if there is one; and the client's limits."""
         places = self._places
         there = [session for session in self._sessions if not session.ending]
         own = [session for session in there if process and self._sessions[session] == process]
@@ -126,7 +126,7 @@ class Server:
         return why, self._terms
 
     def _end_idle(self, among: Sequence[Session], why: str) -> bool:
-        """End the session that has been idle longest; false if none has been for long enough."""
+        """End the longest idle session; false if none is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
         if longest is None or idle_s < self._places.idle_s:
@@ -146,7 +146,7 @@ class Server:
 
 
 def _who(stream: trio.abc.Stream) -> tuple[int, int]:
-    """Process and user at the other end where the system says so, else 0."""
+    """Process id and user id of the peer if the system provides them, else 0."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return 0, 0
     if not hasattr(socket, "SO_PEERCRED"):

@@ -1,13 +1,13 @@
-"""One client's session: reads its requests, runs them concurrently, sends what comes of them.
+"""One client's session: reads its requests, runs them concurrently, sends the responses.
 
-Tasks: a reader; a writer (Outbox.pump); one task a running request; one an open stream. The reader takes a
-slot for each request and stops reading when none is free, so a client that asks faster than it is served is
-slowed by its own socket. So is one that does not read what it asked for: while more bytes wait for it than it may
-have, none of its answers is encoded and none of its streams goes on, so its slots stay taken.
+Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a
+slot for each request and stops reading when none is free, so a client that sends requests faster than they are served
+gets backpressure from its socket. So does a client that does not read its responses: while its outbox is full, no
+further response is encoded and its streams pause, so its slots stay taken.
 
-Ends: when the client is gone (whatever it had asked for is cancelled), when it has half-closed its side and
-all it asked for is answered, at a fatal protocol fault, when it takes nothing for too long, or at shutdown.
-Fails: what a client sends or does never gets out of here; a handler's bug is logged and answered
+Ends: when the client has disconnected (its requests are cancelled), when it has half-closed its side and all its
+requests have responses, at a fatal protocol fault, when it reads nothing for too long, or at shutdown.
+Fails: a fault of a client never leaves its session; a handler's bug is logged and answered with the error
 `internal`.
 """
 
@@ -47,22 +47,22 @@ from kschedd.rpc.table import Call, Feed, Large, Method, find_method
 from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.workers import WorkerPool
 
-#: Bytes read at once: as many small requests as can be unpacked in a few milliseconds.
+#: Bytes read at once: so many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
-#: Bytes of a stream's items that are encoded before others have their turn.
+#: Bytes of a stream's items that are encoded between two yields to other tasks.
 _STREAMED = 64 * 1024
-#: How often a client that we are not reading from is looked at, to see whether it is still there.
+#: The interval of the disconnect check for a client that the reader has stopped reading from.
 _HANG_UP_CHECK_S = 0.25
 _STOPPING = ("shutting_down", "the daemon is ending")
 
 
 @attrs.frozen
 class Terms:
-    """What one client may have at once, and how long it may take."""
+    """The limits of one client: concurrent requests and streams, queued bytes, time to read."""
 
     requests: int = 64
     streams: int = 64
-    # Bytes that may wait to be sent to it; one answer more is taken where less than that waits.
+    # Bytes that may be queued for the client; below this limit one more response of any size is accepted.
     held: int = 8 << 20
     stall_s: float = 30.0
     wire: Limits = FROM_CLIENTS
@@ -70,12 +70,12 @@ class Terms:
 
 @attrs.define(eq=False)
 class Shared:
-    """What all clients have together."""
+    """The resources that all clients share."""
 
     turns: Turns = attrs.field(factory=Turns)
     workers: WorkerPool = attrs.field(factory=WorkerPool)
     total: Total = attrs.field(factory=Total)
-    # Methods whose answers grow with the cluster: so many at a time, one for each client.
+    # Calls of methods whose results grow with the cluster: four at a time, one per client.
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
 
 
@@ -109,7 +109,7 @@ class Session:
         self._streams: dict[int, _OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
-        self._ending = False  # to make room for others
+        self._ending = False  # being disconnected to make room for another client
         self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
         self._everything: trio.Nursery
@@ -126,7 +126,7 @@ class Session:
                             await self._read()
                     finally:
                         self._refuse_unstarted()
-                    # The requests that still run, and a watch over whom they run for.
+                    # While the last requests run, check that their client is still connected.
                     self._everything.start_soon(self._watch_hang_up, watching)
             finally:
                 self._outbox.close()
@@ -134,7 +134,7 @@ class Session:
 
     @property
     def idle_s(self) -> float | None:
-        """For how long nothing has come from this client and nothing was done for it; None while there is."""
+        """Seconds since the client was last active; None while it has requests, streams or queued messages."""
         if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
             return None
         return trio.current_time() - self._active_at
@@ -144,14 +144,14 @@ class Session:
         return self._ending
 
     def end_idle(self, why: str) -> None:
-        """Tell the client why, and end."""
+        """Send the client the reason, and end the session."""
         self._log.info("rpc.client_idle", why=why)
         self._ending = True
         self._outbox.put(encode_error(NO_MSGID, "idle", why))
         self._reading.cancel()
 
     def _too_slow(self) -> None:
-        """What waited for this client was dropped: it is told so, and what it asked for is cancelled."""
+        """The client's queued messages were dropped: send it an error, and cancel its requests and streams."""
         why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
         self._log.warning("rpc.client_left", why=why)
         self._ending = True
@@ -161,7 +161,7 @@ class Session:
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
-        """Reads no more; gives running requests `grace_s` to end, then answers them `shutting_down`."""
+        """Stops reading; gives running requests `grace_s` to end, then fails them with `shutting_down`."""
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
@@ -207,7 +207,7 @@ class Session:
                 self._unstarted.append(found)
 
     async def _start(self, event: Event) -> bool:
-        """Starts what the message asks for; false if nothing more is to be read."""
+        """Starts the request of a message; false if the session must stop reading."""
         match event:
             case Request() | Notification():
                 if not await self._take_slot():
@@ -225,7 +225,7 @@ class Session:
         return True
 
     async def _take_slot(self) -> bool:
-        """Waits until the client may have one more request; false if it has gone meanwhile."""
+        """Waits for a free request slot; false if the client disconnects meanwhile."""
         try:
             self._slots.acquire_nowait()
             return True
@@ -240,7 +240,7 @@ class Session:
                 return False
 
     async def _watch_hang_up(self, scope: trio.CancelScope) -> None:
-        # A socket has no event for "closed on both sides" that Trio could wait for.
+        # Polling: Trio has no event for a socket that is closed on both sides.
         with scope:
             while not hung_up(self._stream):  # noqa: ASYNC110
                 await trio.sleep(_HANG_UP_CHECK_S)
@@ -271,7 +271,8 @@ class Session:
                 self._outbox.put(encode_error(message.msgid, *_STOPPING))
 
     async def _outcome(self, message: Request | Notification, opened: list[_OpenStream]) -> bytes | Pieces | None:
-        """Runs the handler. The response, if one is due; the streams it opened, if it succeeded."""
+        """Runs the handler. Returns the response, if one is due; `opened` gets the streams opened by a call that
+        succeeded."""
         msgid = message.msgid if isinstance(message, Request) else None
 
         def open_stream(feed: Feed) -> int:
@@ -306,7 +307,7 @@ class Session:
                 assert isinstance(result, Mapping), f"{method.name} opens a stream and must return a map with it"
                 assert result.get("stream") == opened[0].id, f"{method.name} does not say which stream it opened"
             return encode_response(msgid, result)
-        except Exception as raised:  # the one place: a handler's bug ends here
+        except Exception as raised:  # a handler's bug must not end the session
             for stream in opened:
                 del self._streams[stream.id]
             opened.clear()
@@ -318,7 +319,7 @@ class Session:
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
-        """A slot for a large answer, taken only once there is room for one: others wait for the slot, too."""
+        """A slot for a large response, taken only once the outbox has room: other clients wait for the slot, too."""
         while True:
             await self._outbox.room()
             await self._large.acquire(self._name)
@@ -333,7 +334,7 @@ class Session:
     def _error_of(self, raised: Exception, method: str) -> tuple[str, str, Any]:
         error: BaseException = raised
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]  # a handler's nursery wraps the one thing it failed of
+            error = error.exceptions[0]  # a handler's nursery wraps its single exception in a group
         if isinstance(error, KscheddError):
             return wire_error(error)
         self._log.error("rpc.handler_bug", method=method, exc_info=raised)
@@ -371,12 +372,12 @@ class Session:
             self._leave(f"dropped: it has read nothing for {self._terms.stall_s:g} s", warn=True)
         except trio.BrokenResourceError:
             self._leave("the client is gone")
-        except (ValueError, TypeError, OverflowError) as fault:  # of a large answer that was half sent
+        except (ValueError, TypeError, OverflowError) as fault:  # a large response that is partly sent
             self._log.error("rpc.handler_bug", what="a result with no MessagePack form", exc_info=fault)
             self._leave("an answer to it could not be completed")
 
     def _leave(self, why: str, warn: bool = False) -> None:
-        """Ends the session now: cancels whatever this client has asked for."""
+        """Ends the session now: cancels all requests and streams of the client."""
         if self._everything.cancel_scope.cancel_called:
             return
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
@@ -407,7 +408,7 @@ class _OpenStream:
             await self._put(item)
 
     async def _put(self, item: Any) -> None:
-        """Encoded one by one and only where there is room: a stream that is not read holds values, no bytes."""
+        """Encode and queue one item once the outbox has room: an unread stream holds values, not encoded bytes."""
         await self._outbox.room()
         encoded = self._encoded(item)
         self._outbox.put(encoded)
@@ -435,7 +436,7 @@ class _OpenStream:
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:
-    """Whether the other side has closed for good; None where that cannot be told from a half-close."""
+    """Whether the peer has closed the connection; None if that cannot be distinguished from a half-close."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return None
     if stream.socket.fileno() < 0:

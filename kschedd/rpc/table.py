@@ -1,9 +1,9 @@
-"""The method table: what can be called, with its documentation, and what a handler is given.
+"""The method table: the methods with their documentation, and the interface of their handlers.
 
-A handler is `async (Call) -> result`. What it returns goes out as the result; a KscheddError it raises goes
-out as an error with its `rpc_code`; anything else it raises is a bug, logged and answered `internal`.
+A handler is `async (Call) -> result`. Its return value is sent as the result; a KscheddError is sent as an error
+with its `rpc_code`; any other exception is a bug, which is logged and answered with the error `internal`.
 
-A handler that has more to say than one result opens a stream:
+A handler that produces more than one result opens a stream:
 
     async def watch(call: Call) -> Any:
         async def feed(stream: Stream) -> None:
@@ -11,9 +11,9 @@ A handler that has more to say than one result opens a stream:
                 await stream.send({"type": change.type, "resourceVersion": change.version})
         return {"stream": call.open_stream(feed)}
 
-`feed` begins after the response is on its way, waits in `send` while the client reads slowly, is cancelled
-when the client cancels the stream or vanishes, and ends the stream by returning (code `done`) or by raising
-a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and take it
+`feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled
+when the client cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising
+a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and accept it
 as a parameter of the method.
 
 Talks to: the session (session.py) through the `Desk` it implements.
@@ -34,16 +34,16 @@ from kschedd.rpc.workers import Workers
 
 
 class Stream(Protocol):
-    """An open stream, as its feed sees it."""
+    """An open stream, as the function that fills it uses it."""
 
     @property
     def id(self) -> int: ...
 
     async def send(self, item: Any) -> None:
-        """Sends one item; waits while the client reads slowly."""
+        """Sends one item; blocks while the client reads slowly."""
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        """Sends items in one go: cheaper than one by one."""
+        """Sends several items at once: cheaper than one by one."""
 
 
 Feed = Callable[[Stream], Awaitable[None]]
@@ -51,13 +51,13 @@ Feed = Callable[[Stream], Awaitable[None]]
 
 @attrs.frozen(eq=False)
 class Large:
-    """A result that is encoded while it is sent: the map `head` with `values`, which nobody changes, as `name`."""
+    """A result that is encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
 
     head: Mapping[str, Any]
     name: str
     values: Sequence[Any]
-    shown: Callable[[Any], Any] | None = None  # what is encoded of a value; None: all of it
-    each: int = 8  # bytes that a value takes while this waits: a reference, or what was made for this answer only
+    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded as it is
+    each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
 
     def encoded(self, msgid: int) -> Iterator[bytes]:
         """The response, in pieces."""
@@ -66,12 +66,12 @@ class Large:
 
     @property
     def held(self) -> int:
-        """Bytes it counts for while it waits."""
+        """Bytes it counts for while it is queued."""
         return 64 + self.each * len(self.values)
 
 
 class Desk(Protocol):
-    """What one client's session does for the calls of that client."""
+    """The services that a client's session offers to the client's calls."""
 
     @property
     def turns(self) -> Turns: ...
@@ -90,22 +90,22 @@ class Desk(Protocol):
 
 @attrs.define(eq=False)
 class Call:
-    """One call of a method: its parameters, checked and complete, and its client."""
+    """One call of a method: its client and its parameters, validated and with defaults."""
 
     method: str
     args: dict[str, Any]
     client: str  # for logs: "client 3 (pid 4711, uid 1000)"
     desk: Desk
     _open: Callable[[Feed], int]
-    size: int = 0  # of the request in bytes where it was large, else 0
+    size: int = 0  # of the request in bytes if it is large, else 0
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
 
     def open_stream(self, feed: Feed) -> int:
-        """The id of a new stream that `feed` fills. The result must be a map that has it as `stream`.
+        """The id of a new stream that `feed` fills. The result must be a map with this id as `stream`.
 
-        Raises RpcError `too_many` when this client has as many as it may, `bad_params` in a notification.
+        Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
         """
         return self._open(feed)
 
@@ -124,7 +124,7 @@ class Method:
     doc: str = attrs.field(default="", validator=_documented)
     returns: str = ""
     items: str = ""
-    large: bool = False  # its answer grows with the cluster
+    large: bool = False  # its result grows with the cluster
 
     def __attrs_post_init__(self) -> None:
         names = [param.name for param in self.params]
@@ -141,7 +141,7 @@ def method_table(methods: Iterable[Method]) -> dict[str, Method]:
 
 
 def find_method(table: Mapping[str, Method], name: str) -> Method:
-    """The method of that name. Raises UnknownMethodError with what may have been meant."""
+    """The method of that name. Raises UnknownMethodError with similar names."""
     method = table.get(name)
     if method is None:
         raise UnknownMethodError(name[:100], near(name, table))
@@ -149,7 +149,7 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
 
 
 def describe(method: Method) -> dict[str, Any]:
-    """One method as `rpc.methods` gives it."""
+    """The description of a method in the result of `rpc.methods`."""
     params = []
     for param in method.params:
         entry: dict[str, Any] = {

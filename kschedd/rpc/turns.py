@@ -1,13 +1,14 @@
-"""Slots that clients share fairly, and the slices of work that are done in them.
+"""Fair scheduling between clients: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has so many slots, and no client holds more than its share. Whoever waits is served client by client,
-round and round: the tenth request of a client that asks a lot comes after the first of one that asks little.
+A `FairLimiter` has a fixed number of slots and a maximum per client. Waiting requests are served round-robin by client:
+the tenth request of a busy client comes after the first one of any other client.
 
-`Turns` is one such slot, for work on the event loop that takes longer than others may be held up: a generator that
-yields wherever it may be left. It runs for a few milliseconds at a time, and the loop and the other clients have their
-turn in between; so however many clients ask for a lot at once, the loop is held for one slice only.
+`Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
+It runs for a few milliseconds at a time, and the loop and the other clients run in between; so the loop is blocked for
+one slice at most, whatever the number of clients with long work.
 
-Owns: who waits.  Talks to nobody.  Ends: never; a client that leaves is cancelled, and gives back what it holds.
+Owns: the waiting tasks.  No I/O.  Ends: never; the tasks of a client that disconnects are cancelled and release their
+slots.
 """
 
 import time
@@ -30,7 +31,7 @@ class _Waiting:
 
 
 class FairLimiter:
-    """See the module. `share` is how many slots one client may hold."""
+    """See the module. `share` is the maximum number of slots per client."""
 
     def __init__(self, slots: int, share: int | None = None) -> None:
         self._free = slots
@@ -47,7 +48,7 @@ class FairLimiter:
         return sum(map(len, self._waiting.values()))
 
     async def acquire(self, client: str) -> None:
-        """Wait for a slot; whoever has one must `release` it."""
+        """Wait for a slot; the caller must `release` it."""
         await trio.lowlevel.checkpoint_if_cancelled()
         waiting = _Waiting()
         self._waiting.setdefault(client, deque()).append(waiting)
@@ -99,7 +100,7 @@ class FairLimiter:
 
 
 class Turns:
-    """See the module. `slices` counts how often somebody had a turn."""
+    """See the module. `slices` counts the slices run."""
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
         self._limiter = FairLimiter(1)
@@ -107,7 +108,7 @@ class Turns:
         self.slices = 0
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
-        """What the generator returns; it runs in this client's turns."""
+        """Run the generator in this client's slices; returns its result."""
         while True:
             async with self.turn(client):
                 pause = time.perf_counter() + self._slice_s
@@ -122,9 +123,9 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """This client's turn, for one slice. A round of the loop lies between two of them."""
+        """One slice for this client. The event loop runs one iteration between two slices."""
         async with self._limiter.slot(client):
             self.slices += 1
             yield
-            # Whoever waits runs in the next round: let everybody else have this one first.
+            # A waiting task would run in the next iteration: let all other tasks run first.
             await trio.lowlevel.cancel_shielded_checkpoint()

@@ -1,10 +1,10 @@
-"""A bounded pool of threads for what a client asks and nobody can cut into slices: reading manifests, trying them out.
+"""A bounded pool of threads for client work that cannot be sliced: parsing manifests, dry runs on a fork.
 
-No client has more than one thread at a time, and those that wait are served client by client, so one that asks for a
-lot waits for itself. A piece of work whose client has left is given up: `GivenUp.check` in it raises, where it looks;
-where it does not, its thread goes on and counts until it is done, so the pool is never larger than it is.
+Each client has at most one thread at a time, and waiting work is served round-robin by client, so a busy client delays
+only itself. Work whose client has disconnected is abandoned: its next call of `GivenUp.check` raises; without such a
+call the thread runs on and keeps its slot until it is done, so the pool never exceeds its size.
 
-Owns: its threads' slots.  Ends: with the daemon, which does not wait for threads that are given up.
+Owns: its threads' slots.  Ends: with the daemon, which does not wait for abandoned threads.
 """
 
 import math
@@ -22,12 +22,12 @@ THREADS = 2
 
 
 class GivenUpError(Exception):
-    """Nobody waits for this any more; ends the work, and is seen by nobody."""
+    """Ends abandoned work: its result has no receiver. Never reaches a caller."""
 
 
 @attrs.define(eq=False)
 class GivenUp:
-    """Whether a piece of work is still wanted; for its thread to look at now and then."""
+    """Cancellation token of a piece of work; its thread checks the token regularly."""
 
     is_so: bool = False
 
@@ -37,14 +37,14 @@ class GivenUp:
 
 
 class Workers(Protocol):
-    """Where such work is done."""
+    """Executes such work."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """What `work` returns or raises."""
 
 
 class AtOnce:
-    """Work is done where it is asked for: for whoever holds nobody up."""
+    """Runs work in the caller's thread, for callers that may block."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
@@ -53,10 +53,10 @@ class AtOnce:
 class WorkerPool:
     def __init__(self, threads: int = THREADS) -> None:
         self.slots = FairLimiter(threads, share=1)
-        self._threads = trio.CapacityLimiter(math.inf)  # the slots are what bounds them
+        self._threads = trio.CapacityLimiter(math.inf)  # the slots bound the number of threads
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """What `work` returns or raises, run in a thread of its own when it is this client's turn."""
+        """Run `work` in a thread once this client has a slot; returns or raises what `work` does."""
         await self.slots.acquire(client)
         given_up = GivenUp()
         slot = _Slot(self.slots, client)
@@ -70,14 +70,14 @@ class WorkerPool:
                 try:
                     loop.run_sync_soon(slot.release)
                 except trio.RunFinishedError:
-                    pass  # the daemon has ended meanwhile
+                    pass  # the daemon has ended since
 
         try:
             return await trio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=self._threads)
         finally:
             given_up.is_so = True
             if not slot.threads_own:
-                slot.release()  # cancelled before there was a thread
+                slot.release()  # cancelled before the thread was started
 
 
 @attrs.define(eq=False)
