@@ -68,7 +68,7 @@ class FaultLedger(Generic[R]):
 
     def __init__(self, component: str) -> None:
         self.component = component
-        # Public, to be read only: whether there are any is asked for every event, and a `__len__` costs a call each time.
+        # Public for reading: its truth is asked for every event, and a `__len__` costs a call each time.
         self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
