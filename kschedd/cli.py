@@ -110,9 +110,9 @@ def _write_error(text: str) -> None:
 def _run(words: list[str]) -> int:
     socket, words = _socket(words)
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
-        from kschedd.printing.look import look_of
+        from kschedd.printing.terminal_style import style_of
 
-        print(overview(look_of(sys.stdout, os.environ).width), end="")
+        print(overview(style_of(sys.stdout, os.environ).width), end="")
         return 0 if words else WRONG_USE
     if words[0] in ("--version", "version"):
         from importlib.metadata import version
@@ -199,35 +199,35 @@ def _verb(words: list[str], socket: str | None) -> int:
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
     """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
-    from kschedd.printing.look import look_of
-    from kschedd.verbs.session import Daemon, Session
+    from kschedd.printing.terminal_style import style_of
+    from kschedd.verbs.session import DaemonClient, VerbSession
 
-    def connect() -> Daemon:
+    def connect() -> DaemonClient:
         from kschedd.printing.pipes import pipe_of
         from kschedd.rpc.blocking import BlockingClient
 
         opened.append(BlockingClient(socket, output=pipe_of(sys.stdout)))
-        client: Daemon = opened[-1]
+        client: DaemonClient = opened[-1]
         return client
 
     def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def complain(text: str) -> None:
+    def write_error(text: str) -> None:
         sys.stdout.flush()
         _write_error(text)
 
-    return Session(
+    return VerbSession(
         connect,
         write,
-        complain,
-        look_of(sys.stdout, os.environ),
+        write_error,
+        style_of(sys.stdout, os.environ),
         time.time,
         time.sleep,
         lambda: sys.stdin.buffer.read(),
         lambda question: True,  # no confirmation on the command line, as with kubectl
-        measure=lambda: look_of(sys.stdout, os.environ),
+        measure=lambda: style_of(sys.stdout, os.environ),
         program="kschedd ",
     )
 

@@ -38,7 +38,7 @@ from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
 from kschedd.actors.journal import Commit, JournalActor, Outcome
-from kschedd.actors.mailbox import Asking, Doorbell, Question
+from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
@@ -58,11 +58,11 @@ from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
 from kschedd.rpc.server import Server
-from kschedd.rpc.session import Terms
+from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import method_table
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
@@ -132,9 +132,9 @@ async def cluster_actors(
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
     # permit waiters and senders of queries may block.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
-    to_driver, driver_in = trio.open_memory_channel[Question[SchedulingDriver, Any]](16)
+    to_driver, driver_in = trio.open_memory_channel[OwnerQuery[SchedulingDriver, Any]](16)
     # To the queue: a few slices of updates, and queries.
-    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | Question[QueueActor, Any]](8)
+    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     # To the binding actor: a few slices of placements; when the store is slower than that, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
     # To the filter workers: each takes one shard; unbuffered, so no shard waits in the channel.
@@ -168,10 +168,10 @@ async def cluster_actors(
 
     live = LiveCluster(
         store_client,
-        Asking("scheduler", to_driver, bell),
-        Asking("queue", to_queue.clone()),
-        Asking("events", to_events),
-        Asking("decisions", to_decisions),
+        ActorRef("scheduler", to_driver, bell),
+        ActorRef("queue", to_queue.clone()),
+        ActorRef("events", to_events),
+        ActorRef("decisions", to_decisions),
         clock,
         seed,
         journal,
@@ -242,7 +242,7 @@ def _open_store(
 
 
 @attrs.frozen
-class Options:
+class DaemonOptions:
     """The daemon's options. None means the option's default."""
 
     socket: Path | None = None
@@ -287,16 +287,16 @@ SWITCH_S = 0.001  # thread switch interval; Python's default of 5 ms delays the 
 BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
-async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
+async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
     """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once it serves.
 
     Raises KscheddError for faults in options, configuration, plugins, state or socket.
     """
     configure_log(options.log_level)
-    collect_seldom()
+    tune_gc()
     sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
-    with claimed(options.state_dir) as state:
+    with lock_state_dir(options.state_dir) as state:
         try:
             await _serve(options, config, registry, state, task_status)
         except Exception as raised:  # the one place where a bug is logged
@@ -312,7 +312,7 @@ async def run_daemon(options: Options, *, task_status: trio.TaskStatus[Path] = t
 
 
 async def _serve(
-    options: Options,
+    options: DaemonOptions,
     config: Config,
     registry: Registry,
     state: Path | None,
@@ -321,7 +321,7 @@ async def _serve(
     path = (options.socket or default_socket_path()).absolute()
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     signals: list[signal.Signals] = []
-    daemon: Daemon | None = None
+    daemon: DaemonState | None = None
     serving: trio.Nursery | None = None
 
     def told(number: signal.Signals, count: int) -> None:
@@ -348,7 +348,7 @@ async def _serve(
                 max_object_bytes=options.max_object_bytes,
             )
         )
-        daemon = Daemon(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
+        daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
             "server": "kschedd",
             "version": daemon.version,
@@ -356,7 +356,7 @@ async def _serve(
             "epoch": cluster.epoch,
             "max_request_body_bytes": options.max_request_body_bytes,
         }
-        terms = Terms(wire=Limits.of_requests(options.max_request_body_bytes))
+        terms = SessionLimits(wire=Limits.of_requests(options.max_request_body_bytes))
         server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
         async with trio.open_nursery() as nursery:
             serving = nursery
@@ -364,7 +364,7 @@ async def _serve(
                 daemon.stop.set()  # signals that arrived during start-up
             await nursery.start(server.serve, [listener])
             log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
-            settle_memory()
+            freeze_gc()
             task_status.started(path)
             await daemon.stop.wait()
             log.info("stopping", grace_s=daemon.grace_s)
@@ -375,7 +375,7 @@ async def _serve(
             nursery.cancel_scope.cancel()
 
 
-def read_options(options: Options) -> tuple[Config, Registry]:
+def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     """Load the configuration and plugins of the options. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
     registry = Registry(start_limit_s=options.plugin_start_limit_s)
     registry.add_entry_points()
@@ -395,7 +395,7 @@ def read_options(options: Options) -> tuple[Config, Registry]:
 
 
 @contextmanager
-def claimed(state_dir: Path | None) -> Iterator[Path | None]:
+def lock_state_dir(state_dir: Path | None) -> Iterator[Path | None]:
     """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
     if state_dir is None:
         yield None
@@ -419,7 +419,7 @@ def claimed(state_dir: Path | None) -> Iterator[Path | None]:
         os.close(lock)
 
 
-def collect_seldom() -> None:
+def tune_gc() -> None:
     """Run the cyclic garbage collector less often: objects of this program rarely form reference cycles.
 
     A full collection takes 100 ms and more in a large cluster, and adds half as much again to the time of loading one;
@@ -428,9 +428,9 @@ def collect_seldom() -> None:
     gc.set_threshold(5_000, 4, 1_000)
 
 
-def settle_memory() -> None:
+def freeze_gc() -> None:
     """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
-    collect_seldom()
+    tune_gc()
     gc.collect()
     gc.freeze()
 

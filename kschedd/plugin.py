@@ -9,7 +9,7 @@ a plugin against their rules.
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.args import RawArgs
 from kschedd.framework.cycle_state import CycleState
@@ -63,7 +63,6 @@ __all__ = [
     "ActionType",
     "Bind",
     "BindPlugin",
-    "Cluster",
     "ClusterEvent",
     "ClusterEventWithHint",
     "Code",
@@ -99,6 +98,7 @@ __all__ = [
     "RawArgs",
     "ReservePlugin",
     "Rows",
+    "SchedulerCache",
     "ScoreExtensions",
     "ScorePlugin",
     "Status",

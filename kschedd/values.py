@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import attrs
 
 if TYPE_CHECKING:
-    from attrs import frozen as value
+    from attrs import frozen as fast_frozen
 else:
 
-    def value(cls: type | None = None, *, eq: bool = True) -> Any:
+    def fast_frozen(cls: type | None = None, *, eq: bool = True) -> Any:
         """As `attrs.frozen`, but only the type checker refuses assignments."""
         return attrs.define(cls, eq=eq, unsafe_hash=eq)
 
@@ -74,4 +74,4 @@ def frozen(value: Any) -> Any:
     return value
 
 
-__all__ = ["FrozenDict", "FrozenList", "frozen", "value"]
+__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen"]

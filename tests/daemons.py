@@ -14,9 +14,9 @@ from kschedd.rpc.errors import NoDaemonError
 PROGRAM = """
 import sys, trio
 from pathlib import Path
-from kschedd.daemon import Options, run_daemon
+from kschedd.daemon import DaemonOptions, run_daemon
 here = Path(sys.argv[1])
-sys.exit(trio.run(run_daemon, Options(socket=here / "k.sock", state_dir=here / "state", seed=1)))
+sys.exit(trio.run(run_daemon, DaemonOptions(socket=here / "k.sock", state_dir=here / "state", seed=1)))
 """
 
 

@@ -18,7 +18,7 @@ import trio
 from kschedd.actors.queue import QueueActor
 from kschedd.config.faults import ConfigErrors
 from kschedd.controllers.nodetaints import NodeTaints
-from kschedd.daemon import BUG, Options, StateDirError, UnreadableFile, claimed, read_options, run_daemon
+from kschedd.daemon import BUG, DaemonOptions, StateDirError, UnreadableFile, lock_state_dir, read_options, run_daemon
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import DaemonRunningError, RpcError
@@ -34,7 +34,7 @@ def _log_as_before() -> Any:
 
 
 @asynccontextmanager
-async def running(options: Options) -> AsyncIterator[Path]:
+async def running(options: DaemonOptions) -> AsyncIterator[Path]:
     """A daemon in this process; it must end in order."""
     statuses: list[int] = []
 
@@ -52,8 +52,8 @@ async def running(options: Options) -> AsyncIterator[Path]:
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> Options:
-    return Options(socket=tmp_path / "kschedd.sock", seed=1, log_level="error")
+def options(tmp_path: Path) -> DaemonOptions:
+    return DaemonOptions(socket=tmp_path / "kschedd.sock", seed=1, log_level="error")
 
 
 async def listed(client: Client, kind: str, what: Callable[[dict[str, Any]], Any]) -> list[Any]:
@@ -81,7 +81,7 @@ def test_a_daemon_whose_log_nobody_reads_goes_on(tmp_path: Path) -> None:
     assert child.wait(20) == 0
 
 
-async def test_a_pod_is_applied_and_read_in_bytes_written_by_hand(options: Options) -> None:
+async def test_a_pod_is_applied_and_read_in_bytes_written_by_hand(options: DaemonOptions) -> None:
     manifest = (
         b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, pods: 10}}\n---\n"
         b"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: a}]}\n"
@@ -116,7 +116,7 @@ async def test_a_pod_is_applied_and_read_in_bytes_written_by_hand(options: Optio
         assert found["spec"]["nodeName"] == "n1"
 
 
-async def test_a_deployment_is_made_placed_run_and_explained(options: Options) -> None:
+async def test_a_deployment_is_made_placed_run_and_explained(options: DaemonOptions) -> None:
     async with running(options) as path, Client.connect(path) as client:
         await client.call("objects.apply", [node("n1"), node("n2"), deployment(replicas=4)])
         assert sorted(await running_pods(client, 4)) == ["n1", "n1", "n2", "n2"]
@@ -150,7 +150,7 @@ BAD_TEXT = {
 
 
 @pytest.mark.parametrize("which", BAD_TEXT)
-async def test_bad_objects_are_refused_by_field_and_the_rest_goes_on(options: Options, which: str) -> None:
+async def test_bad_objects_are_refused_by_field_and_the_rest_goes_on(options: DaemonOptions, which: str) -> None:
     bad, path_part = BAD_TEXT[which]
     async with running(options) as path, Client.connect(path) as client:
         broken = {"apiVersion": "v1", "metadata": {"name": "bad"}, **bad}
@@ -161,7 +161,7 @@ async def test_bad_objects_are_refused_by_field_and_the_rest_goes_on(options: Op
         assert await running_pods(client, 1) == ["n1"]
 
 
-async def test_text_that_is_no_manifest_is_told_with_its_line(options: Options) -> None:
+async def test_text_that_is_no_manifest_is_told_with_its_line(options: DaemonOptions) -> None:
     text = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\nkind: [\n---\n" + "x" * 1_000_000 + "\n"
     async with running(options) as path, Client.connect(path) as client:
         told = await client.call("objects.apply", manifests=text, source="big.yaml")
@@ -170,7 +170,7 @@ async def test_text_that_is_no_manifest_is_told_with_its_line(options: Options) 
         assert all(error["source"] == "big.yaml" and len(error["message"]) < 5000 for error in told["errors"])
 
 
-async def test_clients_that_misbehave_disturb_nobody(options: Options) -> None:
+async def test_clients_that_misbehave_disturb_nobody(options: DaemonOptions) -> None:
     async with running(options) as path, Client.connect(path) as client:
         async with await trio.open_unix_socket(path) as stream:
             await stream.send_all(b"GET / HTTP/1.1\r\n\r\n")
@@ -186,7 +186,7 @@ async def test_clients_that_misbehave_disturb_nobody(options: Options) -> None:
         assert (await client.call("rpc.ping"))["pong"]
 
 
-async def test_what_was_answered_is_there_after_a_restart(options: Options, tmp_path: Path) -> None:
+async def test_what_was_answered_is_there_after_a_restart(options: DaemonOptions, tmp_path: Path) -> None:
     options = attrs.evolve(options, state_dir=tmp_path / "state")
     async with running(options) as path, Client.connect(path) as client:
         await client.call("objects.apply", [node("n1"), deployment(replicas=2)])
@@ -199,14 +199,14 @@ async def test_what_was_answered_is_there_after_a_restart(options: Options, tmp_
         assert await running_pods(client, 3) == ["n1"] * 3
 
 
-async def test_two_daemons_do_not_share_a_socket(options: Options) -> None:
+async def test_two_daemons_do_not_share_a_socket(options: DaemonOptions) -> None:
     async with running(options):
         with pytest.raises(DaemonRunningError, match="another daemon answers"):
             await run_daemon(options)
 
 
 async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
-    options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: DaemonOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(self: QueueActor, *args: Any) -> Any:
         raise RuntimeError("a fault of ours")
@@ -233,7 +233,7 @@ async def test_a_bug_in_an_actor_stops_the_daemon_with_its_traceback(
 
 
 async def test_an_object_that_a_controller_cannot_handle_is_named_and_the_daemon_goes_on(
-    options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: DaemonOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sync = NodeTaints._sync
 
@@ -265,20 +265,20 @@ async def test_an_object_that_a_controller_cannot_handle_is_named_and_the_daemon
 def test_options_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     with pytest.raises(UnreadableFile, match=r"config\.yaml: cannot be read: No such file"):
-        read_options(Options(config_file=config))
+        read_options(DaemonOptions(config_file=config))
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: NodeResorcesFit\n"
     )
     with pytest.raises(ConfigErrors, match=r"config\.yaml:7: .*NodeResorcesFit"):
-        read_options(Options(config_file=config))
+        read_options(DaemonOptions(config_file=config))
     plugin = tmp_path / "mine.py"
     plugin.write_text("raise ValueError('boom')")
     with pytest.raises(PluginLoadError, match=r"mine\.py: cannot be imported: ValueError: boom \(mine\.py:1\)"):
-        read_options(Options(plugin_files=(plugin,)))
+        read_options(DaemonOptions(plugin_files=(plugin,)))
     plugin.write_text("raise SystemExit(0)")
     with pytest.raises(PluginLoadError, match=r"mine\.py: cannot be imported: SystemExit: 0 \(mine\.py:1\)"):
-        read_options(Options(plugin_files=(plugin,)))
+        read_options(DaemonOptions(plugin_files=(plugin,)))
 
 
 def test_plugins_from_a_file_can_be_named_in_the_configuration(tmp_path: Path) -> None:
@@ -290,21 +290,21 @@ def test_plugins_from_a_file_can_be_named_in_the_configuration(tmp_path: Path) -
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: OnlyEven\n"
     )
-    read, registry = read_options(Options(config_file=config, plugin_files=(plugin,)))
+    read, registry = read_options(DaemonOptions(config_file=config, plugin_files=(plugin,)))
     assert "OnlyEven" in read.profiles[0].names()
     assert registry.added["OnlyEven"].name == "OnlyEven"
 
 
 def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) -> None:
     where = tmp_path / "a" / "b"
-    with claimed(where) as first:
+    with lock_state_dir(where) as first:
         assert first == where
-        with pytest.raises(StateDirError, match="another daemon uses it"), claimed(where):
+        with pytest.raises(StateDirError, match="another daemon uses it"), lock_state_dir(where):
             pass
-    with claimed(where):
+    with lock_state_dir(where):
         pass
     (tmp_path / "file").touch()
-    with pytest.raises(StateDirError, match="a file there that is no directory"), claimed(tmp_path / "file"):
+    with pytest.raises(StateDirError, match="a file there that is no directory"), lock_state_dir(tmp_path / "file"):
         pass
 
 
@@ -332,7 +332,7 @@ async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_p
 
 
 async def test_a_daemon_whose_journal_is_taken_away_is_read_only_until_it_is_back(
-    options: Options, tmp_path: Path
+    options: DaemonOptions, tmp_path: Path
 ) -> None:
     state, away = tmp_path / "state", tmp_path / "away"
     async with running(attrs.evolve(options, state_dir=state)) as path, Client.connect(path) as client:
@@ -360,6 +360,6 @@ async def test_a_daemon_whose_journal_is_taken_away_is_read_only_until_it_is_bac
 async def test_a_plugin_whose_import_hangs_keeps_the_daemon_from_starting_and_is_named(tmp_path: Path) -> None:
     file = tmp_path / "slow.py"
     file.write_text("import threading\nthreading.Event().wait()\n")
-    options = Options(socket=tmp_path / "s", plugin_files=(file,), plugin_start_limit_s=0.1)
+    options = DaemonOptions(socket=tmp_path / "s", plugin_files=(file,), plugin_start_limit_s=0.1)
     with pytest.raises(PluginLoadError, match=r"slow\.py: cannot be imported: import did not return within 0\.1s"):
         await run_daemon(options)

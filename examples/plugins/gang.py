@@ -25,16 +25,16 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from kschedd.api.selectors import parse_label_selector
-from kschedd.cache.counts import spread_kind
+from kschedd.cache.counts import spread_matcher
 from kschedd.plugin import (
     SKIP,
-    Cluster,
     Code,
     CycleState,
     Handle,
     Pod,
     PostFilterResult,
     RawArgs,
+    SchedulerCache,
     Status,
     unresolvable,
 )
@@ -94,7 +94,7 @@ class Gang:
             raise ValueError(f"timeoutSeconds: {given!r}: a number of seconds above 0 is expected")
         return cls(handle, timeout_s)
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         """Turn away what could only wait in vain: a group of unknown size, or one that rests."""
         group, size = group_of(pod), size_of(pod)
         if group is None:
@@ -111,7 +111,7 @@ class Gang:
             known.tried = now
         return None
 
-    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: object) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: object) -> PostFilterResult:
         """The pod fits nowhere, and nobody could be preempted for it: the others need not wait for it."""
         group = group_of(pod)
         if group is not None:
@@ -163,7 +163,7 @@ class Gang:
         """
         namespace, name = group
         selector = parse_label_selector({"matchLabels": {GROUP: name}})
-        counter = self._handle.cluster.counts.matching(spread_kind(namespace, selector))
+        counter = self._handle.cluster.counts.matching(spread_matcher(namespace, selector))
         return sum(counter.by_row.values())
 
     def _fingerprint(self) -> object:

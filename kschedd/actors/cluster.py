@@ -13,7 +13,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
-from kschedd.actors.mailbox import Asking
+from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
@@ -27,10 +27,10 @@ class LiveCluster:
     store: a resourceVersion is meaningful only within one history."""
 
     store: ClusterApi
-    scheduler: Asking[SchedulingDriver]
-    queue: Asking[QueueActor]
-    events: Asking[EventRecord]
-    decisions: Asking[DecisionRecord]
+    scheduler: ActorRef[SchedulingDriver]
+    queue: ActorRef[QueueActor]
+    events: ActorRef[EventRecord]
+    decisions: ActorRef[DecisionRecord]
     clock: Clock
     seed: int
     journal: Path | None
@@ -44,8 +44,8 @@ class LiveCluster:
         controllers = self._controllers
         found = [_fault_of(each, self.started_s) for each in self._set_aside]
         found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
-        found += await self.scheduler.ask(lambda driver: driver.machine.faults.faults())
-        found += await self.queue.ask(lambda actor: actor.faults.faults())
+        found += await self.scheduler.query(lambda driver: driver.machine.faults.faults())
+        found += await self.queue.query(lambda actor: actor.faults.faults())
         return found
 
     async def end(self) -> None:

@@ -19,7 +19,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.turns import take_turn, wake_at
+from kschedd.controllers.turns import next_deadline, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter
 from kschedd.store.journal_format import JournalError
@@ -99,12 +99,12 @@ class ControllerActor:
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
-        with trio.move_on_at(self._clock.deadline(wake_at(self._controller))):
+        with trio.move_on_at(self._clock.deadline(next_deadline(self._controller))):
             return await watch.wait()
         return True
 
     def _due(self) -> bool:
-        at = wake_at(self._controller)
+        at = next_deadline(self._controller)
         return at is not None and at <= self._clock.now()
 
 

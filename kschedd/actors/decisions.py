@@ -1,6 +1,6 @@
 """DecisionsActor: the record of the latest scheduling attempts, and their rate per second.
 
-Receives: batches of `AttemptRecord` from the scheduling actor; `Question` over the record.
+Receives: batches of `AttemptRecord` from the scheduling actor; `OwnerQuery` over the record.
 Owns: the DecisionRecord.  Ends: when its last sender closes.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.mailbox import Question, batch_from
+from kschedd.actors.mailbox import OwnerQuery, batch_from
 from kschedd.scheduling.records import AttemptRecord
 
 KEPT = 20_000
@@ -60,7 +60,7 @@ class DecisionRecord:
         return found[::-1]
 
 
-Message = Sequence[AttemptRecord] | Question[DecisionRecord, Any]
+Message = Sequence[AttemptRecord] | OwnerQuery[DecisionRecord, Any]
 
 
 @attrs.define(eq=False)
@@ -73,9 +73,9 @@ class DecisionsActor:
             try:
                 while True:
                     for message in await batch_from(self._inbox, _MOST):
-                        if isinstance(message, Question):
-                            message.work_out(self._record)
-                            message.reply.announce()
+                        if isinstance(message, OwnerQuery):
+                            message.evaluate(self._record)
+                            message.reply.publish()
                         else:
                             for decision in message:
                                 self._record.add(decision)

@@ -1,6 +1,6 @@
 """EventsActor: the Events a user sees with `kubectl get events`, in memory: the latest, equal ones as one series.
 
-Receives: batches of `SchedulerEvent` from the scheduling actor; `Question` over the record.  Sends: rings to the
+Receives: batches of `SchedulerEvent` from the scheduling actor; `OwnerQuery` over the record.  Sends: rings to the
 doorbells of its watchers.
 Owns: the EventRecord.  Ends: when its last sender closes.
 
@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.mailbox import Doorbell, Question, batch_from
+from kschedd.actors.mailbox import Doorbell, OwnerQuery, batch_from
 from kschedd.scheduling.records import SchedulerEvent
 
 KEPT = 10_000  # event series; the least recently repeated one is evicted first
@@ -25,7 +25,7 @@ SOURCE = "default-scheduler"
 
 
 @attrs.define(eq=False)
-class Told:
+class EventSeries:
     """One series of equal events: count, first and last time. `number` is the sequence number of its last change and
     grows with every change of any series; `born`, the number of its first occurrence, identifies the series."""
 
@@ -45,7 +45,7 @@ class EventRecord:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
-        self._told: OrderedDict[tuple[str, str, str, str, str], Told] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str, str, str, str], EventSeries] = OrderedDict()
         self.number = 0
         self.bells: set[Doorbell] = set()
 
@@ -54,7 +54,7 @@ class EventRecord:
         self.number += 1
         told = self._told.get(key)
         if told is None:
-            self._told[key] = Told(event, event.at_s, 1, self.number, self.number)
+            self._told[key] = EventSeries(event, event.at_s, 1, self.number, self.number)
             if len(self._told) > self._kept:
                 self._told.popitem(last=False)
         else:
@@ -62,9 +62,11 @@ class EventRecord:
             told.count += 1
             self._told.move_to_end(key)
 
-    def latest(self, namespace: str | None = None, name: str | None = None, limit: int | None = None) -> list[Told]:
+    def latest(
+        self, namespace: str | None = None, name: str | None = None, limit: int | None = None
+    ) -> list[EventSeries]:
         """The events of these pods (None: all), oldest first."""
-        found: list[Told] = []
+        found: list[EventSeries] = []
         for told in reversed(self._told.values()):
             if limit is not None and len(found) >= limit:
                 break
@@ -73,9 +75,9 @@ class EventRecord:
             found.append(attrs.evolve(told))
         return found[::-1]
 
-    def since(self, number: int) -> list[Told]:
+    def since(self, number: int) -> list[EventSeries]:
         """The series that began or were repeated after this sequence number, in order."""
-        found: list[Told] = []
+        found: list[EventSeries] = []
         for told in reversed(self._told.values()):
             if told.number <= number:
                 break
@@ -83,7 +85,7 @@ class EventRecord:
         return found[::-1]
 
 
-Message = Sequence[SchedulerEvent] | Question[EventRecord, Any]
+Message = Sequence[SchedulerEvent] | OwnerQuery[EventRecord, Any]
 
 
 @attrs.define(eq=False)
@@ -103,9 +105,9 @@ class EventsActor:
     def _take(self, batch: Sequence[Message]) -> None:
         before = self._record.number
         for message in batch:
-            if isinstance(message, Question):
-                message.work_out(self._record)
-                message.reply.announce()
+            if isinstance(message, OwnerQuery):
+                message.evaluate(self._record)
+                message.reply.publish()
             else:
                 for event in message:
                     self._record.add(event)

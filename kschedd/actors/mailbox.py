@@ -2,7 +2,7 @@
 
 A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels at once: the
 sender puts its message into a channel, then rings; ringing never blocks, and rings that the actor has not yet seen
-are merged into one. A `Question` is a function that the owner of some state runs over that state between two steps of
+are merged into one. A `OwnerQuery` is a function that the owner of some state runs over that state between two steps of
 its own work, so that other tasks can read the state without sharing it.
 """
 
@@ -41,23 +41,23 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Set the result, from any thread, replacing an earlier one; `announce` wakes the waiter afterwards."""
+        """Set the result, from any thread, replacing an earlier one; `publish` wakes the waiter afterwards."""
         self._value = value
         self._failure = None
 
     def note_failure(self, failure: Exception) -> None:
         self._failure = failure
 
-    def announce(self) -> None:
+    def publish(self) -> None:
         self._event.set()
 
     def give(self, value: T) -> None:
         self.note(value)
-        self.announce()
+        self.publish()
 
     def refuse(self, failure: Exception) -> None:
         self.note_failure(failure)
-        self.announce()
+        self.publish()
 
     async def value(self) -> T:
         await self._event.wait()
@@ -97,31 +97,31 @@ class Doorbell:
 
 
 @attrs.frozen(eq=False)
-class Question(Generic[S, T]):
-    ask: Callable[[S], T]
+class OwnerQuery(Generic[S, T]):
+    query: Callable[[S], T]
     reply: Reply[T]
     once: bool = False  # must not be run a second time to recompute its result
 
-    def work_out(self, owned: S) -> None:
+    def evaluate(self, owned: S) -> None:
         """Run the function and set the reply, without waking the caller. Exceptions go to the caller, not the owner."""
         try:
-            self.reply.note(self.ask(owned))
+            self.reply.note(self.query(owned))
         except Exception as failure:  # raised again in the caller, which awaits the reply
             self.reply.note_failure(failure)
 
 
 @attrs.frozen(eq=False)
-class Asking(Generic[S]):
+class ActorRef(Generic[S]):
     """Reference to the actor that owns an S. Closing it tells the owner that this holder sends no more queries."""
 
     whom: str
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
-    async def ask(self, question: Callable[[S], T], *, once: bool = False) -> T:
+    async def query(self, question: Callable[[S], T], *, once: bool = False) -> T:
         """Have the owner run `question` over its state; returns its result, raises its exception, or Ending."""
         reply: Reply[T] = Reply()
-        await post(self._send, Question(question, reply, once), self.whom)
+        await post(self._send, OwnerQuery(question, reply, once), self.whom)
         if self._bell is not None:
             self._bell.ring()
         return await reply.value()

@@ -1,8 +1,8 @@
 """QueueActor: owns the scheduling queue. Pops pods, takes failed ones back, and requeues pods on cluster events.
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
-requested), and `Question` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is active;
-and, unrequested, pods that sort before some that were popped and may not have been tried yet.
+requested), and `OwnerQuery` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is
+active; and, unrequested, pods that sort before some that were popped and may not have been tried yet.
 Owns: the SchedulingQueue, and the record of its latest moves.  Ends: when its last sender closes.
 Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
 
@@ -21,11 +21,11 @@ import structlog
 import trio
 
 from kschedd.actors.clock import Clock
-from kschedd.actors.mailbox import Doorbell, Question, batch_from
+from kschedd.actors.mailbox import Doorbell, OwnerQuery, batch_from
 from kschedd.api.pods import Pod
 from kschedd.framework.status import fault_text
 from kschedd.object_faults import FaultLedger
-from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 
@@ -60,7 +60,7 @@ class QueueActor:
     """See the module. `run_by` is the queue's configuration, from the scheduling driver, which knows the plugins."""
 
     run_by: Reconfigured
-    _inbox: "trio.MemoryReceiveChannel[QueueUpdate | Question[QueueActor, Any]]"
+    _inbox: "trio.MemoryReceiveChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     _popped: "trio.MemorySendChannel[Popped]"
     _bell: Doorbell  # the scheduling actor's
     _clock: Clock
@@ -93,7 +93,7 @@ class QueueActor:
         async with self._inbox, self._popped:
             try:
                 while True:
-                    messages: Sequence[QueueUpdate | Question[QueueActor, Any]] = ()
+                    messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
                     with trio.move_on_at(self._clock.deadline(min(self._next_flush, self._next_leftover))):
                         messages = await batch_from(self._inbox, _MOST)
                     room = ANSWERS - self._popped.statistics().current_buffer_used
@@ -104,26 +104,28 @@ class QueueActor:
                         await self._take_in_slices(messages, now)
                         answers = list(self._hand_out(room, now))
                     for message in messages:
-                        if isinstance(message, Question):
-                            message.reply.announce()
+                        if isinstance(message, OwnerQuery):
+                            message.reply.publish()
                     self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
 
-    def _turn(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", room: int, now: int) -> list[Popped]:
+    def _turn(
+        self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
+    ) -> list[Popped]:
         """All steps that may call plugins, including sort key comparisons. `room`: free slots for Popped messages."""
         for _ in self._take(messages, now):
             pass
         return list(self._hand_out(room, now))
 
-    async def _take_in_slices(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> None:
+    async def _take_in_slices(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> None:
         pause = time.perf_counter() + _SLICE_S
         for _ in self._take(messages, now):
             if time.perf_counter() > pause:
                 await trio.lowlevel.checkpoint()
                 pause = time.perf_counter() + _SLICE_S
 
-    def _take(self, messages: "Sequence[QueueUpdate | Question[QueueActor, Any]]", now: int) -> Iterator[None]:
+    def _take(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> Iterator[None]:
         """Process due flushes and all messages; yields where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
@@ -132,8 +134,8 @@ class QueueActor:
             self._next_leftover += _LEFTOVER_S
             self.queue.flush_unschedulable_leftover(now)
         for message in messages:
-            if isinstance(message, Question):
-                message.work_out(self)
+            if isinstance(message, OwnerQuery):
+                message.evaluate(self)
                 continue
             yield
             for uid in message.released:
@@ -154,7 +156,7 @@ class QueueActor:
         if self._wanted is not None:
             if self.queue.ready and room:
                 # Pods from the backoff queue are popped one at a time.
-                most = min(max(self.queue.counts()[Place.ACTIVE], 1), self._wanted)
+                most = min(max(self.queue.counts()[SubQueue.ACTIVE], 1), self._wanted)
                 popped = self._pop(most, now, asked=True)
                 if popped is not None:
                     self._wanted = None

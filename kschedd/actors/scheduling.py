@@ -1,7 +1,7 @@
 """SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
 Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Expired` from permit
-waiters; `Question` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch` to the binding actor, jobs to
+waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch` to the binding actor, jobs to
 the filter workers, events and attempt records to their actors.
 Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
 then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
@@ -24,7 +24,7 @@ import trio
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.clock import Clock
 from kschedd.actors.filter_workers import FilterWorkers
-from kschedd.actors.mailbox import Doorbell, Ending, Question, waiting_in
+from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.framework.cycle_state import CycleState
@@ -56,7 +56,7 @@ class Inboxes:
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
     expire: "trio.MemorySendChannel[Expired]"  # the sending end, for the permit waiters it starts
-    questions: trio.MemoryReceiveChannel[Question[SchedulingDriver, Any]]
+    questions: trio.MemoryReceiveChannel[OwnerQuery[SchedulingDriver, Any]]
 
 
 @attrs.frozen(eq=False)
@@ -147,8 +147,8 @@ class SchedulingActor:
         """Process the inboxes (queries, binding results, expired Permit timeouts, popped pods) and due plans."""
         driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
-            await self._step(question.work_out, driver)
-            question.reply.announce()
+            await self._step(question.evaluate, driver)
+            question.reply.publish()
             self._out_of_tree = driver.has_out_of_tree
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)

@@ -1,6 +1,6 @@
 """StoreActor: the one owner of the objects. Takes requests in batches, answers after the batch, wakes watchers.
 
-Receives: `Question` over the Store (a request is a function that reads or writes it; nothing comes in between),
+Receives: `OwnerQuery` over the Store (a request is a function that reads or writes it; nothing comes in between),
 `Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, how far it has come.
 Sends: answers; `Commit` to the journal actor.
 Owns: the Store, and the bells of those who watch it.  Ends: when its last sender closes, and the journal has ended.
@@ -27,7 +27,7 @@ import attrs
 import trio
 
 from kschedd.actors.journal import Commit, Kept, NotKept, Outcome
-from kschedd.actors.mailbox import Asking, Doorbell, Question, Reply, batch_from, post
+from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_from, post
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
@@ -38,7 +38,7 @@ from kschedd.store.log import Cursor, WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.updates import Subresource
 from kschedd.store.writes import Delete, Patch, Write
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 T = TypeVar("T")
 
@@ -128,10 +128,10 @@ class Steps:
     reply: Reply[Any]
 
 
-Message = Question[Store, Any] | Steps | Open | UntilWritable | Condition | EndWatches
+Message = OwnerQuery[Store, Any] | Steps | Open | UntilWritable | Condition | EndWatches
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class _Answer:
     """An answer that is ready and due when the journal has what it was made from."""
 
@@ -183,7 +183,7 @@ class StoreActor:
     async def _serve(self, batch: Sequence[Message]) -> None:
         pause = time.perf_counter() + _SLICE_S
         for number, message in enumerate(batch, 1):
-            if isinstance(message, Question):
+            if isinstance(message, OwnerQuery):
                 self._do(message)
             elif isinstance(message, Steps):
                 await self._do_in_steps(message)
@@ -205,16 +205,16 @@ class StoreActor:
                 pause = time.perf_counter() + _SLICE_S
         await self._tell()
 
-    def _do(self, request: Question[Store, Any]) -> None:
+    def _do(self, request: OwnerQuery[Store, Any]) -> None:
         store = self._store
         before = store.version
-        request.work_out(store)
+        request.evaluate(store)
         wrote = store.version != before
         if wrote and self._failure is not None:
             store.roll_back(before)
             request.reply.note_failure(self._failure)
         once = wrote or request.once
-        self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.work_out, store)))
+        self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
         await self._tell()  # of what was done before: nobody else's answer waits for this one
@@ -253,7 +253,7 @@ class StoreActor:
         answers, self._answers = self._answers, []
         for answer in answers:
             if answer.version <= shown:
-                answer.reply.announce()
+                answer.reply.publish()
             else:
                 self._held.append(answer)
         if events and self._journal is not None:
@@ -281,7 +281,7 @@ class StoreActor:
         self._store.show(version)
         self._ring(events)
         while self._held and self._held[0].version <= version:
-            self._held.popleft().reply.announce()
+            self._held.popleft().reply.publish()
 
     def _take_back(self, failure: JournalError) -> None:
         self._failure = failure
@@ -293,7 +293,7 @@ class StoreActor:
                 answer.reply.refuse(failure)
             else:
                 answer.again()
-                answer.reply.announce()
+                answer.reply.publish()
 
     def _let_write(self) -> None:
         if self._failure is None or self._ending:
@@ -349,12 +349,12 @@ class StoreActor:
 class StoreClient:
     """The store, for everybody but its actor. One client for each user of it: closing the last one ends the store."""
 
-    _asking: Asking[Store]
+    _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
 
     @classmethod
     def of(cls, send: "trio.MemorySendChannel[Message]") -> "StoreClient":
-        return cls(Asking("store", send), send)
+        return cls(ActorRef("store", send), send)
 
     def clone(self) -> "StoreClient":
         return self.of(self._send.clone())
@@ -365,7 +365,7 @@ class StoreClient:
         Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
         it has seen could not be, or, where it may run `once` only, refused like a writer.
         """
-        return await self._asking.ask(request, once=once)
+        return await self._asking.query(request, once=once)
 
     async def until_writable(self) -> None:
         """Wait until the store takes writes; returns as well when it is ending."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import attrs
 
-from kschedd.values import FrozenDict, value
+from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
 _NOTHING: Mapping[str, Any] = FrozenDict()  # of all objects that have none
@@ -24,7 +24,7 @@ class OwnerReference:
     controller: bool
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class Object:
     """Any object of any kind. Identity is equality: two versions of one object are two objects."""
 

@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.api.fields import FieldError
 from kschedd.api.schema import Fields, ListOf, MapOf, Schema
-from kschedd.api.shapes import schema_for
+from kschedd.api.schema_check import schema_for
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 #: value of kubectl's --validate -> field validation

@@ -18,14 +18,14 @@ from kschedd.api.pod_defaults import (
     stored_quantity,
     stored_resources,
 )
-from kschedd.api.shapes import check_shape, slimmed
+from kschedd.api.schema_check import check_schema, known_without_nulls
 
 __all__ = [
     "default",
     "default_meta",
     "default_pod_spec",
     "default_pod_status",
-    "default_shaped",
+    "default_typed",
     "merge_label_keys",
     "with_hostname",
 ]
@@ -36,12 +36,12 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 def default(raw: Raw) -> Raw:
     """The object with its defaults; unchanged where fields are of the wrong type."""
-    raw = slimmed(raw)
-    return raw if check_shape(raw) else default_shaped(raw)
+    raw = known_without_nulls(raw)
+    return raw if check_schema(raw) else default_typed(raw)
 
 
-def default_shaped(raw: Raw) -> Raw:
-    """As `default`, for an object that passed `check_shape` and holds no nulls."""
+def default_typed(raw: Raw) -> Raw:
+    """As `default`, for an object that passed `check_schema` and holds no nulls."""
     kind = kind_of(raw)
     new = dict(raw)
     new["metadata"] = default_meta(raw.get("metadata") or {}, namespaced=kind.namespaced)

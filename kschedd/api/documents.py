@@ -53,7 +53,7 @@ _PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", 
 
 
 @attrs.frozen
-class Fault:
+class DocumentFault:
     """One fault of a document and its position.  `line` is 1-based, in the whole text."""
 
     line: int
@@ -69,7 +69,7 @@ class Document:
     text: str
     first_line: int  # of this document in the whole text, 1-based
     value: Any = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[DocumentFault, ...] = ()
 
     def line_of(self, path: Path) -> int:
         """The line of the value at `path`, or of its nearest existing ancestor."""
@@ -126,7 +126,7 @@ def read_documents(text: str) -> Iterator[Document]:
         if faults >= MOST_FAULTS:
             line = document.first_line + document.text.count("\n")
             why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
-            yield Document("", line, faults=(Fault(line, (), None, why),))
+            yield Document("", line, faults=(DocumentFault(line, (), None, why),))
             return
 
 
@@ -157,26 +157,28 @@ def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
             builder = _Builder(loader)
             value = builder.build()
             loader.get_event()  # the end of the document
-            faults = tuple(Fault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults)
+            faults = tuple(
+                DocumentFault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults
+            )
             if faults or value is not None:
                 yield Document(text, first_line, None if faults else value, faults)
     except yaml.YAMLError as error:
         yield Document(text, first_line, faults=(_yaml_fault(error, first_line),))
     except _Faulty as stop:
         line, path, shown, why = stop.fault
-        yield Document(text, first_line, faults=(Fault(first_line + line, path, shown, why),))
+        yield Document(text, first_line, faults=(DocumentFault(first_line + line, path, shown, why),))
     finally:
         loader.dispose()
 
 
-def _yaml_fault(error: yaml.YAMLError, first_line: int) -> Fault:
+def _yaml_fault(error: yaml.YAMLError, first_line: int) -> DocumentFault:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.problem, error.context))) or "not YAML"
-        return Fault(first_line + (mark.line if mark else 0), (), None, f"not YAML: {why}")
+        return DocumentFault(first_line + (mark.line if mark else 0), (), None, f"not YAML: {why}")
     if isinstance(error, yaml.reader.ReaderError):
-        return Fault(first_line, (), None, f"not YAML: {error.reason} ({error.character!r})")
-    return Fault(first_line, (), None, "not YAML")
+        return DocumentFault(first_line, (), None, f"not YAML: {error.reason} ({error.character!r})")
+    return DocumentFault(first_line, (), None, "not YAML")
 
 
 _ABSENT: Final = object()
@@ -369,7 +371,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                     why = f"nested more than {DEEPEST} levels deep"
             resume = _LINE_OF_VALUE.search(text, read_to)
             end = resume.start() if resume else len(text)
-            yield Document(text[position:end], line, faults=(Fault(at, (), None, why),))
+            yield Document(text[position:end], line, faults=(DocumentFault(at, (), None, why),))
             position, first = end, False
             continue
         first = False
@@ -379,7 +381,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
             document.value, document.faults = (
                 None,
                 tuple(
-                    Fault(lines.get(key, line), (), None, f'the key "{key[:63]}" stands twice in one object')
+                    DocumentFault(lines.get(key, line), (), None, f'the key "{key[:63]}" stands twice in one object')
                     for key in list(twice)[:MOST_FAULTS]
                 ),
             )

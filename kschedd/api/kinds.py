@@ -125,8 +125,8 @@ def lookup(word: str) -> Kind:
 
     An unknown word gives a kind with `known` false.
     """
-    spoken, _, group = word.lower().partition(".")
-    kind = _WORDS.get(spoken)
+    named, _, group = word.lower().partition(".")
+    kind = _WORDS.get(named)
     if kind is not None and (not group or group in _spellings(kind)):
         return kind
     name, _, group = word.partition(".")

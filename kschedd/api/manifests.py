@@ -60,17 +60,17 @@ class Manifest:
 
 
 @attrs.frozen
-class Reading:
+class ManifestReading:
     """Result of reading: the objects and the faults, both in source order."""
 
     manifests: tuple[Manifest, ...] = ()
     errors: tuple[ManifestError, ...] = ()
 
-    def __add__(self, other: "Reading") -> "Reading":
-        return Reading(self.manifests + other.manifests, self.errors + other.errors)
+    def __add__(self, other: "ManifestReading") -> "ManifestReading":
+        return ManifestReading(self.manifests + other.manifests, self.errors + other.errors)
 
 
-def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> Reading:
+def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> ManifestReading:
     """The objects in `text`; `source` is what errors call it. `check` is called at each document, and may raise."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
@@ -85,20 +85,20 @@ def read_text(text: str, source: str, check: Callable[[], None] | None = None) -
             why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
             errors[MOST_FAULTS:] = [ManifestError(source, document.first_line, "", None, why)]
             break
-    return Reading(tuple(manifests), tuple(errors))
+    return ManifestReading(tuple(manifests), tuple(errors))
 
 
-def read_bytes(data: bytes, source: str) -> Reading:
+def read_bytes(data: bytes, source: str) -> ManifestReading:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as wrong:
         line = data.count(b"\n", 0, wrong.start) + 1
         why = f"not UTF-8 text: byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
-        return Reading(errors=(ManifestError(source, line, "", None, why),))
+        return ManifestReading(errors=(ManifestError(source, line, "", None, why),))
     return read_text(text, source)
 
 
-def read_paths(paths: Iterable[str | os.PathLike[str]]) -> Reading:
+def read_paths(paths: Iterable[str | os.PathLike[str]]) -> ManifestReading:
     """The objects in files, and in the .yaml, .yml and .json files of directories, recursively."""
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
@@ -106,22 +106,24 @@ def read_paths(paths: Iterable[str | os.PathLike[str]]) -> Reading:
         for reading in _read_path(Path(path)):
             manifests += reading.manifests
             errors += reading.errors
-    return Reading(tuple(manifests), tuple(errors))
+    return ManifestReading(tuple(manifests), tuple(errors))
 
 
-def _read_path(path: Path) -> Iterator[Reading]:
+def _read_path(path: Path) -> Iterator[ManifestReading]:
     try:
         files = sorted(_files(path)) if path.is_dir() else [path]
         if not files:
-            yield Reading(errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),))
+            yield ManifestReading(
+                errors=(ManifestError(str(path), 0, "", None, f"no {', '.join(SUFFIXES)} files here"),)
+            )
     except OSError as wrong:
-        yield Reading(errors=(_unreadable(path, wrong),))
+        yield ManifestReading(errors=(_unreadable(path, wrong),))
         return
     for file in files:
         try:
             data = file.read_bytes()
         except OSError as wrong:
-            yield Reading(errors=(_unreadable(file, wrong),))
+            yield ManifestReading(errors=(_unreadable(file, wrong),))
             continue
         yield read_bytes(data, str(file))
 

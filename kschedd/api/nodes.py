@@ -11,7 +11,7 @@ from typing import Any, Self
 from kschedd.api.base import Object, version_of
 from kschedd.api.resources import Resources, amounts
 from kschedd.api.terms import Taint, parse_taint
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 Raw = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class Node(Object):
     allocatable: Resources
     taints: tuple[Taint, ...]

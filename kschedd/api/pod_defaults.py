@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
 (applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition).
-Takes specs that match the schema (checked by `shapes`) and does not modify them: changed parts are copied.
+Takes specs that match the schema (checked by `schema_check`) and does not modify them: changed parts are copied.
 Quantities come out in canonical form and rounded up to thousandths, as an API server stores them.
 Defaults of probes, hooks and environment are in `container_defaults`.
 """

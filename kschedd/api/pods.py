@@ -1,9 +1,9 @@
 """Pods as scheduling reads them.
 
 A cluster runs many pods with few distinct specs, so common parts are interned: a `PodSpec` for all pods with the same
-spec (without nodeName), and a signature (`PodShape`) for all pods with the same spec, namespace and labels. Two pods
-with one signature get the same verdict and score from every plugin that reads nothing else of a pod, so evaluations
-can be cached by signature. Interning is weak: a signature is freed with its last pod.
+spec (without nodeName), and a signature (`PodSignature`) for all pods with the same spec, namespace and labels. Two
+pods with one signature get the same verdict and score from every plugin that reads nothing else of a pod, so
+evaluations can be cached by signature. Interning is weak: a signature is freed with its last pod.
 
 Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
 Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
@@ -19,7 +19,7 @@ import attrs
 import msgpack
 
 from kschedd.api.base import Object, version_of
-from kschedd.api.lazily import lazily
+from kschedd.api.cached import cached
 from kschedd.api.resources import (
     PLAIN_AMOUNT,
     Resources,
@@ -45,7 +45,7 @@ from kschedd.api.terms import (
     parse_spread_constraint,
     parse_toleration,
 )
-from kschedd.values import FrozenDict, value
+from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
@@ -62,12 +62,16 @@ def image_name(name: str) -> str:
     return name
 
 
-class _of_trunk(lazily[T]):
+class _unaffected_by_node_affinity(cached[T]):
     """Cached property that does not depend on node affinity: computed once for all specs that differ only in that."""
 
     def _value(self, instance: Any) -> T:
-        trunk = instance.trunk
-        found: T = self._work_out(instance) if trunk is None else getattr(trunk, self._name)
+        spec_without_node_affinity = instance.spec_without_node_affinity
+        found: T = (
+            self._compute(instance)
+            if spec_without_node_affinity is None
+            else getattr(spec_without_node_affinity, self._name)
+        )
         return found
 
 
@@ -76,50 +80,52 @@ class PodSpec:
     """An interned pod spec. `raw` has no nodeName; all other attributes are computed on first access."""
 
     raw: Raw
-    key: bytes  # `trunk` packed, or `raw` packed where there is no trunk
-    trunk: "PodSpec | None" = None  # this spec with empty node affinity; None if it states no node affinity
+    key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where there is no spec_without_node_affinity
+    spec_without_node_affinity: "PodSpec | None" = (
+        None  # this spec with empty node affinity; None if it states no node affinity
+    )
 
-    @_of_trunk
-    def asks(self) -> "Asks":
+    @_unaffected_by_node_affinity
+    def resource_requests(self) -> "ResourceRequests":
         """Resource requests: one object for all specs with the same containers, pod-level resources and overhead."""
         raw = self.raw
         parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
         return _asks(_pack(parts))
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def requests(self) -> Resources:
-        return self.asks.requests
+        return self.resource_requests.requests
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def nonzero_requests(self) -> tuple[int, int]:
-        return self.asks.nonzero
+        return self.resource_requests.nonzero
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def fit_score_requests(self) -> Resources:
-        return self.asks.fit_score
+        return self.resource_requests.fit_score
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def scheduler_name(self) -> str:
         return self.raw.get("schedulerName") or "default-scheduler"
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def priority(self) -> int:
         return self.raw.get("priority") or 0
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def preemption_policy(self) -> str:
         return self.raw.get("preemptionPolicy") or "PreemptLowerPriority"
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def scheduling_gates(self) -> tuple[str, ...]:
         return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def tolerations(self) -> tuple[Toleration, ...]:
         tolerations = self.raw.get("tolerations")
         return _tolerations(_pack(tolerations)) if tolerations else ()
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(host IP, protocol, port) of every host port of containers and sidecars."""
         wanted = []
@@ -131,28 +137,28 @@ class PodSpec:
                     wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
         return tuple(wanted)
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def images(self) -> tuple[str, ...]:
         """Normalised image names of init containers and containers, with duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def node_selector(self) -> Mapping[str, str]:
         return self.raw.get("nodeSelector") or {}
 
-    @lazily
+    @cached
     def _affinity(self) -> Raw:
         return self.raw.get("affinity") or _NOTHING
 
-    @lazily
+    @cached
     def required_node_affinity(self) -> NodeSelector | None:
         """The required node affinity; None where the pod states none (nodeSelector is not included)."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
-    @lazily
+    @cached
     def required_node(self) -> str | None:
         """The node that required node affinity names, where it states nothing else, as in DaemonSet pods; else None."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
@@ -166,36 +172,38 @@ class PodSpec:
         values: Sequence[str] = fields[0].get("values") or ()
         return values[0] if len(values) == 1 else None
 
-    @lazily
+    @cached
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
         """(weight, term) pairs; raises SelectorError where a term cannot be parsed."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def has_pod_affinity(self) -> bool:
         """Whether it states pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def volumes(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("volumes") or ())
 
-    @_of_trunk
+    @_unaffected_by_node_affinity
     def resource_claims(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("resourceClaims") or ())
 
 
-_OF_TRUNK = frozenset(name for name, field in vars(PodSpec).items() if isinstance(field, _of_trunk))
+_UNAFFECTED_BY_NODE_AFFINITY = frozenset(
+    name for name, field in vars(PodSpec).items() if isinstance(field, _unaffected_by_node_affinity)
+)
 
 
 @attrs.frozen(eq=False, slots=False)
-class Asks:
+class ResourceRequests:
     requests: Resources
     nonzero: tuple[int, int]
     fit_score: Resources
 
-    @lazily
+    @cached
     def wraps(self) -> bool:
         """Whether an amount is negative, or so large that arithmetic with it may not fit an int64."""
         amounts = (*self.requests.values(), *self.nonzero, *self.fit_score.values())
@@ -206,7 +214,7 @@ class Asks:
 
 
 @lru_cache(4096)
-def _asks(packed: bytes) -> Asks:
+def _asks(packed: bytes) -> ResourceRequests:
     containers, init_containers, resources, overhead = msgpack.unpackb(packed)
     spec = {
         "containers": containers,
@@ -214,7 +222,9 @@ def _asks(packed: bytes) -> Asks:
         "resources": resources,
         "overhead": overhead,
     }
-    return Asks(FrozenDict(pod_requests(spec)), pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec)))
+    return ResourceRequests(
+        FrozenDict(pod_requests(spec)), pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec))
+    )
 
 
 @lru_cache(4096)
@@ -223,32 +233,32 @@ def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
 
 
 @attrs.define(eq=False, slots=False)
-class PodShape:
-    """Pod signature: equal spec, namespace and labels. `number` is its id, unique in this process and never reused."""
+class PodSignature:
+    """Pod signature: equal spec, namespace and labels. `id` is its id, unique in this process and never reused."""
 
     namespace: str
     labels: Mapping[str, str]
     spec: PodSpec
-    number: int
+    id: int
 
-    @lazily
-    def _kin(self) -> "PodShape | None":
+    @cached
+    def _ignoring_node(self) -> "PodSignature | None":
         spec = self.spec
         if spec.required_node is None:
             return None
-        assert spec.trunk is not None, "what names a node has node affinity"
-        return intern_shape(self.namespace, self.labels, spec.trunk)
+        assert spec.spec_without_node_affinity is not None, "what names a node has node affinity"
+        return intern_signature(self.namespace, self.labels, spec.spec_without_node_affinity)
 
     @property
-    def kinship(self) -> int:
+    def signature_ignoring_node(self) -> int:
         """Signature id ignoring which node the required affinity names."""
-        return self.number if self._kin is None else -self._kin.number
+        return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
-    @lazily
+    @cached
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """Namespace and labels: all that label selectors read of a pod."""
-        if self._kin is not None:
-            return self._kin.group_key
+        if self._ignoring_node is not None:
+            return self._ignoring_node.group_key
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -265,30 +275,30 @@ class PodShape:
             for raw in self._terms(which, "preferred")
         )
 
-    @lazily
+    @cached
     def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
         return self._required("podAffinity")
 
-    @lazily
+    @cached
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
         return self._required("podAntiAffinity")
 
-    @lazily
+    @cached
     def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
         return self._preferred("podAffinity")
 
-    @lazily
+    @cached
     def preferred_anti_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
         return self._preferred("podAntiAffinity")
 
-    @lazily
+    @cached
     def spread_constraints(self) -> tuple[SpreadConstraint, ...]:
         raw = self.spec.raw.get("topologySpreadConstraints") or ()
         return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)
 
 
 _specs: WeakValueDictionary[tuple[bytes, bytes], PodSpec] = WeakValueDictionary()
-_shapes: WeakValueDictionary[tuple[int, str, bytes], PodShape] = WeakValueDictionary()
+_signatures: WeakValueDictionary[tuple[int, str, bytes], PodSignature] = WeakValueDictionary()
 _pack = msgpack.Packer(autoreset=True).pack
 
 
@@ -298,8 +308,8 @@ def intern_spec(raw: Raw) -> PodSpec:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
     affinity = raw.get("affinity") or _NOTHING
     if node_affinity := affinity.get("nodeAffinity"):
-        trunk = intern_spec({**raw, "affinity": {**affinity, "nodeAffinity": {}}})
-        return intern_branch(trunk, node_affinity)
+        spec_without_node_affinity = intern_spec({**raw, "affinity": {**affinity, "nodeAffinity": {}}})
+        return intern_with_node_affinity(spec_without_node_affinity, node_affinity)
     key: bytes = _pack(raw)
     spec = _specs.get((key, b""))
     if spec is None:
@@ -307,30 +317,39 @@ def intern_spec(raw: Raw) -> PodSpec:
     return spec
 
 
-def intern_branch(trunk: PodSpec, node_affinity: Raw) -> PodSpec:
-    """The interned PodSpec of `trunk` with this node affinity; the pods of a DaemonSet share a trunk."""
-    key = trunk.key, _pack(node_affinity)
+def intern_with_node_affinity(spec_without_node_affinity: PodSpec, node_affinity: Raw) -> PodSpec:
+    """The interned PodSpec of a spec with this node affinity; a DaemonSet's pods share `spec_without_node_affinity`."""
+    key = spec_without_node_affinity.key, _pack(node_affinity)
     spec = _specs.get(key)
     if spec is None:
-        raw = {**trunk.raw, "affinity": {**trunk.raw["affinity"], "nodeAffinity": node_affinity}}
-        spec = _specs[key] = PodSpec(raw, trunk.key, trunk)
-        # Copy the trunk's already computed attributes that do not depend on node affinity.
-        spec.__dict__.update({name: value for name, value in trunk.__dict__.items() if name in _OF_TRUNK})
+        raw = {
+            **spec_without_node_affinity.raw,
+            "affinity": {**spec_without_node_affinity.raw["affinity"], "nodeAffinity": node_affinity},
+        }
+        spec = _specs[key] = PodSpec(raw, spec_without_node_affinity.key, spec_without_node_affinity)
+        # Copy the spec_without_node_affinity's already computed attributes that do not depend on node affinity.
+        spec.__dict__.update(
+            {
+                name: value
+                for name, value in spec_without_node_affinity.__dict__.items()
+                if name in _UNAFFECTED_BY_NODE_AFFINITY
+            }
+        )
     return spec
 
 
-def intern_shape(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodShape:
+def intern_signature(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodSignature:
     key = (id(spec), namespace, _pack(labels))
-    shape = _shapes.get(key)
+    signature = _signatures.get(key)
     # The id of a freed spec may have been reused by another spec: compare by identity.
-    if shape is None or shape.spec is not spec:
-        shape = _shapes[key] = PodShape(namespace, labels, spec, next(_numbers))
-    return shape
+    if signature is None or signature.spec is not spec:
+        signature = _signatures[key] = PodSignature(namespace, labels, spec, next(_numbers))
+    return signature
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class Pod(Object):
-    shape: PodShape
+    signature: PodSignature
     node_name: str  # "" while unassigned
     nominated_node_name: str
     phase: str
@@ -344,16 +363,16 @@ class Pod(Object):
         status = raw.get("status") or _NOTHING
         namespace = meta.get("namespace") or ""
         spec = intern_spec(spec_raw)
-        shape = intern_shape(namespace, meta.get("labels") or _NOTHING, spec)
+        signature = intern_signature(namespace, meta.get("labels") or _NOTHING, spec)
         return cls(
             "Pod",
             meta.get("name", ""),
             namespace,
             meta.get("uid") or "",
             version_of(meta.get("resourceVersion")),
-            shape.labels,
+            signature.labels,
             raw,
-            shape,
+            signature,
             spec_raw.get("nodeName") or "",
             status.get("nominatedNodeName") or "",
             status.get("phase") or "",
@@ -363,15 +382,15 @@ class Pod(Object):
 
     @property
     def pod_spec(self) -> PodSpec:
-        return self.shape.spec
+        return self.signature.spec
 
     @property
     def priority(self) -> int:
-        return self.shape.spec.priority
+        return self.signature.spec.priority
 
     @property
     def scheduler_name(self) -> str:
-        return self.shape.spec.scheduler_name
+        return self.signature.spec.scheduler_name
 
     @property
     def finished(self) -> bool:
@@ -382,15 +401,15 @@ class Pod(Object):
         """Current resource requests on its node; during an in-place resize they may exceed those of the spec."""
         status = self.raw.get("status")
         if resizes(status):
-            return pod_requests(self.shape.spec.raw, status)
-        return self.shape.spec.requests
+            return pod_requests(self.signature.spec.raw, status)
+        return self.signature.spec.requests
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
         status = self.raw.get("status")
         if resizes(status):
-            return pod_nonzero_requests(self.shape.spec.raw, status)
-        return self.shape.spec.nonzero_requests
+            return pod_nonzero_requests(self.signature.spec.raw, status)
+        return self.signature.spec.nonzero_requests
 
     def on_node(self, node_name: str) -> "Pod":
         """The pod assigned to this node: same signature, only `spec.nodeName` differs."""
@@ -406,7 +425,7 @@ class Pod(Object):
             self.resource_version,
             self.labels,
             raw,
-            self.shape,
+            self.signature,
             node_name,
             self.nominated_node_name,
             self.phase,

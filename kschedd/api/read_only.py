@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodShape, PodSpec
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.values import FrozenDict, frozen
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - an Object
@@ -66,7 +66,7 @@ class _ReadOnlySpec(_ReadOnly, PodSpec):
     pass
 
 
-class _ReadOnlyShape(_ReadOnly, PodShape):
+class _ReadOnlySignature(_ReadOnly, PodSignature):
     pass
 
 
@@ -99,8 +99,8 @@ def _made(obj: Object) -> Object:
     _twin_of.__set__(twin, None)
     changed: dict[str, Any] = {}
     if isinstance(obj, Pod):
-        shape = read_only_shape(obj.shape)
-        changed = {"shape": shape, "labels": shape.labels}
+        signature = read_only_signature(obj.signature)
+        changed = {"signature": signature, "labels": signature.labels}
     else:
         changed["labels"] = frozen(obj.labels)
     if isinstance(obj, Node):
@@ -111,21 +111,21 @@ def _made(obj: Object) -> Object:
     return twin
 
 
-def read_only_shape(shape: PodShape) -> PodShape:
-    twin: PodShape | None = shape.__dict__.get("_read_only")
+def read_only_signature(signature: PodSignature) -> PodSignature:
+    twin: PodSignature | None = signature.__dict__.get("_read_only")
     if twin is None:
-        if isinstance(shape, _ReadOnlyShape):
-            return shape
-        twin = object.__new__(_ReadOnlyShape)
-        kin = shape._kin
+        if isinstance(signature, _ReadOnlySignature):
+            return signature
+        twin = object.__new__(_ReadOnlySignature)
+        kin = signature._ignoring_node
         twin.__dict__.update(
-            namespace=shape.namespace,
-            labels=frozen(shape.labels),
-            spec=read_only_spec(shape.spec),
-            number=shape.number,
-            _kin=None if kin is None else read_only_shape(kin),
+            namespace=signature.namespace,
+            labels=frozen(signature.labels),
+            spec=read_only_spec(signature.spec),
+            id=signature.id,
+            _ignoring_node=None if kin is None else read_only_signature(kin),
         )
-        shape.__dict__["_read_only"] = twin
+        signature.__dict__["_read_only"] = twin
     return twin
 
 
@@ -135,7 +135,9 @@ def read_only_spec(spec: PodSpec) -> PodSpec:
         if isinstance(spec, _ReadOnlySpec):
             return spec
         twin = object.__new__(_ReadOnlySpec)
-        trunk = None if spec.trunk is None else read_only_spec(spec.trunk)
-        twin.__dict__.update(raw=frozen(spec.raw), key=spec.key, trunk=trunk)
+        spec_without_node_affinity = (
+            None if spec.spec_without_node_affinity is None else read_only_spec(spec.spec_without_node_affinity)
+        )
+        twin.__dict__.update(raw=frozen(spec.raw), key=spec.key, spec_without_node_affinity=spec_without_node_affinity)
         spec.__dict__["_read_only"] = twin
     return twin

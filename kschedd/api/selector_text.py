@@ -121,7 +121,7 @@ _FALSE_WHEN_ABSENT: Final = frozenset(("spec.unschedulable", "spec.hostNetwork")
 
 
 @attrs.frozen
-class FieldRequirement:
+class FieldSelectorRequirement:
     path: str
     equal: bool
     value: str
@@ -134,7 +134,7 @@ class FieldRequirement:
 class FieldSelector:
     """Field selector: all requirements on an object's fields must hold."""
 
-    requirements: tuple[FieldRequirement, ...] = ()
+    requirements: tuple[FieldSelectorRequirement, ...] = ()
 
     def matches(self, raw: Mapping[str, Any]) -> bool:
         return all(requirement.matches(raw) for requirement in self.requirements)
@@ -164,5 +164,5 @@ def parse_field_selector(text: str) -> FieldSelector:
         if match is None:
             raise SelectorTextError(text, f"'{piece[:63]}' is not FIELD=VALUE, FIELD==VALUE or FIELD!=VALUE")
         path, operator, value = match.groups()
-        requirements.append(FieldRequirement(path.strip(), operator != "!=", re.sub(r"\\(.)", r"\1", value)))
+        requirements.append(FieldSelectorRequirement(path.strip(), operator != "!=", re.sub(r"\\(.)", r"\1", value)))
     return FieldSelector(tuple(requirements))

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/*/validation.  `validate` takes an object with its defaults (`defaults`) and
 reports every fault of every field that kschedd reads; types are checked first, and only an object with the right
-types is validated further.  `accept` applies defaults and validates.  Updates are validated by the store
+types is validated further.  `default_and_validate` applies defaults and validates.  Updates are validated by the store
 (`validation_update`).  Objects of unknown kinds need only a name.
 """
 
@@ -15,19 +15,19 @@ from kschedd.api.defaults import (
     default_meta,
     default_pod_spec,
     default_pod_status,
-    default_shaped,
+    default_typed,
     merge_label_keys,
 )
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.quantity import nanos
-from kschedd.api.shapes import (
-    check_meta_shape,
-    check_node_affinity_shape,
-    check_pod_spec_shape,
-    check_pod_status_shape,
-    check_shape,
-    slimmed,
+from kschedd.api.schema_check import (
+    check_meta_schema,
+    check_node_affinity_schema,
+    check_pod_spec_schema,
+    check_pod_status_schema,
+    check_schema,
+    known_without_nulls,
     without_nulls,
 )
 from kschedd.api.validation_crd import validate_definition
@@ -66,12 +66,12 @@ from kschedd.api.validation_workloads import (
 )
 
 __all__ = [
-    "Accepted",
-    "accept",
-    "accept_meta",
-    "accept_node_affinity",
-    "accept_pod_spec",
-    "accept_pod_status",
+    "Validated",
+    "default_and_validate",
+    "default_and_validate_meta",
+    "default_and_validate_node_affinity",
+    "default_and_validate_pod_spec",
+    "default_and_validate_pod_status",
     "validate",
     "validate_meta",
     "validate_pod_spec",
@@ -86,68 +86,68 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 
 @attrs.frozen
-class Accepted:
+class Validated:
     """An object as it would be stored, or the faults for which it is refused."""
 
     raw: Raw
     faults: tuple[FieldError, ...] = ()
 
 
-def accept(raw: Raw) -> Accepted:
+def default_and_validate(raw: Raw) -> Validated:
     """The object with its defaults, and all its faults."""
     kind = kind_of(raw)
-    slim = slimmed(raw)
-    if faults := check_shape(slim):
-        return Accepted(raw, tuple(faults))
-    done = default_shaped(slim)
-    return Accepted(done, tuple(_validate_shaped(done, kind)))
+    clean = known_without_nulls(raw)
+    if faults := check_schema(clean):
+        return Validated(raw, tuple(faults))
+    done = default_typed(clean)
+    return Validated(done, tuple(_validate_typed(done, kind)))
 
 
 def validate(raw: Raw) -> Faults:
     """All faults of an object that has its defaults."""
-    slim = slimmed(raw)
-    return check_shape(slim) or _validate_shaped(slim, kind_of(slim))
+    clean = known_without_nulls(raw)
+    return check_schema(clean) or _validate_typed(clean, kind_of(clean))
 
 
-def accept_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tuple[Raw, Faults]:
+def default_and_validate_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tuple[Raw, Faults]:
     """A pod's spec with its defaults, and its faults; the result is valid for every pod with that spec.
 
     With a new pod's labels its matchLabelKeys are merged into its selectors, and the result is valid only for pods with
     those labels.
     """
-    slim = without_nulls(spec)
-    if faults := check_pod_spec_shape(slim):
-        return (slim if isinstance(slim, dict) else {}), faults
-    done = default_pod_spec(slim)
+    clean = without_nulls(spec)
+    if faults := check_pod_spec_schema(clean):
+        return (clean if isinstance(clean, dict) else {}), faults
+    done = default_pod_spec(clean)
     if labels is not None:
         done = merge_label_keys(done, labels)
     return done, validate_pod_spec(done)
 
 
-def accept_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
+def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
     """A pod's node affinity, and its faults, which do not depend on the rest of the pod."""
-    slim = without_nulls(affinity)
-    faults = check_node_affinity_shape(slim, path)
+    clean = without_nulls(affinity)
+    faults = check_node_affinity_schema(clean, path)
     if not faults:
-        validate_node_affinity(slim, path, faults)
-    return slim, faults
+        validate_node_affinity(clean, path, faults)
+    return clean, faults
 
 
-def accept_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
+def default_and_validate_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
     """A pod's status with its defaults, and its faults."""
-    slim = without_nulls(status)
-    if faults := check_pod_status_shape(slim, path):
+    clean = without_nulls(status)
+    if faults := check_pod_status_schema(clean, path):
         return {}, faults
-    done = default_pod_status(slim)
+    done = default_pod_status(clean)
     return done, validate_pod_status(done, path)
 
 
-def accept_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
+def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
     """An object's metadata with a namespace if the kind is namespaced, and its faults."""
-    slim = without_nulls(meta)
-    if faults := check_meta_shape(slim):
-        return (slim if isinstance(slim, dict) else {}), faults
-    done = default_meta(slim, namespaced=kind.namespaced)
+    clean = without_nulls(meta)
+    if faults := check_meta_schema(clean):
+        return (clean if isinstance(clean, dict) else {}), faults
+    done = default_meta(clean, namespaced=kind.namespaced)
     return done, validate_meta(done, kind)
 
 
@@ -163,7 +163,7 @@ def validate_status(kind: str, status: Raw) -> Faults:
     return faults
 
 
-def _validate_shaped(raw: Raw, kind: Kind) -> Faults:
+def _validate_typed(raw: Raw, kind: Kind) -> Faults:
     faults: Faults = []
     api_version = raw.get("apiVersion")
     if kind.known and api_version not in kind.api_versions:

@@ -17,7 +17,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import settle_memory
+from kschedd.daemon import freeze_gc
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
@@ -51,7 +51,7 @@ def run(
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
-    settle_memory()  # as the daemon does after loading its initial state
+    freeze_gc()  # as the daemon does after loading its initial state
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

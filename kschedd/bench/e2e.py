@@ -21,8 +21,8 @@ from kschedd.bench.algo import Timed
 from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import cluster_actors, settle_memory
-from kschedd.queue.entry import Place
+from kschedd.daemon import cluster_actors, freeze_gc
+from kschedd.queue.entry import SubQueue
 from kschedd.store.admission import Admission
 from kschedd.store.errors import AlreadyExists
 
@@ -54,14 +54,14 @@ async def _run(workload: Workload, config: Config, seed: int, offered_rate: floa
         ):
             await _load(cluster, series, partial(tell, f"loading {what}"))
         running = len(workload.init_pods)
-        await _until(lambda: cluster.scheduler.ask(lambda owned: owned.machine.cluster.pod_count), running)
+        await _until(lambda: cluster.scheduler.query(lambda owned: owned.machine.cluster.pod_count), running)
         if len(workload.pending):
             await _load(cluster, workload.pending, partial(tell, "creating pending pods"))
             await _until(
-                lambda: cluster.queue.ask(lambda owned: owned.queue.counts()[Place.UNSCHEDULABLE]),
+                lambda: cluster.queue.query(lambda owned: owned.queue.counts()[SubQueue.UNSCHEDULABLE]),
                 len(workload.pending),
             )
-        settle_memory()  # as the daemon does after loading its initial state
+        freeze_gc()  # as the daemon does after loading its initial state
         pods = list(workload.pods)
         measure = _Measure(cluster, pods, offered_rate, tell)
         return await measure.run()

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from kschedd.bench.series import Raw, Series
-from kschedd.bench.shapes import (
+from kschedd.bench.pod_templates import (
     HOSTNAME,
     ZONE,
-    Shape,
+    PodTemplate,
     affinity_term,
     bound,
     capacity,
@@ -27,6 +26,7 @@ from kschedd.bench.shapes import (
     spread,
     taint,
 )
+from kschedd.bench.series import Raw, Series
 
 NAMESPACE = "default"
 NODE_SEED, INIT_SEED, POD_SEED = 1, 2, 3
@@ -162,7 +162,7 @@ def _node(i: int, draw: NodeDraw) -> Raw:
     return node(f"node-{i}", labels, _NODE_STATUS[draw.sz], _NODE_TAINTS.get(draw.t, ()))
 
 
-def _shape(draw: PodDraw) -> Shape:
+def _shape(draw: PodDraw) -> PodTemplate:
     more: Raw = {}
     if selector := _node_selector(draw):
         more["nodeSelector"] = selector
@@ -177,7 +177,7 @@ def _shape(draw: PodDraw) -> Shape:
         affinity = {**affinity, "nodeAffinity": _disk_preference(draw.nw)}
     if affinity:
         more["affinity"] = affinity
-    return Shape(_app(draw.k), {**_plain_spec(draw.cpu, draw.mem), **more})
+    return PodTemplate(_app(draw.k), {**_plain_spec(draw.cpu, draw.mem), **more})
 
 
 def _node_selector(draw: PodDraw) -> Raw:

@@ -16,7 +16,7 @@ from kschedd.bench.resultfile import read_rows
 
 
 @attrs.frozen(kw_only=True)
-class Row:
+class ReportRow:
     """One run. A ratio is this run's pods per second divided by the other's (above 1: this run is faster)."""
 
     workload: str
@@ -72,7 +72,7 @@ def measured(
     offered_rate: float = 0.0,
     init_pods: int = 0,
     figure: Figure | None = None,
-) -> Row:
+) -> ReportRow:
     """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
 
     Pods per second counts the latencies: in mode algo every iteration, failed ones included, in mode e2e every bound
@@ -80,7 +80,7 @@ def measured(
     """
     spread = percentiles(latencies_s)
     speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
-    return Row(
+    return ReportRow(
         workload=workload,
         nodes=nodes,
         mode=mode,
@@ -104,7 +104,7 @@ def _ratio(ours: float, theirs: float) -> float | None:
     return round(ours / theirs, 3) if theirs > 0 else None
 
 
-def compared(rows: Iterable[Row], earlier: Iterable[Row]) -> list[Row]:
+def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
     """The rows, each with the earlier result's pods per second for the same parameters, if it has them."""
     before = {_same_run(row): row for row in earlier}
     out = []
@@ -120,21 +120,21 @@ def compared(rows: Iterable[Row], earlier: Iterable[Row]) -> list[Row]:
     return out
 
 
-def _same_run(row: Row) -> tuple[str, int, str, int, float]:
+def _same_run(row: ReportRow) -> tuple[str, int, str, int, float]:
     return row.workload, row.nodes, row.mode, row.percentage, row.offered_rate
 
 
-def as_json(rows: Iterable[Row]) -> str:
+def as_json(rows: Iterable[ReportRow]) -> str:
     """`{"results": [{...}, ...]}`, one object per run."""
     return json.dumps({"results": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
-def read_earlier(path: Path) -> list[Row]:
+def read_earlier(path: Path) -> list[ReportRow]:
     """The rows of a result written with `-o json`. Raises ResultFileError with all faults."""
-    return read_rows(path, "results", Row)
+    return read_rows(path, "results", ReportRow)
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ReportRow]) -> str:
     """The rows as a text table; optional columns that are empty in every row are left out."""
     heading = ["WORKLOAD", "NODES", "MODE", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
     heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "EARLIER", "VS EARLIER"]
@@ -151,7 +151,7 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in rest)])
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ReportRow) -> list[str]:
     mode = f"{row.mode}@{row.offered_rate:g}/s" if row.offered_rate else row.mode
     return [
         row.workload,

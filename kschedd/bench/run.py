@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from kschedd.bench.figures import recorded
-from kschedd.bench.report import Row, as_json, compared, measured, read_earlier, table
+from kschedd.bench.report import ReportRow, as_json, compared, measured, read_earlier, table
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
 from kschedd.errors import KscheddError
 
@@ -29,7 +29,7 @@ class BenchError(KscheddError):
 
 
 @attrs.frozen
-class Run:
+class BenchRun:
     """The parameters of one run."""
 
     workload: str
@@ -81,7 +81,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _runs(options: argparse.Namespace) -> Iterator[Run]:
+def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
     names = [name for given in options.workload or ["all"] for name in given.split(",")]
     if "all" in names:
         names = list(WORKLOADS)
@@ -92,7 +92,7 @@ def _runs(options: argparse.Namespace) -> Iterator[Run]:
     for nodes in options.nodes or [5000]:
         for name in names:
             for mode in modes:
-                run = Run(
+                run = BenchRun(
                     name,
                     nodes,
                     mode,
@@ -106,18 +106,18 @@ def _runs(options: argparse.Namespace) -> Iterator[Run]:
                 yield run
 
 
-def _in_child(run: Run) -> Row:
+def _in_child(run: BenchRun) -> ReportRow:
     command = [sys.executable, "-m", "kschedd.bench.run", json.dumps(attrs.asdict(run))]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         raise BenchError(f"the run of {run.workload} ended with status {ended.returncode}; what it said is above")
-    return Row(**json.loads(ended.stdout.splitlines()[-1]))
+    return ReportRow(**json.loads(ended.stdout.splitlines()[-1]))
 
 
 # -- in the child -----------------------------------------------------------------------------------------------
 
 
-def _workload(run: Run) -> Workload:
+def _workload(run: BenchRun) -> Workload:
     sizes = default_sizes(run.workload, run.nodes, run.percentage, run.offered_rate)
     made = workload(
         run.workload,
@@ -139,7 +139,7 @@ def _progress() -> Callable[[str, int, int], None] | None:
     return show
 
 
-def _measure(run: Run) -> Row:
+def _measure(run: BenchRun) -> ReportRow:
     from kschedd.config.changes import with_percentage
     from kschedd.config.load import default_config
 
@@ -184,6 +184,6 @@ def peak_memory_mb() -> float:
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(attrs.asdict(_measure(Run(**json.loads(sys.argv[1]))))))
+        print(json.dumps(attrs.asdict(_measure(BenchRun(**json.loads(sys.argv[1]))))))
     except (KscheddError, WorkloadError) as fault:
         sys.exit(f"kschedd bench: {fault}")

@@ -19,9 +19,9 @@ from typing import Literal
 
 import attrs
 
-from kschedd.bench import heterogeneous, shapes
+from kschedd.bench import heterogeneous, pod_templates
+from kschedd.bench.pod_templates import MEASURED_NAMESPACE, SETUP_NAMESPACE, PodTemplate
 from kschedd.bench.series import Raw, Series
-from kschedd.bench.shapes import MEASURED_NAMESPACE, SETUP_NAMESPACE, Shape
 from kschedd.errors import KscheddError
 
 Mode = Literal["algo", "e2e"]
@@ -72,46 +72,48 @@ class _Recipe:
 
     zones: tuple[str, ...] = ()  # assigned to the nodes round-robin
     taints: tuple[tuple[Raw, ...], ...] = ((),)  # assigned to the nodes round-robin
-    init: tuple[Shape, ...] = (shapes.DEFAULT,)  # in blocks of equal size, one after the other
+    init: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # in blocks of equal size, one after the other
     init_namespace: str = SETUP_NAMESPACE
-    measured: tuple[Shape, ...] = (shapes.DEFAULT,)  # assigned to the measured pods round-robin
+    measured: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # assigned to the measured pods round-robin
 
 
 _ONE_ZONE = ("zone1",)
 _MOONS = ("moon-1", "moon-2", "moon-3")
-_DEDICATED = shapes.taint("dedicated", "special", "NoSchedule")
-_MAINTENANCE = shapes.taint("maintenance", "soon", "PreferNoSchedule")
+_DEDICATED = pod_templates.taint("dedicated", "special", "NoSchedule")
+_MAINTENANCE = pod_templates.taint("maintenance", "soon", "PreferNoSchedule")
 
 
-def _all(shape: Shape, zones: tuple[str, ...] = ()) -> _Recipe:
-    return _Recipe(zones=zones, init=(shape,), measured=(shape,))
+def _all(template: PodTemplate, zones: tuple[str, ...] = ()) -> _Recipe:
+    return _Recipe(zones=zones, init=(template,), measured=(template,))
 
 
 _RECIPES: dict[str, _Recipe] = {
     "SchedulingBasic": _Recipe(),
-    "SchedulingNodeAffinity": _all(shapes.NODE_AFFINITY, _ONE_ZONE),
-    "TopologySpreading": _Recipe(zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(shapes.SPREAD_HARD,)),
-    "PreferredTopologySpreading": _Recipe(
-        zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(shapes.SPREAD_SOFT,)
+    "SchedulingNodeAffinity": _all(pod_templates.NODE_AFFINITY, _ONE_ZONE),
+    "TopologySpreading": _Recipe(
+        zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(pod_templates.SPREAD_HARD,)
     ),
-    "SchedulingPodAntiAffinity": _all(shapes.POD_ANTI_AFFINITY),
-    "SchedulingPodAffinity": _all(shapes.POD_AFFINITY, _ONE_ZONE),
-    "SchedulingPreferredPodAffinity": _all(shapes.PREF_POD_AFFINITY),
-    "SchedulingPreferredPodAntiAffinity": _all(shapes.PREF_POD_ANTI_AFFINITY),
+    "PreferredTopologySpreading": _Recipe(
+        zones=_MOONS, init_namespace=MEASURED_NAMESPACE, measured=(pod_templates.SPREAD_SOFT,)
+    ),
+    "SchedulingPodAntiAffinity": _all(pod_templates.POD_ANTI_AFFINITY),
+    "SchedulingPodAffinity": _all(pod_templates.POD_AFFINITY, _ONE_ZONE),
+    "SchedulingPreferredPodAffinity": _all(pod_templates.PREF_POD_AFFINITY),
+    "SchedulingPreferredPodAntiAffinity": _all(pod_templates.PREF_POD_ANTI_AFFINITY),
     "MixedSchedulingBasePod": _Recipe(
         zones=_ONE_ZONE,
         init=(
-            shapes.DEFAULT,
-            shapes.POD_AFFINITY,
-            shapes.POD_ANTI_AFFINITY,
-            shapes.PREF_POD_AFFINITY,
-            shapes.PREF_POD_ANTI_AFFINITY,
+            pod_templates.DEFAULT,
+            pod_templates.POD_AFFINITY,
+            pod_templates.POD_ANTI_AFFINITY,
+            pod_templates.PREF_POD_AFFINITY,
+            pod_templates.PREF_POD_ANTI_AFFINITY,
         ),
     ),
-    "PreemptionBasic": _Recipe(init=(shapes.VICTIM,), measured=(shapes.PREEMPTOR,)),
+    "PreemptionBasic": _Recipe(init=(pod_templates.VICTIM,), measured=(pod_templates.PREEMPTOR,)),
     "Unschedulable": _Recipe(),
     "SchedulingTaints": _Recipe(
-        taints=((_DEDICATED,), (_MAINTENANCE,), (), (), ()), measured=(shapes.TOLERANT, shapes.DEFAULT)
+        taints=((_DEDICATED,), (_MAINTENANCE,), (), (), ()), measured=(pod_templates.TOLERANT, pod_templates.DEFAULT)
     ),
     "SchedulingDaemonset": _Recipe(),
     "Heterogeneous": _Recipe(),
@@ -170,7 +172,7 @@ def workload(
     if name == "Heterogeneous":
         return Workload(
             name=name,
-            namespaces=[shapes.namespace(heterogeneous.NAMESPACE)],
+            namespaces=[pod_templates.namespace(heterogeneous.NAMESPACE)],
             nodes=heterogeneous.nodes(nodes),
             init_pods=heterogeneous.init_pods(sizes.init_pods, node_names),
             pods=heterogeneous.measured_pods(sizes.pods),
@@ -179,7 +181,7 @@ def workload(
     recipe = _RECIPES[name]
     return Workload(
         name=name,
-        namespaces=[shapes.namespace(SETUP_NAMESPACE), shapes.namespace(MEASURED_NAMESPACE)],
+        namespaces=[pod_templates.namespace(SETUP_NAMESPACE), pod_templates.namespace(MEASURED_NAMESPACE)],
         nodes=_nodes(recipe, node_names),
         init_pods=_init_pods(recipe, node_names, sizes.init_pods, _started if name == "PreemptionBasic" else None),
         pods=_daemons(node_names, sizes.pods) if name == "SchedulingDaemonset" else _measured(recipe, sizes.pods),
@@ -205,12 +207,12 @@ def _check(name: str, nodes: int, sizes: Sizes) -> None:
 
 
 def _nodes(recipe: _Recipe, names: list[str]) -> Series:
-    zone_labels = [{shapes.ZONE: zone} for zone in recipe.zones] or [{}]
+    zone_labels = [{pod_templates.ZONE: zone} for zone in recipe.zones] or [{}]
     taints = [list(group) for group in recipe.taints]
 
     def at(i: int) -> Raw:
         labels, tainted = zone_labels[i % len(zone_labels)], taints[i % len(taints)]
-        return shapes.node(names[i], labels, shapes.STANDARD_STATUS, tainted)
+        return pod_templates.node(names[i], labels, pod_templates.STANDARD_STATUS, tainted)
 
     return Series(len(names), at)
 
@@ -219,12 +221,12 @@ def _init_pods(recipe: _Recipe, node_names: list[str], count: int, status: Calla
     blocks = recipe.init
 
     def at(i: int) -> Raw:
-        return shapes.bound(
+        return pod_templates.bound(
             f"init-{i}",
             recipe.init_namespace,
             blocks[i * len(blocks) // count],
             node_names[i % len(node_names)],
-            status(i) if status else shapes.RUNNING,
+            status(i) if status else pod_templates.RUNNING,
         )
 
     return Series(count, at)
@@ -232,20 +234,20 @@ def _init_pods(recipe: _Recipe, node_names: list[str], count: int, status: Calla
 
 def _started(i: int) -> Raw:
     start = datetime.fromtimestamp(_FIRST_START + i, UTC)
-    return {**shapes.RUNNING, "startTime": start.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {**pod_templates.RUNNING, "startTime": start.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 def _measured(recipe: _Recipe, count: int) -> Series:
     turns = recipe.measured
-    return Series(count, lambda i: shapes.pod(f"pod-{i}", MEASURED_NAMESPACE, turns[i % len(turns)]))
+    return Series(count, lambda i: pod_templates.pod(f"pod-{i}", MEASURED_NAMESPACE, turns[i % len(turns)]))
 
 
 def _daemons(node_names: list[str], count: int) -> Series:
     def at(i: int) -> Raw:
-        return shapes.pod(f"pod-{i}", MEASURED_NAMESPACE, shapes.daemon(node_names[i % len(node_names)]))
+        return pod_templates.pod(f"pod-{i}", MEASURED_NAMESPACE, pod_templates.daemon(node_names[i % len(node_names)]))
 
     return Series(count, at)
 
 
 def _too_big(count: int) -> Series:
-    return Series(count, lambda i: shapes.pod(f"big-{i}", MEASURED_NAMESPACE, shapes.TOO_BIG))
+    return Series(count, lambda i: pod_templates.pod(f"big-{i}", MEASURED_NAMESPACE, pod_templates.TOO_BIG))

@@ -4,8 +4,8 @@ PodTopologySpread and InterPodAffinity both ask how many pods that match some se
 walks over every pod; here every selector requested once has a counter, and adding or removing a pod updates only the
 counters it matches. There are two sorts:
 
-* `Kind`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
-* `CarriedTerm`: pods that have a given affinity or anti-affinity term themselves: decides whether the existing pods'
+* `PodMatcher`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
+* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves: decides whether the existing pods'
   terms match an incoming pod.
 
 Pods are held in groups (same namespace, same labels, terminating or not), because a selector sees nothing else of them:
@@ -24,29 +24,29 @@ from typing import Literal, TypeVar
 
 import attrs
 
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.anchors import Anchor, anchor_of, anchors_for
+from kschedd.cache.domain_counter import DomainCounter, RowSet
 from kschedd.cache.table import Bools, NodeTable
-from kschedd.cache.tally import Counter, RowSet
+from kschedd.cache.term_index import TermKey, keys_matching, term_key
 from kschedd.cache.versions import TERMS
 
-Carried = Literal["required-anti", "required", "preferred"]
+TermKind = Literal["required-anti", "required", "preferred"]
 Labels = Mapping[str, str]
 _A = TypeVar("_A")
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodShape.group_key, terminating
+GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
 # Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
 _MATCHING_LIMIT = 1024
-_MINDING_LIMIT = 4096
+_TERMS_MATCHING_LIMIT = 4096
 
 
 @attrs.frozen(cache_hash=True)
-class Kind:
-    """Pods that match every one of `terms`; `live`: terminating ones are left out. Made by `kind_of`, `spread_kind`."""
+class PodMatcher:
+    """Pods that match every one of `terms`; `live`: without terminating ones. See `pod_matcher`, `spread_matcher`."""
 
     terms: tuple[PodAffinityTerm, ...]
     live: bool
@@ -70,15 +70,15 @@ def _selected(selector: LabelSelector | None, namespace: str, namespaces: Mappin
     return labels is not None and selector.matches(labels)
 
 
-def kind_of(terms: Iterable[PodAffinityTerm]) -> Kind:
+def pod_matcher(terms: Iterable[PodAffinityTerm]) -> PodMatcher:
     """Pods that match all these terms; topology keys are ignored."""
     bare = {attrs.evolve(term, topology_key=""): None for term in terms}
-    return Kind(tuple(bare), live=False)
+    return PodMatcher(tuple(bare), live=False)
 
 
-def spread_kind(namespace: str, selector: LabelSelector) -> Kind:
+def spread_matcher(namespace: str, selector: LabelSelector) -> PodMatcher:
     """What a spread constraint counts: pods of its own namespace that match and are not being deleted."""
-    return Kind((PodAffinityTerm(selector, "", frozenset((namespace,)), None),), live=True)
+    return PodMatcher((PodAffinityTerm(selector, "", frozenset((namespace,)), None),), live=True)
 
 
 @attrs.define(eq=False)
@@ -89,26 +89,26 @@ class Group:
     labels: Labels
     terminating: bool
     by_row: dict[int, int] = attrs.field(factory=dict)
-    counters: list[Counter] = attrs.field(factory=list)
+    counters: list[DomainCounter] = attrs.field(factory=list)
 
-    def join(self, counter: Counter) -> None:
+    def join(self, counter: DomainCounter) -> None:
         """Update this counter too from now on; dropped counters are removed from the list."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
 
 @attrs.define(eq=False)
-class CarriedTerm:
+class ExistingTerm:
     """A term of existing pods: how many have it, by row, and the sum of their weights if it is a preferred one."""
 
-    kind: Carried
+    kind: TermKind
     term: PodAffinityTerm
-    count: Counter
-    weight: Counter
+    count: DomainCounter
+    weight: DomainCounter
     carriers: int = 0
 
 
-_Minding = dict[Carried, list[CarriedTerm]]
+_TermsMatching = dict[TermKind, list[ExistingTerm]]
 
 
 @attrs.define(eq=False)
@@ -117,24 +117,24 @@ class PodCounts:
 
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
-    carried: dict[tuple[Carried, PodAffinityTerm], CarriedTerm] = attrs.field(factory=dict)
-    _carried_at: dict[Anchor, dict[tuple[Carried, PodAffinityTerm], CarriedTerm]] = attrs.field(factory=dict)
+    existing_terms: dict[tuple[TermKind, PodAffinityTerm], ExistingTerm] = attrs.field(factory=dict)
+    _carried_at: dict[TermKey, dict[tuple[TermKind, PodAffinityTerm], ExistingTerm]] = attrs.field(factory=dict)
     _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
     _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
     # By a label key under which some matcher is indexed, then by namespace and value.
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
-    _matching: OrderedDict[Kind, Counter] = attrs.field(factory=OrderedDict)
-    _matching_at: dict[Anchor, dict[Kind, Counter]] = attrs.field(factory=dict)
-    _minding: dict[int, tuple[int, _Minding]] = attrs.field(factory=dict)  # by signature: stamp, terms
+    _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
+    _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
+    _terms_matching: dict[int, tuple[int, _TermsMatching]] = attrs.field(factory=dict)  # by signature: stamp, terms
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
         """`amount` is 1 when the pod is added to the row, -1 when it is removed."""
-        shape = pod.shape
-        key = (shape.group_key, bool(pod.deletion_timestamp))
+        signature = pod.signature
+        key = (signature.group_key, bool(pod.deletion_timestamp))
         group = self._groups.get(key)
         if group is None:
-            group = self._found(key, shape)
+            group = self._found(key, signature)
         total = group.by_row.get(row, 0) + amount
         if total:
             group.by_row[row] = total
@@ -145,17 +145,17 @@ class PodCounts:
         for counter in group.counters:
             if not counter.dropped:
                 counter.add(row, amount)
-        if shape.spec.has_pod_affinity:
-            self._carry(row, shape, amount)
+        if signature.spec.has_pod_affinity:
+            self._carry(row, signature, amount)
 
-    def matching(self, kind: Kind) -> Counter:
+    def matching(self, kind: PodMatcher) -> DomainCounter:
         """The counter of the matching pods: an existing one, or a new one filled from the groups."""
         counter = self._matching.get(kind)
         if counter is not None:
             self._matching.move_to_end(kind)
             return counter
-        counter = self._matching[kind] = Counter(self.table)
-        self._matching_at.setdefault(anchor_of(kind.terms[0]), {})[kind] = counter
+        counter = self._matching[kind] = DomainCounter(self.table)
+        self._matching_at.setdefault(term_key(kind.terms[0]), {})[kind] = counter
         for group in self._groups_of(kind):
             group.join(counter)
             if not counter.by_row:
@@ -167,20 +167,20 @@ class PodCounts:
             self._drop(next(iter(self._matching)))
         return counter
 
-    def minding(self, kind: Carried, shape: PodShape) -> list[CarriedTerm]:
+    def existing_terms_matching(self, kind: TermKind, signature: PodSignature) -> list[ExistingTerm]:
         """Existing pods' terms of this kind that match a pod of this signature."""
-        known = self._minding.get(shape.number)
+        known = self._terms_matching.get(signature.id)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
-            found: _Minding = {"required-anti": [], "required": [], "preferred": []}
-            namespace_labels = self.namespaces.get(shape.namespace, {})
-            for anchor in anchors_for(shape.namespace, shape.labels) if self.carried else ():
-                for carried in self._carried_at.get(anchor, {}).values():
-                    if carried.term.matches(shape.namespace, shape.labels, namespace_labels):
-                        found[carried.kind].append(carried)
-            if len(self._minding) >= _MINDING_LIMIT:
-                self._minding.clear()
-            known = self._minding[shape.number] = (versions.now, found)
+            found: _TermsMatching = {"required-anti": [], "required": [], "preferred": []}
+            namespace_labels = self.namespaces.get(signature.namespace, {})
+            for key_in_index in keys_matching(signature.namespace, signature.labels) if self.existing_terms else ():
+                for existing_terms in self._carried_at.get(key_in_index, {}).values():
+                    if existing_terms.term.matches(signature.namespace, signature.labels, namespace_labels):
+                        found[existing_terms.kind].append(existing_terms)
+            if len(self._terms_matching) >= _TERMS_MATCHING_LIMIT:
+                self._terms_matching.clear()
+            known = self._terms_matching[signature.id] = (versions.now, found)
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
@@ -196,7 +196,7 @@ class PodCounts:
             self._drop(kind)
 
     def row_set(self, included: Bools) -> RowSet:
-        """The set of these rows, the same for equal ones; for `Counter.by_domain`; the mask must not change."""
+        """The set of these rows, the same for equal ones; for `DomainCounter.by_domain`; the mask must not change."""
         key = included.tobytes()
         known = self._sets.get(key)
         if known is None:
@@ -207,15 +207,15 @@ class PodCounts:
 
     # -- groups -----------------------------------------------------------------------------------------------
 
-    def _found(self, key: GroupKey, shape: PodShape) -> Group:
-        group = Group(shape.namespace, shape.labels, key[1])
+    def _found(self, key: GroupKey, signature: PodSignature) -> Group:
+        group = Group(signature.namespace, signature.labels, key[1])
         self._groups[key] = group
-        self._groups_in.setdefault(shape.namespace, {})[key] = group
+        self._groups_in.setdefault(signature.namespace, {})[key] = group
         for label, index in self._groups_at.items():
             if label in group.labels:
                 index.setdefault((group.namespace, group.labels[label]), {})[key] = group
-        for anchor in anchors_for(group.namespace, group.labels):
-            for kind, counter in self._matching_at.get(anchor, {}).items():
+        for key_in_index in keys_matching(group.namespace, group.labels):
+            for kind, counter in self._matching_at.get(key_in_index, {}).items():
                 if self._includes(kind, group):
                     group.counters.append(counter)
         return group
@@ -227,13 +227,13 @@ class PodCounts:
             if label in group.labels:
                 _take_out(index, (group.namespace, group.labels[label]), key)
 
-    def _includes(self, kind: Kind, group: Group) -> bool:
+    def _includes(self, kind: PodMatcher, group: Group) -> bool:
         if kind.live and group.terminating:
             return False
         return kind.includes(group.namespace, group.labels, self.namespaces)
 
-    def _groups_of(self, kind: Kind) -> list[Group]:
-        namespace, label, value = anchor_of(kind.terms[0])
+    def _groups_of(self, kind: PodMatcher) -> list[Group]:
+        namespace, label, value = term_key(kind.terms[0])
         among = [namespace] if namespace is not None else list(self._groups_in)
         candidates: list[Group] = []
         if label:
@@ -254,36 +254,38 @@ class PodCounts:
                 index.setdefault((group.namespace, group.labels[label]), {})[key] = group
         return index
 
-    def _drop(self, kind: Kind) -> None:
+    def _drop(self, kind: PodMatcher) -> None:
         self._matching.pop(kind).dropped = True
-        _take_out(self._matching_at, anchor_of(kind.terms[0]), kind)
+        _take_out(self._matching_at, term_key(kind.terms[0]), kind)
 
     # -- terms of existing pods ---------------------------------------------------------------------------------
 
-    def _carry(self, row: int, shape: PodShape, amount: int) -> None:
-        for term in shape.required_anti_affinity:
+    def _carry(self, row: int, signature: PodSignature, amount: int) -> None:
+        for term in signature.required_anti_affinity:
             self._carry_term("required-anti", term, row, amount, 0)
-        for term in shape.required_affinity:
+        for term in signature.required_affinity:
             self._carry_term("required", term, row, amount, 0)
-        for weighted in shape.preferred_affinity:
+        for weighted in signature.preferred_affinity:
             self._carry_term("preferred", weighted.term, row, amount, weighted.weight)
-        for weighted in shape.preferred_anti_affinity:
+        for weighted in signature.preferred_anti_affinity:
             self._carry_term("preferred", weighted.term, row, amount, -weighted.weight)
 
-    def _carry_term(self, kind: Carried, term: PodAffinityTerm, row: int, amount: int, weight: int) -> None:
+    def _carry_term(self, kind: TermKind, term: PodAffinityTerm, row: int, amount: int, weight: int) -> None:
         key = (kind, term)
-        carried = self.carried.get(key)
-        if carried is None:
-            carried = self.carried[key] = CarriedTerm(kind, term, Counter(self.table), Counter(self.table))
-            self._carried_at.setdefault(anchor_of(term), {})[key] = carried
+        existing_terms = self.existing_terms.get(key)
+        if existing_terms is None:
+            existing_terms = self.existing_terms[key] = ExistingTerm(
+                kind, term, DomainCounter(self.table), DomainCounter(self.table)
+            )
+            self._carried_at.setdefault(term_key(term), {})[key] = existing_terms
             self.table.versions.touch(TERMS)
-        carried.carriers += amount
-        carried.count.add(row, amount)
+        existing_terms.carriers += amount
+        existing_terms.count.add(row, amount)
         if weight:
-            carried.weight.add(row, amount * weight)
-        if not carried.carriers:
-            del self.carried[key]
-            _take_out(self._carried_at, anchor_of(term), key)
+            existing_terms.weight.add(row, amount * weight)
+        if not existing_terms.carriers:
+            del self.existing_terms[key]
+            _take_out(self._carried_at, term_key(term), key)
             self.table.versions.touch(TERMS)
 
 

@@ -9,8 +9,8 @@ Owned by the fork's cluster; plugins read it.
 """
 
 from kschedd.api.pods import Pod
-from kschedd.cache.counts import GroupKey, Kind, PodCounts
-from kschedd.cache.tally import Counter
+from kschedd.cache.counts import GroupKey, PodCounts, PodMatcher
+from kschedd.cache.domain_counter import DomainCounter
 
 
 class ForkedCounts(PodCounts):
@@ -20,37 +20,37 @@ class ForkedCounts(PodCounts):
         """Take in the terms that the pods of the table carry."""
         for row in self.table:
             for pod in self.table.pods[row]:
-                if pod.shape.spec.has_pod_affinity:
-                    self._carry(row, pod.shape, 1)
+                if pod.signature.spec.has_pod_affinity:
+                    self._carry(row, pod.signature, 1)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
         self._matching.clear()  # made again when asked for
-        if pod.shape.spec.has_pod_affinity:
-            self._carry(row, pod.shape, amount)
+        if pod.signature.spec.has_pod_affinity:
+            self._carry(row, pod.signature, amount)
 
-    def matching(self, kind: Kind) -> Counter:
+    def matching(self, kind: PodMatcher) -> DomainCounter:
         counter = self._matching.get(kind)
         if counter is None:
-            counter = self._matching[kind] = Counter(self.table)
+            counter = self._matching[kind] = DomainCounter(self.table)
             counter.by_row = self._counted(kind)
         return counter
 
-    def _counted(self, kind: Kind) -> dict[int, int]:
+    def _counted(self, kind: PodMatcher) -> dict[int, int]:
         included: dict[GroupKey, bool] = {}
         by_row: dict[int, int] = {}
         for row in self.table:
             total = 0
             for pod in self.table.pods[row]:
-                shape, terminating = pod.shape, bool(pod.deletion_timestamp)
-                key = (shape.group_key, terminating)
+                signature, terminating = pod.signature, bool(pod.deletion_timestamp)
+                key = (signature.group_key, terminating)
                 holds = included.get(key)
                 if holds is None:
-                    of_kind = kind.includes(shape.namespace, shape.labels, self.namespaces)
+                    of_kind = kind.includes(signature.namespace, signature.labels, self.namespaces)
                     holds = included[key] = of_kind and not (kind.live and terminating)
                 total += holds
             if total:
                 by_row[row] = total
         return by_row
 
-    def _drop(self, kind: Kind) -> None:
+    def _drop(self, kind: PodMatcher) -> None:
         self._matching.pop(kind).dropped = True

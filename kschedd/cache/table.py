@@ -388,7 +388,7 @@ class NodeTable:
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
         """A new version of a pod on the same row; with equal requests no column changes."""
-        if old.shape is new.shape and old.requests == new.requests:
+        if old.signature is new.signature and old.requests == new.requests:
             pods = self.pods[row]
             place = self._place(row, old)
             pods[place] = pods[-1]
@@ -420,7 +420,7 @@ class NodeTable:
         total = self.nonzero.item(1, row) + sign * memory
         self.nonzero[1, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         self.pod_count[row] += sign
-        spec = pod.shape.spec
+        spec = pod.signature.spec
         if spec.host_ports:
             used = self.ports.setdefault(row, set())
             if sign > 0:
@@ -539,7 +539,7 @@ class TableCopy(NodeTable):
     def _count_each(self, rows: Sequence[int], pods: Sequence[Pod], sign: int) -> None:
         alike: dict[PodSpec, list[int]] = {}
         for row, pod in zip(rows, pods, strict=True):
-            spec = pod.shape.spec
+            spec = pod.signature.spec
             if spec.host_ports or spec.volumes or pod.requests is not spec.requests:
                 self._count(row, pod, sign)
             elif spec in alike:
@@ -565,7 +565,7 @@ class TableCopy(NodeTable):
 def claim_keys(pod: Pod) -> list[str]:
     """`namespace/name` of every PersistentVolumeClaim the pod uses, including those of ephemeral volumes."""
     keys = []
-    for volume in pod.shape.spec.volumes:
+    for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source:
             keys.append(f"{pod.namespace}/{source.get('claimName', '')}")

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.verbs.completing import Candidate, candidates, flags_of, split
+from kschedd.verbs.completing import CompletionCandidate, candidates, flags_of, split
 from kschedd.verbs.parsing import Flag, NotingParser
 
 _BASH: Final = r"""# bash completion for kschedd.  To have it in every session: kschedd completion bash > \
@@ -112,15 +112,15 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
     return 0
 
 
-def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[Candidate]:
+def _of_command(words: Sequence[str], last: str, noted: Sequence[Flag]) -> list[CompletionCandidate]:
     """Flags, and values with fixed choices; the shell itself completes files."""
     before = next((flag for flag in noted if words and words[-1] in flag.names), None)
     if before is not None and before.metavar:
-        found = [Candidate(choice) for choice in before.choices]
+        found = [CompletionCandidate(choice) for choice in before.choices]
     elif last.startswith("-"):
         found = flags_of(noted)
     else:
-        found = [Candidate(choice) for flag in noted if not flag.names for choice in flag.choices]
+        found = [CompletionCandidate(choice) for flag in noted if not flag.names for choice in flag.choices]
     return [each for each in found if each.text.startswith(last) and each.text != last]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 
 _START_S, _SETTLE_S, _END_S = 30.0, 30.0, 10.0
 _LOOK_S = 0.05
@@ -126,7 +126,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 # -- the demo -------------------------------------------------------------------------------------------------------
 
 
-def _show(session: Session, examples: Path) -> None:
+def _show(session: VerbSession, examples: Path) -> None:
     _say(session, "A cluster of three zones, and a shop to run in it:")
     _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
     pods = _settled(session)
@@ -159,20 +159,20 @@ def _short(path: Path) -> str:
     return min(near, str(path), key=len)
 
 
-def _say(session: Session, text: str) -> None:
-    session.write("\n" + session.look.paint(text, "bold") + "\n\n")
+def _say(session: VerbSession, text: str) -> None:
+    session.write("\n" + session.style.paint(text, "bold") + "\n\n")
 
 
-def _do(session: Session, *words: str, shown: str = "") -> None:
+def _do(session: VerbSession, *words: str, shown: str = "") -> None:
     """Run a verb, and print its command line as if a user had typed it."""
     from kschedd.verbs.table import run_words
 
-    session.write(session.look.paint(f"$ kschedd {shown or ' '.join(words)}", "cyan") + "\n")
+    session.write(session.style.paint(f"$ kschedd {shown or ' '.join(words)}", "cyan") + "\n")
     if run_words(session, words) != 0:
         raise DemoError(f"`kschedd {' '.join(words)}` failed")
 
 
-def _settled(session: Session) -> list[dict[str, Any]]:
+def _settled(session: VerbSession) -> list[dict[str, Any]]:
     """Wait until every Deployment has all its pods and each pod is running or unschedulable; returns the pods."""
     deadline = time.monotonic() + _SETTLE_S
     while True:

@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.commands.completion import parser_of
 from kschedd.errors import KscheddError
-from kschedd.verbs.grammar import UsageError, did_you_mean
+from kschedd.verbs.grammar import UsageError, suggest
 from kschedd.verbs.parsing import Flag
 
 _STATUS: Final = (
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     pages = {page.name: page for page in all_pages(MOUNTED)}
     if options.dir is None:
         if options.command not in pages:
-            raise UsageError(f'there is no command "{options.command}"{did_you_mean(options.command, pages)}')
+            raise UsageError(f'there is no command "{options.command}"{suggest(options.command, pages)}')
         print(roff(pages[options.command]), end="")
         return 0
     for page in pages.values():

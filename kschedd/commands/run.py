@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from kschedd import daemon
     from kschedd.store.set_aside import read_ref
 
-    given = daemon.Options(
+    given = daemon.DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
         plugin_files=tuple(options.plugin),

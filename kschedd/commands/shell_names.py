@@ -12,7 +12,7 @@ import attrs
 
 from kschedd.api.kinds import KINDS
 from kschedd.errors import KscheddError
-from kschedd.verbs.session import Daemon
+from kschedd.verbs.session import DaemonClient
 
 T = TypeVar("T")
 TIMEOUT_S = 2.0
@@ -22,7 +22,7 @@ TIMEOUT_S = 2.0
 class ShellNames:
     """`connect` raises KscheddError if there is no daemon."""
 
-    connect: Callable[[], Daemon]
+    connect: Callable[[], DaemonClient]
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -61,7 +61,7 @@ class ShellNames:
     # -- calls to the daemon --------------------------------------------------------------------------------------
 
     @cached_property
-    def _daemon(self) -> Daemon | None:
+    def _daemon(self) -> DaemonClient | None:
         try:
             return self.connect()
         except KscheddError:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.decoding import VALIDATE
-from kschedd.api.manifests import Reading
+from kschedd.api.manifests import ManifestReading
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -34,7 +34,7 @@ _EVERY_S: Final = 0.2
 
 
 @attrs.define(eq=False)
-class UsageError(KscheddError):
+class SimulateUsageError(KscheddError):
     why: str
 
     def __str__(self) -> str:
@@ -111,7 +111,9 @@ def _scenarios(options: argparse.Namespace) -> int:
     if options.output != "table":
         given.append("-o")
     if given:
-        raise UsageError(f"{', '.join(given)}: not beside --scenario, whose files say by commands what there is")
+        raise SimulateUsageError(
+            f"{', '.join(given)}: not beside --scenario, whose files say by commands what there is"
+        )
     with DecisionLog(options.decisions) as log:
         hear = log.write if options.decisions is not None else None
         return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout, on_decision=hear)
@@ -119,11 +121,11 @@ def _scenarios(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     if options.rewrite:
-        raise UsageError("--rewrite is for --scenario")
+        raise SimulateUsageError("--rewrite is for --scenario")
     if not options.filename and options.nodes is None and options.pods is None:
-        raise UsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
+        raise SimulateUsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
     if options.until is not None and not 0 <= options.until < 1e12:
-        raise UsageError(f"--until {options.until}: must be seconds, 0 or more")
+        raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
     registry, config = read_config(options.config, options.plugin)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
@@ -153,7 +155,7 @@ def read_config(path: Path | None, plugins: list[Path]) -> tuple[Registry, Confi
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+        raise SimulateUsageError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
     return registry, load_config(text, str(path), catalogue=catalogue)
 
 
@@ -161,7 +163,7 @@ def _run(
     options: argparse.Namespace,
     registry: Registry,
     config: Config,
-    manifests: Reading,
+    manifests: ManifestReading,
     trace: Trace,
     log: DecisionLog,
 ) -> Summary:

@@ -17,7 +17,7 @@ from kschedd.config.faults import ConfigError, ConfigErrors
 from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
 from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
 from kschedd.config.plugin_args import read_plugin_args
-from kschedd.config.reading import INT32, INT64, Place, Reading
+from kschedd.config.reading import INT32, INT64, ConfigReader, ConfigValue
 
 SOURCE = "change"
 
@@ -102,8 +102,8 @@ def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Map
     if plugin not in profile.names():
         why = "takes no part in this profile"
         _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
-    reading = Reading(SOURCE)
-    read = read_plugin_args(plugin, Place(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates)
+    reading = ConfigReader(SOURCE)
+    read = read_plugin_args(plugin, ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates)
     if reading.faults:
         raise ConfigErrors(tuple(reading.faults))
     changed = attrs.evolve(profile, plugin_args={**profile.plugin_args, plugin: read})

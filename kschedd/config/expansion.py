@@ -47,7 +47,7 @@ FIELD_OF_POINT: Mapping[str, str] = {
 
 
 @attrs.frozen
-class Listed:
+class PluginEntry:
     """An entry of a plugin set's `enabled` list."""
 
     name: str
@@ -59,7 +59,7 @@ class Listed:
 
 @attrs.frozen
 class PluginSet:
-    enabled: tuple[Listed, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
     disabled: frozenset[str] = frozenset()
 
 
@@ -68,13 +68,13 @@ PluginSets = Mapping[str, PluginSet]
 
 NOTHING_SAID = PluginSet()
 
-Complain = Callable[[str, Any, str, str], None]
+Report = Callable[[str, Any, str, str], None]
 """Reports a fault: takes path, value, why, allowed."""
 
 
 def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
     """The user's plugin sets merged into the defaults, which are all in MultiPoint."""
-    defaults = PluginSet(tuple(Listed(name, weight) for name, weight in default_plugins(gates)))
+    defaults = PluginSet(tuple(PluginEntry(name, weight) for name, weight in default_plugins(gates)))
     return {
         point: _merged_set(defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID))
         for point in FIELD_OF_POINT
@@ -86,7 +86,7 @@ def _merged_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     # which the expansion then reports.
     replacing = {one.name: at for at, one in enumerate(custom.enabled)}
     replaced: set[int] = set()
-    enabled: list[Listed] = []
+    enabled: list[PluginEntry] = []
     if "*" not in custom.disabled:
         for one in default.enabled:
             if one.name in custom.disabled:
@@ -102,21 +102,21 @@ def _merged_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 def expand(
     sets: PluginSets,
     implements: Callable[[str], frozenset[str] | None],
-    complain: Complain,
+    report: Report,
     profile_path: str = "$",
 ) -> dict[str, tuple[PluginRef, ...]]:
     """The plugins of each extension point, in calling order.
 
     `implements` gives the extension points of a plugin, None for an unknown plugin.  Faults are reported to
-    `complain`; the return value is then not valid.
+    `report`; the return value is then not valid.
     """
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
     weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
     points: dict[str, tuple[PluginRef, ...]] = {}
-    twice: dict[str, Listed] = {}
+    twice: dict[str, PluginEntry] = {}
     for point in EXTENSION_POINTS:
         said = sets.get(point, NOTHING_SAID)
-        own = _own_plugins(said, point, implements, complain)
+        own = _own_plugins(said, point, implements, report)
         spread: list[str] = []
         overridden: set[str] = set()
         if "*" not in said.disabled:
@@ -133,16 +133,16 @@ def expand(
         names += [name for name in own if name not in overridden]
         points[point] = tuple(PluginRef(name, weights.get(name, 1) if point == "score" else 0) for name in names)
     for one in twice.values():
-        complain(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
+        report(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
     total = sum(ref.weight for ref in points["score"]) * MAX_NODE_SCORE
     if total > MAX_TOTAL_SCORE:
-        complain(f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", "")
-    _check_needed(points, complain, profile_path)
+        report(f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", "")
+    _check_needed(points, report, profile_path)
     return points
 
 
 def _own_plugins(
-    said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], complain: Complain
+    said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
 ) -> list[str]:
     """The plugins enabled at the point itself, without duplicates; duplicates are reported."""
     own: list[str] = []
@@ -153,15 +153,17 @@ def _own_plugins(
         if point not in takes_part:
             can = ", ".join(FIELD_OF_POINT[at] for at in EXTENSION_POINTS if at in takes_part)
             why = f"does not take part in {FIELD_OF_POINT[point]}"
-            complain(f"{one.path}.name", one.name, why, can)
+            report(f"{one.path}.name", one.name, why, can)
         elif one.name in own:
-            complain(f"{one.path}.name", one.name, f"enabled twice at {FIELD_OF_POINT[point]}", "")
+            report(f"{one.path}.name", one.name, f"enabled twice at {FIELD_OF_POINT[point]}", "")
         else:
             own.append(one.name)
     return own
 
 
-def _score_weights(listed: tuple[Listed, ...], implements: Callable[[str], frozenset[str] | None]) -> dict[str, int]:
+def _score_weights(
+    listed: tuple[PluginEntry, ...], implements: Callable[[str], frozenset[str] | None]
+) -> dict[str, int]:
     """The weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
     weights: dict[str, int] = {}
     for one in listed:
@@ -170,18 +172,18 @@ def _score_weights(listed: tuple[Listed, ...], implements: Callable[[str], froze
     return weights
 
 
-def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], complain: Complain, profile_path: str) -> None:
+def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, profile_path: str) -> None:
     """A profile needs exactly one QueueSort plugin and at least one Bind plugin."""
     sorting = [ref.name for ref in points["queue_sort"]]
     if len(sorting) != 1:
-        complain(
+        report(
             f"{profile_path}.plugins.queueSort",
             sorting,
             f"a profile needs exactly one plugin to sort the queue, and this one has {len(sorting)}",
             "PrioritySort, or another one with PrioritySort disabled",
         )
     if not points["bind"]:
-        complain(
+        report(
             f"{profile_path}.plugins.bind",
             None,
             "a profile needs at least one plugin to bind, and this one has none",

@@ -12,12 +12,12 @@ import binascii
 
 from kschedd.api.validation_names import qualified_name
 from kschedd.config.model import Extender, ExtenderTLS, ManagedResource
-from kschedd.config.reading import INT64, Fields, Place
+from kschedd.config.reading import INT64, ConfigFields, ConfigValue
 
 DEFAULT_TIMEOUT_S = 5.0
 
 
-def read_extenders(root: Fields) -> tuple[Extender, ...]:
+def read_extenders(root: ConfigFields) -> tuple[Extender, ...]:
     extenders = []
     managed: set[str] = set()
     binders = 0
@@ -34,7 +34,7 @@ def read_extenders(root: Fields) -> tuple[Extender, ...]:
     return tuple(extenders)
 
 
-def _extender(place: Place, managed: set[str]) -> Extender | None:
+def _extender(place: ConfigValue, managed: set[str]) -> Extender | None:
     fields = place.fields(
         "urlPrefix",
         "filterVerb",
@@ -58,10 +58,10 @@ def _extender(place: Place, managed: set[str]) -> Extender | None:
     prioritize = fields.text("prioritizeVerb")
     if prioritize and weight <= 0:
         why = "an extender with a prioritizeVerb needs a weight"
-        place.reading.complain(fields.path("weight"), weight, why, "1 or more")
+        place.reading.report(fields.path("weight"), weight, why, "1 or more")
     timeout = fields.duration_s("httpTimeout", 0.0)
     if timeout < 0:
-        place.reading.complain(fields.path("httpTimeout"), None, "must not be negative")
+        place.reading.report(fields.path("httpTimeout"), None, "must not be negative")
     tls = fields.mapping("tlsConfig")
     return Extender(
         url_prefix=url or "",
@@ -79,7 +79,7 @@ def _extender(place: Place, managed: set[str]) -> Extender | None:
     )
 
 
-def _managed(fields: Fields, seen: set[str]) -> tuple[ManagedResource, ...]:
+def _managed(fields: ConfigFields, seen: set[str]) -> tuple[ManagedResource, ...]:
     resources = []
     for item in fields.items("managedResources"):
         inner = item.fields("name", "ignoredByScheduler")
@@ -105,7 +105,7 @@ def _is_extended(name: str) -> bool:
     return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
 
-def _tls(place: Place) -> ExtenderTLS | None:
+def _tls(place: ConfigValue) -> ExtenderTLS | None:
     fields = place.fields("insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData")
     if fields is None:
         return None
@@ -120,17 +120,17 @@ def _tls(place: Place) -> ExtenderTLS | None:
         ca_data=_pem(fields, "caData"),
     )
     if tls.insecure and (tls.ca_file or tls.ca_data):
-        place.reading.complain(fields.path("insecure"), True, "contradicts a caFile or caData")
+        place.reading.report(fields.path("insecure"), True, "contradicts a caFile or caData")
     if bool(tls.cert_file or tls.cert_data) != bool(tls.key_file or tls.key_data):
-        place.reading.complain(place.path, None, "a certificate and its key are needed together")
+        place.reading.report(place.path, None, "a certificate and its key are needed together")
     return tls
 
 
-def _pem(fields: Fields, name: str) -> bytes:
+def _pem(fields: ConfigFields, name: str) -> bytes:
     text = fields.text(name)
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         # The message omits the value: it may be a private key.
-        fields.place.reading.complain(fields.path(name), None, "not base64")
+        fields.place.reading.report(fields.path(name), None, "not base64")
         return b""

@@ -16,7 +16,7 @@ from kschedd.config.args import NodeResourcesFitArgs, PluginArgs, default_args
 from kschedd.config.expansion import (
     FIELD_OF_POINT,
     MULTI_POINT,
-    Listed,
+    PluginEntry,
     PluginSet,
     expand,
     merged,
@@ -36,7 +36,7 @@ from kschedd.config.model import (
     Profile,
 )
 from kschedd.config.plugin_args import API_VERSION, read_plugin_args
-from kschedd.config.reading import INT32, INT64, Fields, Place, Reading, in_text_order
+from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigReader, ConfigValue, in_text_order
 from kschedd.config.source import read_document
 
 KIND = "KubeSchedulerConfiguration"
@@ -56,7 +56,7 @@ def load_config(
     `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones.
     """
     document = read_document(text, source)
-    return _config(document.value, Reading(source, document), catalogue, all_gates(feature_gates))
+    return _config(document.value, ConfigReader(source, document), catalogue, all_gates(feature_gates))
 
 
 def config_from_raw(
@@ -69,7 +69,7 @@ def config_from_raw(
     """The configuration in a mapping (None: the default one); as `load_config`, but faults have no lines."""
     if raw is None:
         return default_config(catalogue=catalogue, feature_gates=feature_gates)
-    return _config(raw, Reading(source), catalogue, all_gates(feature_gates))
+    return _config(raw, ConfigReader(source), catalogue, all_gates(feature_gates))
 
 
 def default_config(*, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None) -> Config:
@@ -78,8 +78,8 @@ def default_config(*, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str
     return config_from_raw(raw, catalogue=catalogue, feature_gates=feature_gates)
 
 
-def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[str, bool]) -> Config:
-    root = Place(value, "$", reading)
+def _config(value: Any, reading: ConfigReader, catalogue: Catalogue, gates: Mapping[str, bool]) -> Config:
+    root = ConfigValue(value, "$", reading)
     fields = _root_fields(root)
     if fields is None:
         raise ConfigErrors(in_text_order(reading.faults))
@@ -89,7 +89,7 @@ def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[s
     longest = fields.integer("podMaxBackoffSeconds", 10, INT64)
     if longest < initial:
         why = "must not be less than podInitialBackoffSeconds"
-        reading.complain(fields.path("podMaxBackoffSeconds"), longest, why, f"{initial} or more")
+        reading.report(fields.path("podMaxBackoffSeconds"), longest, why, f"{initial} or more")
     profiling = fields.boolean("enableProfiling", True)
     config = Config(
         profiles=tuple(_with_ignored(profile, extenders) for profile in profiles),
@@ -111,19 +111,19 @@ def _config(value: Any, reading: Reading, catalogue: Catalogue, gates: Mapping[s
     return config
 
 
-def _percentage(fields: Fields) -> int | None:
+def _percentage(fields: ConfigFields) -> int | None:
     """percentageOfNodesToScore; more than 100 counts as 100, with a warning."""
     name = "percentageOfNodesToScore"
     found = fields.maybe_integer(name)
     if found is not None and found < 0:
-        fields.place.reading.complain(fields.path(name), found, "out of range", "0 to 100")
+        fields.place.reading.report(fields.path(name), found, "out of range", "0 to 100")
     elif found is not None and found > 100:
         fields.place.reading.warn(fields.path(name), found, "counts as 100", "0 to 100")
         return 100
     return found
 
 
-def _root_fields(root: Place) -> Fields | None:
+def _root_fields(root: ConfigValue) -> ConfigFields | None:
     """The top-level fields; None, with a fault reported, if this is not a configuration in a supported format."""
     if not isinstance(root.value, Mapping):
         root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
@@ -151,7 +151,7 @@ def _root_fields(root: Place) -> Fields | None:
     )
 
 
-def _profiles(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -> list[Profile]:
+def _profiles(fields: ConfigFields, catalogue: Catalogue, gates: Mapping[str, bool]) -> list[Profile]:
     places = fields.items("profiles") or [fields.place.at("profiles", []).at(0, {})]
     profiles: list[Profile] = []
     names: dict[str, str] = {}
@@ -169,7 +169,7 @@ def _profiles(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -
     return profiles
 
 
-def _check_same_queue(first: Profile, profile: Profile, place: Place) -> None:
+def _check_same_queue(first: Profile, profile: Profile, place: ConfigValue) -> None:
     """All profiles share one scheduling queue, so they must have the same QueueSort plugin and arguments."""
     sort, first_sort = profile.plugins["queue_sort"], first.plugins["queue_sort"]
     path = f"{place.path}.plugins.queueSort"
@@ -177,13 +177,13 @@ def _check_same_queue(first: Profile, profile: Profile, place: Place) -> None:
         return
     if sort != first_sort:
         why = "all profiles must sort the queue by the same plugin"
-        place.reading.complain(path, sort[0].name, why, first_sort[0].name)
+        place.reading.report(path, sort[0].name, why, first_sort[0].name)
     elif profile.args(sort[0].name) != first.args(sort[0].name):
         why = "all profiles must give the plugin that sorts the queue the same arguments"
-        place.reading.complain(f"{place.path}.pluginConfig", sort[0].name, why)
+        place.reading.report(f"{place.path}.pluginConfig", sort[0].name, why)
 
 
-def _profile(place: Place, only: bool, catalogue: Catalogue, gates: Mapping[str, bool]) -> Profile | None:
+def _profile(place: ConfigValue, only: bool, catalogue: Catalogue, gates: Mapping[str, bool]) -> Profile | None:
     fields = place.fields("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig")
     if fields is None:
         return None
@@ -206,7 +206,7 @@ def _profile(place: Place, only: bool, catalogue: Catalogue, gates: Mapping[str,
 
 
 def _plugins(
-    profile: Place, plugins: Place | None, catalogue: Catalogue, gates: Mapping[str, bool]
+    profile: ConfigValue, plugins: ConfigValue | None, catalogue: Catalogue, gates: Mapping[str, bool]
 ) -> dict[str, tuple[PluginRef, ...]]:
     custom: dict[str, PluginSet] = {}
     fields = plugins.fields(*POINT_OF_FIELD) if plugins else None
@@ -219,10 +219,10 @@ def _plugins(
     if len(profile.reading.faults) > faults_before:
         # The plugin sets are incomplete after faults: expanding them would only report consequential faults.
         return expand(sets, catalogue.get, lambda path, value, why, allowed: None, profile.path)
-    return expand(sets, catalogue.get, profile.reading.complain, profile.path)
+    return expand(sets, catalogue.get, profile.reading.report, profile.path)
 
 
-def _plugin_set(place: Place, point: str, catalogue: Catalogue) -> PluginSet:
+def _plugin_set(place: ConfigValue, point: str, catalogue: Catalogue) -> PluginSet:
     fields = place.fields("enabled", "disabled")
     if fields is None:
         return PluginSet()
@@ -237,7 +237,7 @@ def _plugin_set(place: Place, point: str, catalogue: Catalogue) -> PluginSet:
         weight = inner.integer("weight", 0, (0, INT32[1]))
         if weight and point not in (MULTI_POINT, "score"):
             place.reading.warn(inner.path("weight"), weight, "a weight counts only at score and multiPoint")
-        enabled.append(Listed(name, weight, item.path))
+        enabled.append(PluginEntry(name, weight, item.path))
     disabled = []
     for item in fields.items("disabled"):
         # Upstream's type is Plugin here too, but only the name is used.
@@ -252,7 +252,7 @@ def _plugin_set(place: Place, point: str, catalogue: Catalogue) -> PluginSet:
     return PluginSet(tuple(enabled), frozenset(disabled))
 
 
-def _plugin_config(fields: Fields, catalogue: Catalogue, gates: Mapping[str, bool]) -> dict[str, PluginArgs]:
+def _plugin_config(fields: ConfigFields, catalogue: Catalogue, gates: Mapping[str, bool]) -> dict[str, PluginArgs]:
     args: dict[str, PluginArgs] = {}
     for item in fields.items("pluginConfig"):
         inner = item.fields("name", "args")
@@ -277,7 +277,7 @@ def _with_ignored(profile: Profile, extenders: tuple[Extender, ...]) -> Profile:
     return attrs.evolve(profile, plugin_args={**profile.plugin_args, "NodeResourcesFit": fit})
 
 
-def _leader_election(place: Place | None) -> LeaderElection:
+def _leader_election(place: ConfigValue | None) -> LeaderElection:
     fields = place and place.fields(
         "leaderElect",
         "leaseDuration",
@@ -301,24 +301,24 @@ def _leader_election(place: Place | None) -> LeaderElection:
     )
     if not election.leader_elect:
         return election
-    complain = fields.place.reading.complain
+    report = fields.place.reading.report
     if election.resource_lock != "leases":
-        complain(fields.path("resourceLock"), election.resource_lock, "not supported", "leases")
+        report(fields.path("resourceLock"), election.resource_lock, "not supported", "leases")
     for field, seconds in (
         ("leaseDuration", election.lease_duration_s),
         ("renewDeadline", election.renew_deadline_s),
         ("retryPeriod", election.retry_period_s),
     ):
         if seconds < 0:
-            complain(fields.path(field), seconds, "must not be negative")
+            report(fields.path(field), seconds, "must not be negative")
     if election.lease_duration_s <= election.renew_deadline_s:
-        complain(fields.path("leaseDuration"), None, "must be longer than renewDeadline")
+        report(fields.path("leaseDuration"), None, "must be longer than renewDeadline")
     if election.renew_deadline_s <= election.retry_period_s:
-        complain(fields.path("renewDeadline"), None, "must be longer than retryPeriod")
+        report(fields.path("renewDeadline"), None, "must be longer than retryPeriod")
     return election
 
 
-def _client_connection(place: Place | None) -> ClientConnection:
+def _client_connection(place: ConfigValue | None) -> ClientConnection:
     fields = place and place.fields("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst")
     if not fields:
         return ClientConnection()

@@ -34,7 +34,7 @@ from kschedd.config.args import (
     WhenUnsatisfiable,
     default_args,
 )
-from kschedd.config.reading import INT32, INT64, Fields, Place
+from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigValue
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
@@ -45,7 +45,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 Gates = Mapping[str, bool]
 
 
-def read_plugin_args(plugin: str, args: Place | None, gates: Gates) -> PluginArgs:
+def read_plugin_args(plugin: str, args: ConfigValue | None, gates: Gates) -> PluginArgs:
     """The arguments of `plugin`, typed for in-tree plugins; faults are added to `args.reading`."""
     if args is None:
         return default_args(plugin, gates)
@@ -60,16 +60,16 @@ def read_plugin_args(plugin: str, args: Place | None, gates: Gates) -> PluginArg
         return default_args(plugin, gates)
     kind = f"{plugin}Args"
     if fields.text("kind", kind) != kind:
-        fields.place.reading.complain(
+        fields.place.reading.report(
             fields.path("kind"), fields.text("kind"), "not the kind of this plugin's arguments", kind
         )
     if fields.text("apiVersion", API_VERSION) != API_VERSION:
         version = fields.text("apiVersion")
-        fields.place.reading.complain(fields.path("apiVersion"), version, "not supported", API_VERSION)
+        fields.place.reading.report(fields.path("apiVersion"), version, "not supported", API_VERSION)
     return read(fields, gates)
 
 
-def _fit(fields: Fields, gates: Gates) -> PluginArgs:
+def _fit(fields: ConfigFields, gates: Gates) -> PluginArgs:
     resources = []
     for place, name in fields.texts("ignoredResources"):
         _check_name(place, name)
@@ -89,7 +89,7 @@ def _fit(fields: Fields, gates: Gates) -> PluginArgs:
     )
 
 
-def _strategy(place: Place) -> ScoringStrategy:
+def _strategy(place: ConfigValue) -> ScoringStrategy:
     fields = place.fields("type", "resources", "requestedToCapacityRatio")
     if fields is None:
         return ScoringStrategy()
@@ -109,7 +109,7 @@ def _strategy(place: Place) -> ScoringStrategy:
     return ScoringStrategy(kind, _weights(fields, (1, 100)), shape)
 
 
-def _weights(fields: Fields, bounds: tuple[int, int], unique: bool = False) -> tuple[ResourceWeight, ...]:
+def _weights(fields: ConfigFields, bounds: tuple[int, int], unique: bool = False) -> tuple[ResourceWeight, ...]:
     """`resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
     found: dict[str, ResourceWeight] = {}
     weights = []
@@ -122,13 +122,13 @@ def _weights(fields: Fields, bounds: tuple[int, int], unique: bool = False) -> t
         if name is None:
             continue
         if unique and name in found:
-            inner.place.reading.complain(inner.path("name"), name, "given twice")
+            inner.place.reading.report(inner.path("name"), name, "given twice")
         found[name] = ResourceWeight(name, weight)
         weights.append(found[name])
     return tuple(weights) or CPU_AND_MEMORY
 
 
-def _shape(fields: Fields) -> tuple[ShapePoint, ...]:
+def _shape(fields: ConfigFields) -> tuple[ShapePoint, ...]:
     """`shape`: at least one point, utilisation 0 to 100 and increasing, score 0 to 10."""
     points: list[ShapePoint] = []
     places = fields.items("shape")
@@ -141,16 +141,16 @@ def _shape(fields: Fields) -> tuple[ShapePoint, ...]:
         point = ShapePoint(inner.integer("utilization", 0, (0, 100)), inner.integer("score", 0, (0, 10)))
         if points and point.utilization <= points[-1].utilization:
             path = inner.path("utilization")
-            place.reading.complain(path, point.utilization, "must be larger than the point's before it")
+            place.reading.report(path, point.utilization, "must be larger than the point's before it")
         points.append(point)
     return tuple(points)
 
 
-def _balanced(fields: Fields, gates: Gates) -> PluginArgs:
+def _balanced(fields: ConfigFields, gates: Gates) -> PluginArgs:
     return NodeResourcesBalancedAllocationArgs(_weights(fields, (1, 1), unique=True))
 
 
-def _node_affinity(fields: Fields, gates: Gates) -> PluginArgs:
+def _node_affinity(fields: ConfigFields, gates: Gates) -> PluginArgs:
     added = fields.mapping("addedAffinity")
     if added is None:
         return NodeAffinityArgs()
@@ -174,7 +174,7 @@ def _node_affinity(fields: Fields, gates: Gates) -> PluginArgs:
     return NodeAffinityArgs(added.value)
 
 
-def _check_node_term(term: Place) -> None:
+def _check_node_term(term: ConfigValue) -> None:
     fields = term.fields("matchExpressions", "matchFields")
     if fields is None:
         return
@@ -191,11 +191,11 @@ def _check_node_term(term: Place) -> None:
         values = requirement.texts("values")
         where, shown = requirement.path("values"), [text for _, text in values]
         if operator in ("In", "NotIn") and not values:
-            place.reading.complain(where, shown, f"the operator {operator} needs values")
+            place.reading.report(where, shown, f"the operator {operator} needs values")
         elif operator in ("Exists", "DoesNotExist") and values:
-            place.reading.complain(where, shown, f"the operator {operator} takes no values")
+            place.reading.report(where, shown, f"the operator {operator} takes no values")
         elif operator in ("Gt", "Lt") and (len(values) != 1 or not _INTEGER.fullmatch(shown[0])):
-            place.reading.complain(where, shown, f"the operator {operator} needs one value, a whole number")
+            place.reading.report(where, shown, f"the operator {operator} needs one value, a whole number")
         for value_place, value in values:
             for wrong in label_value(value):
                 value_place.wrong(wrong)
@@ -208,15 +208,15 @@ def _check_node_term(term: Place) -> None:
             continue
         requirement.choice("operator", "", ("In", "NotIn"))
         if len(requirement.texts("values")) != 1:
-            place.reading.complain(requirement.path("values"), None, "a field needs exactly one value")
+            place.reading.report(requirement.path("values"), None, "a field needs exactly one value")
 
 
-def _spread(fields: Fields, gates: Gates) -> PluginArgs:
+def _spread(fields: ConfigFields, gates: Gates) -> PluginArgs:
     kind = cast(DefaultingType, fields.choice("defaultingType", "System", ("System", "List")))
     places = fields.items("defaultConstraints")
     if places and kind == "System":
         why = "constraints of one's own need the defaultingType List"
-        fields.place.reading.complain(fields.path("defaultingType"), kind, why, "List")
+        fields.place.reading.report(fields.path("defaultingType"), kind, why, "List")
     constraints: list[DefaultConstraint] = []
     for place in places:
         constraint = _constraint(place)
@@ -229,7 +229,7 @@ def _spread(fields: Fields, gates: Gates) -> PluginArgs:
     return PodTopologySpreadArgs(tuple(constraints), kind)
 
 
-def _constraint(place: Place) -> DefaultConstraint | None:
+def _constraint(place: ConfigValue) -> DefaultConstraint | None:
     fields = place.fields(
         "maxSkew",
         "topologyKey",
@@ -266,24 +266,24 @@ def _constraint(place: Place) -> DefaultConstraint | None:
     )
 
 
-def _pod_affinity(fields: Fields, gates: Gates) -> PluginArgs:
+def _pod_affinity(fields: ConfigFields, gates: Gates) -> PluginArgs:
     return InterPodAffinityArgs(
         hard_pod_affinity_weight=fields.integer("hardPodAffinityWeight", 1, (0, 100)),
         ignore_preferred_terms_of_existing_pods=fields.boolean("ignorePreferredTermsOfExistingPods", False),
     )
 
 
-def _preemption(fields: Fields, gates: Gates) -> PluginArgs:
+def _preemption(fields: ConfigFields, gates: Gates) -> PluginArgs:
     percentage = fields.integer("minCandidateNodesPercentage", 10, (0, 100))
     absolute = fields.integer("minCandidateNodesAbsolute", 100, (0, INT32[1]))
     if percentage == 0 == absolute:
         path = fields.path("minCandidateNodesPercentage")
         why = "minCandidateNodesPercentage and minCandidateNodesAbsolute must not both be 0"
-        fields.place.reading.complain(path, 0, why)
+        fields.place.reading.report(path, 0, why)
     return DefaultPreemptionArgs(percentage, absolute)
 
 
-def _volume_binding(fields: Fields, gates: Gates) -> PluginArgs:
+def _volume_binding(fields: ConfigFields, gates: Gates) -> PluginArgs:
     timeout = fields.integer("bindTimeoutSeconds", 600, (0, INT64[1]))
     scored = gates.get("StorageCapacityScoring", False)
     given = fields.get("shape")
@@ -295,7 +295,7 @@ def _volume_binding(fields: Fields, gates: Gates) -> PluginArgs:
     return VolumeBindingArgs(timeout, _shape(fields) if given.value else CAPACITY_SHAPE)
 
 
-def _dynamic_resources(fields: Fields, gates: Gates) -> PluginArgs:
+def _dynamic_resources(fields: ConfigFields, gates: Gates) -> PluginArgs:
     given = fields.get("filterTimeout")
     timeout = fields.duration_s("filterTimeout", 10.0)
     if given is not None and not gates.get("DRASchedulerFilterTimeout", True):
@@ -305,12 +305,12 @@ def _dynamic_resources(fields: Fields, gates: Gates) -> PluginArgs:
     return DynamicResourcesArgs(timeout)
 
 
-def _check_name(place: Place, name: str) -> None:
+def _check_name(place: ConfigValue, name: str) -> None:
     for wrong in qualified_name(name):
         place.wrong(wrong)
 
 
-_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Fields, Gates], PluginArgs]]] = {
+_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[ConfigFields, Gates], PluginArgs]]] = {
     "NodeResourcesFit": (("ignoredResources", "ignoredResourceGroups", "scoringStrategy"), _fit),
     "NodeResourcesBalancedAllocation": (("resources",), _balanced),
     "NodeAffinity": (("addedAffinity",), _node_affinity),

@@ -1,6 +1,6 @@
 """Strict parsing of untyped values: each typed access to a field either returns a value or records a fault.
 
-A `Place` is a value with its path; `Fields` are those of a mapping that may only have certain keys.  A null
+A `ConfigValue` is a value with its path; `ConfigFields` are those of a mapping that may only have certain keys.  A null
 counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all.
 """
 
@@ -25,7 +25,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 @attrs.define
-class Reading:
+class ConfigReader:
     """One configuration being parsed, with the faults and warnings found so far."""
 
     source: str
@@ -34,7 +34,7 @@ class Reading:
     faults: list[ConfigError] = attrs.field(factory=list)
     warnings: list[ConfigError] = attrs.field(factory=list)
 
-    def complain(self, path: str, value: Any, why: str, allowed: str = "") -> None:
+    def report(self, path: str, value: Any, why: str, allowed: str = "") -> None:
         self.faults.append(ConfigError(self.source, self.line(path), path, value, why, allowed))
 
     def warn(self, path: str, value: Any, why: str, allowed: str = "") -> None:
@@ -46,18 +46,18 @@ class Reading:
 
 
 @attrs.frozen
-class Place:
+class ConfigValue:
     value: Any
     path: str
-    reading: Reading
+    reading: ConfigReader
 
     def wrong(self, why: str, allowed: str = "") -> None:
-        self.reading.complain(self.path, self.value, why, allowed)
+        self.reading.report(self.path, self.value, why, allowed)
 
-    def at(self, key: str | int, value: Any) -> Place:
-        return Place(value, child_path(self.path, key), self.reading)
+    def at(self, key: str | int, value: Any) -> ConfigValue:
+        return ConfigValue(value, child_path(self.path, key), self.reading)
 
-    def fields(self, *names: str, any_other: bool = False) -> Fields | None:
+    def fields(self, *names: str, any_other: bool = False) -> ConfigFields | None:
         """This mapping's fields; None if it is not a mapping.  Keys not in `names` are faults."""
         if not isinstance(self.value, Mapping):
             self.wrong(f"must be a mapping, not {_kind(self.value)}")
@@ -66,10 +66,10 @@ class Place:
             if key not in names and not any_other:
                 close = difflib.get_close_matches(str(key), names, n=1)
                 why = "no such field" + (f"; did you mean {close[0]}?" if close else "")
-                self.reading.complain(child_path(self.path, str(key)), None, why, ", ".join(names))
-        return Fields(self)
+                self.reading.report(child_path(self.path, str(key)), None, why, ", ".join(names))
+        return ConfigFields(self)
 
-    def items(self) -> list[Place]:
+    def items(self) -> list[ConfigValue]:
         if not isinstance(self.value, list | tuple):
             self.wrong(f"must be a list, not {_kind(self.value)}")
             return []
@@ -126,12 +126,12 @@ class Place:
 
 
 @attrs.frozen
-class Fields:
+class ConfigFields:
     """A mapping's fields.  Each accessor returns the default where the field is absent, null or invalid."""
 
-    place: Place
+    place: ConfigValue
 
-    def get(self, name: str) -> Place | None:
+    def get(self, name: str) -> ConfigValue | None:
         value = self.place.value.get(name)
         return None if value is None else self.place.at(name, value)
 
@@ -139,7 +139,7 @@ class Fields:
         return child_path(self.place.path, name)
 
     def missing(self, name: str, why: str = "needed, and missing") -> None:
-        self.place.reading.complain(self.path(name), None, why)
+        self.place.reading.report(self.path(name), None, why)
 
     def text(self, name: str, default: str = "") -> str:
         found = self.get(name)
@@ -187,15 +187,15 @@ class Fields:
         value = found.choice(options) if found else None
         return default if value is None else value
 
-    def items(self, name: str) -> list[Place]:
+    def items(self, name: str) -> list[ConfigValue]:
         found = self.get(name)
         return found.items() if found else []
 
-    def texts(self, name: str) -> list[tuple[Place, str]]:
+    def texts(self, name: str) -> list[tuple[ConfigValue, str]]:
         """The strings of a list of strings, with their places; other items are faults."""
         return [(item, value) for item in self.items(name) if (value := item.text()) is not None]
 
-    def mapping(self, name: str) -> Place | None:
+    def mapping(self, name: str) -> ConfigValue | None:
         return self.get(name)
 
 

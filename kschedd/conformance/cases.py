@@ -1,6 +1,6 @@
 """One golden case: a cluster, a pod, and the recorded outcome of one kube-scheduler scheduling cycle.
 
-`got` runs the case with our scheduler and returns the outcome in the record's format, so that two mappings can be
+`run_case` runs the case with our scheduler and returns the outcome in the record's format, so that two mappings can be
 compared. Every node is evaluated; ties are broken by node name.
 
 Source of the format: the README beside the records.
@@ -13,36 +13,36 @@ import attrs
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
-from kschedd.conformance.records import Record
+from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.filters import drive
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 from kschedd.scheduling.verdicts import Verdicts
 
 Raw = Mapping[str, Any]
-Got = dict[str, Any]
+Actual = dict[str, Any]
 
 
-def got(record: Record, *, remember: bool = False) -> Got:
+def run_case(record: GoldenRecord, *, remember: bool = False) -> Actual:
     """Our scheduler's outcome of the case, in the format of the record's `want`.
 
     `remember` evaluates the pod twice beforehand, so that the outcome comes from cached evaluations.
     """
     config = attrs.evolve(config_from_raw(record.config), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load(map(parse, record.objects))
     scheduler, nominated = _scheduler(config, cluster, pod, record.objects, remember)
-    outcome: Got = {
+    outcome: Actual = {
         "gated": None,
         "prefilter": None,
         "filter": {},
@@ -72,7 +72,7 @@ def got(record: Record, *, remember: bool = False) -> Got:
 
 
 def _scheduler(
-    config: Config, cluster: Cluster, pod: Pod, objects: Iterable[Raw], remember: bool
+    config: Config, cluster: SchedulerCache, pod: Pod, objects: Iterable[Raw], remember: bool
 ) -> tuple[Scheduler, dict[str, list[Pod]]]:
     profile = config.profile(pod.scheduler_name)
     assert profile is not None, f"a profile named {pod.scheduler_name} is expected"
@@ -84,7 +84,7 @@ def _scheduler(
             if pending.nominated_node_name:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
     handle = Handle(cluster, config.feature_gates, nominated_pods=lambda node: nominated.get(node, ()))
-    running = start_profile(config, profile, Registry(), handle)
+    running = build_profile(config, profile, Registry(), handle)
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember), nominated
 
 
@@ -106,7 +106,7 @@ def _filter(verdicts: Verdicts) -> dict[str, Any]:
     said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
     for name in verdicts.table.row_of:
         if name not in said:
-            said[name] = _said(verdicts.absent)
+            said[name] = _said(verdicts.default_status)
     return said
 
 
@@ -119,7 +119,7 @@ def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]
 
 
 def _describe_placed(
-    outcome: Got, scheduler: Scheduler, placed: ScheduleResult, nominated: dict[str, list[Pod]]
+    outcome: Actual, scheduler: Scheduler, placed: ScheduleResult, nominated: dict[str, list[Pod]]
 ) -> None:
     pod, state, rows = placed.pod, placed.state, placed.feasible
     names = scheduler.cluster.table.names
@@ -157,19 +157,19 @@ def _describe_placed(
 
 def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[str], list[str]]:
     rejecting = {Code.PENDING: set[str](), Code.UNSCHEDULABLE: set[str]()}
-    for status, _ in verdicts.kinds():
+    for status, _ in verdicts.distinct_statuses():
         rejecting[Code.PENDING if status.code == Code.PENDING else Code.UNSCHEDULABLE].add(status.plugin)
     _, _, narrowed_by = scheduler.pre_filter(CycleState(), pod)
     return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
 
 
-def _describe_narrowing(outcome: Got, scheduler: Scheduler, pod: Pod) -> None:
+def _describe_narrowing(outcome: Actual, scheduler: Scheduler, pod: Pod) -> None:
     narrowing, status, _ = scheduler.pre_filter(CycleState(), pod)
     if status is None and narrowing is not None:
         outcome["prefilter_nodes"] = sorted(narrowing.node_names)
 
 
-def _describe_failed(outcome: Got, scheduler: Scheduler, failed: FitError) -> None:
+def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) -> None:
     diagnosis = failed.diagnosis
     outcome["message"] = failed.message
     outcome["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
@@ -189,7 +189,7 @@ def _describe_failed(outcome: Got, scheduler: Scheduler, failed: FitError) -> No
         outcome["filter"] = _filter(diagnosis.verdicts)
         names = diagnosis.verdicts.table.names
         if failed.status.code == Code.ERROR and not any(
-            status.code == Code.ERROR for status, _ in diagnosis.verdicts.kinds()
+            status.code == Code.ERROR for status, _ in diagnosis.verdicts.distinct_statuses()
         ):
             passed = diagnosis.verdicts.rows[diagnosis.verdicts.failed == 32767]
             outcome["feasible"] = sorted(names[row] for row in passed.tolist())

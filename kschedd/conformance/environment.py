@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object, parse, with_fields
 from kschedd.api.pods import Pod
-from kschedd.conformance.records import Unsupported
+from kschedd.conformance.records import UnsupportedRecord
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
@@ -127,7 +127,7 @@ class TraceEnvironment:
             self._put(op["object"])
             return
         if op["op"] not in ("patch", "delete"):
-            raise Unsupported(f"there is an operation {op['op']!r}")
+            raise UnsupportedRecord(f"there is an operation {op['op']!r}")
         old = self.objects.get((op["kind"], _key(op)))
         if old is None:
             return

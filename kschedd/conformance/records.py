@@ -28,12 +28,12 @@ class RecordError(KscheddError):
         return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
 
 
-class Unsupported(Exception):
+class UnsupportedRecord(Exception):
     """The record needs a feature that this kschedd does not have."""
 
 
 @attrs.frozen(eq=False)
-class Record:
+class GoldenRecord:
     id: str
     family: str
     config: Raw | None
@@ -62,7 +62,7 @@ def record_files(paths: Iterable[Path]) -> list[Path]:
     return files
 
 
-def read_records(file: Path) -> Iterator[Record]:
+def read_records(file: Path) -> Iterator[GoldenRecord]:
     """The records of a file, one at a time. Raises RecordError at the first line that is not a record."""
     number = 0
     try:
@@ -99,7 +99,7 @@ _TRACE: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def _record(raw: Any) -> Record:
+def _record(raw: Any) -> GoldenRecord:
     if not isinstance(raw, dict):
         raise _NoRecord("a mapping is expected")
     trace = raw.get("family") == "traces"
@@ -119,4 +119,4 @@ def _record(raw: Any) -> Record:
         steps = raw["want"].get("steps")
         if not isinstance(steps, list) or len(steps) != len(raw["ops"]):
             raise _NoRecord("want.steps must have one step for each of ops")
-    return Record(raw["id"], raw["family"], config, raw["objects"], raw)
+    return GoldenRecord(raw["id"], raw["family"], config, raw["objects"], raw)

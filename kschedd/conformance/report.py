@@ -6,12 +6,12 @@ from typing import TextIO
 
 import attrs
 
-from kschedd.conformance.records import Record, RecordError
+from kschedd.conformance.records import GoldenRecord, RecordError
 
 _LINES_A_RECORD = 5
 
 
-class Outcome(StrEnum):
+class RecordOutcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     UNSUPPORTED = "unsupported"
@@ -19,26 +19,26 @@ class Outcome(StrEnum):
 
 @attrs.frozen(eq=False)
 class Verdict:
-    record: Record
-    outcome: Outcome
+    record: GoldenRecord
+    outcome: RecordOutcome
     differences: tuple[str, ...] = ()  # or the reason why the record is unsupported
 
 
 @attrs.define(eq=False)
 class Family:
-    counts: dict[Outcome, int] = attrs.field(factory=lambda: dict.fromkeys(Outcome, 0))
+    counts: dict[RecordOutcome, int] = attrs.field(factory=lambda: dict.fromkeys(RecordOutcome, 0))
     not_passed: list[Verdict] = attrs.field(factory=list)
 
 
 @attrs.define(eq=False)
-class Report:
+class VerifyReport:
     families: dict[str, Family] = attrs.field(factory=dict)
     faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:
         family = self.families.setdefault(verdict.record.family, Family())
         family.counts[verdict.outcome] += 1
-        if verdict.outcome is not Outcome.PASSED:
+        if verdict.outcome is not RecordOutcome.PASSED:
             family.not_passed.append(verdict)
 
     @property
@@ -55,11 +55,11 @@ class Report:
 
     def as_table(self, show: int = 1) -> str:
         """The counts, and the first differences of the first `show` records of each family that did not pass."""
-        rows = [("FAMILY", *(outcome.name for outcome in Outcome))]
+        rows = [("FAMILY", *(outcome.name for outcome in RecordOutcome))]
         for name, family in sorted(self.families.items()):
-            rows.append((name, *(str(family.counts[outcome]) for outcome in Outcome)))
+            rows.append((name, *(str(family.counts[outcome]) for outcome in RecordOutcome)))
         if len(self.families) > 1:
-            totals = (sum(family.counts[outcome] for family in self.families.values()) for outcome in Outcome)
+            totals = (sum(family.counts[outcome] for family in self.families.values()) for outcome in RecordOutcome)
             rows.append(("total", *map(str, totals)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -77,7 +77,7 @@ class Report:
 
 
 @attrs.define(eq=False)
-class Progress:
+class ProgressLine:
     """A progress line, overwritten while records run; writes nothing if `out` is not a terminal."""
 
     out: TextIO

@@ -20,8 +20,8 @@ from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
-from kschedd.conformance.records import Record
-from kschedd.queue.entry import Place, QueuedPod
+from kschedd.conformance.records import GoldenRecord
+from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -32,15 +32,15 @@ from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 
 Raw = Mapping[str, Any]
-Got = dict[str, Any]
+Actual = dict[str, Any]
 
 _TICK_MS = 1000
 _LEFTOVER_MS = 30_000
-_WAITING = (Place.BACKOFF, Place.ERROR_BACKOFF)
-_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+_WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
+_SHOWN = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
 
-def trace_differences(record: Record, *, remember: bool = True) -> Iterator[str]:
+def trace_differences(record: GoldenRecord, *, remember: bool = True) -> Iterator[str]:
     """The differences of the first step that differs; none if the whole trace matches."""
     run = Lockstep(record, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
@@ -66,7 +66,7 @@ class RecordedChoice:
 class Lockstep:
     """The run of one trace. `loop` and `environment` may be inspected between steps."""
 
-    def __init__(self, record: Record, *, remember: bool = True, recorder: Recorder | None = None) -> None:
+    def __init__(self, record: GoldenRecord, *, remember: bool = True, recorder: Recorder | None = None) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
         self.environment = TraceEnvironment(raw["graceful_deletion"])
@@ -75,12 +75,12 @@ class Lockstep:
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
-        self._made: list[Got] = []
+        self._made: list[Actual] = []
         self._failure: FailedAttempt | None = None
         self.environment.load(record.objects)
         self._deliver()
 
-    def step(self, op: Raw, want: Sequence[Raw]) -> Got:
+    def step(self, op: Raw, want: Sequence[Raw]) -> Actual:
         """Apply one operation; `want` are the attempts recorded for it. Returns a step in the record's format."""
         world = self.environment
         self._want, self._made = list(want), []
@@ -129,7 +129,7 @@ class Lockstep:
 
     def _cycle(self, entry: QueuedPod, during: Sequence[Raw]) -> None:
         world = self.environment
-        made: Got = {"pod": entry.key, "at_ms": world.now_ms, "attempt": entry.attempts}
+        made: Actual = {"pod": entry.key, "at_ms": world.now_ms, "attempt": entry.attempts}
         self._made.append(made)
         recorded = self._want.pop(0) if self._want else {}
         self._choose.node = recorded.get("node") or ""
@@ -156,7 +156,9 @@ class Lockstep:
         self._deliver()
         world.now_ms += 1
 
-    def _complete(self, entry: QueuedPod, result: ScheduleResult | FitError, made: Got, best: list[str] | None) -> None:
+    def _complete(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, made: Actual, best: list[str] | None
+    ) -> None:
         self._failure = None
         world = self.environment
         before, world.deleted = world.deleted, []
@@ -175,7 +177,7 @@ class Lockstep:
         for event in self.environment.take_events():
             self.loop.observe(event)
 
-    def _step(self) -> Got:
+    def _step(self) -> Actual:
         return step_of(self._made, self.environment, self.loop.queue, self.loop.driver.nominator)
 
 
@@ -202,7 +204,7 @@ def reconsidered(
 
 
 def tell_outcome(
-    made: Got, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
+    made: Actual, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
 ) -> None:
     """Add the outcome of an attempt to `made`. `best`: the nodes with the highest total, if a node was found;
     `failed`: the failure of the attempt or of its binding; `deleted`: the pods that the scheduler deleted for it."""
@@ -237,8 +239,8 @@ def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
 
 
 def step_of(
-    made: list[Got], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
-) -> Got:
+    made: list[Actual], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
+) -> Actual:
     """A step in the record's format. `zero_ns` is the start of the trace by the queue's clock."""
     return {
         "attempts": made,

@@ -16,34 +16,34 @@ import attrs
 
 from kschedd.conformance import cases, traces
 from kschedd.conformance.compare import differences
-from kschedd.conformance.records import Record, RecordError, Unsupported, read_records, record_files
-from kschedd.conformance.report import Outcome, Progress, Report, Verdict
+from kschedd.conformance.records import GoldenRecord, RecordError, UnsupportedRecord, read_records, record_files
+from kschedd.conformance.report import ProgressLine, RecordOutcome, Verdict, VerifyReport
 from kschedd.errors import KscheddError
 
 TRACES = "traces"
 
 
-def judge(record: Record, *, remembered: bool = False) -> Verdict:
+def check(record: GoldenRecord, *, remembered: bool = False) -> Verdict:
     """Run one record. `remembered`: cache evaluations from attempt to attempt, as the daemon does."""
     try:
         found = tuple(_differences(record, remembered))
     except ModuleNotFoundError as missing:
         if not (missing.name or "").startswith("kschedd."):
             raise
-        return Verdict(record, Outcome.UNSUPPORTED, (f"needs {missing.name}, which is not built yet",))
-    except Unsupported as lack:
-        return Verdict(record, Outcome.UNSUPPORTED, (str(lack),))
+        return Verdict(record, RecordOutcome.UNSUPPORTED, (f"needs {missing.name}, which is not built yet",))
+    except UnsupportedRecord as lack:
+        return Verdict(record, RecordOutcome.UNSUPPORTED, (str(lack),))
     except KscheddError as refusal:
         found = (f"refused: {refusal}",)
     except Exception as bug:  # a bug found by one record must not keep the others from running
         found = (f"kschedd broke down: {_where(bug)}",)
-    return Verdict(record, Outcome.FAILED if found else Outcome.PASSED, found)
+    return Verdict(record, RecordOutcome.FAILED if found else RecordOutcome.PASSED, found)
 
 
-def _differences(record: Record, remembered: bool) -> Iterator[str]:
+def _differences(record: GoldenRecord, remembered: bool) -> Iterator[str]:
     if record.family == TRACES:
         return traces.trace_differences(record, remember=remembered)
-    return differences(record.want, cases.got(record, remember=remembered))
+    return differences(record.want, cases.run_case(record, remember=remembered))
 
 
 def _where(bug: Exception) -> str:
@@ -56,19 +56,19 @@ def _where(bug: Exception) -> str:
 
 
 @attrs.frozen
-class Options:
+class VerifyOptions:
     paths: tuple[Path, ...]
     remembered: bool = False
     only: str = ""  # run only records whose id contains this
 
 
-def verify(options: Options, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> Report:
+def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
     """Run all records of all files. Raises RecordError for an unusable path; unreadable files are in the report."""
-    report = Report()
+    report = VerifyReport()
     for file in record_files(options.paths):
         try:
             for record in _records(file, options.only):
-                verdict = judge(record, remembered=options.remembered)
+                verdict = check(record, remembered=options.remembered)
                 report.add(verdict)
                 progress(verdict)
         except RecordError as fault:
@@ -76,7 +76,7 @@ def verify(options: Options, *, progress: Callable[[Verdict], None] = lambda ver
     return report
 
 
-def _records(file: Path, only: str) -> Iterator[Record]:
+def _records(file: Path, only: str) -> Iterator[GoldenRecord]:
     number = 0
     for record in read_records(file):
         number += 1
@@ -115,9 +115,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Execute the parsed command; returns the exit status."""
-    progress = Progress(sys.stderr)
+    progress = ProgressLine(sys.stderr)
     try:
-        report = verify(Options(tuple(args.paths), args.remembered, args.only), progress=progress)
+        report = verify(VerifyOptions(tuple(args.paths), args.remembered, args.only), progress=progress)
     except RecordError as fault:
         print(f"kschedd verify: {fault}", file=sys.stderr)
         return 2

@@ -54,13 +54,13 @@ def is_done(pod: Pod) -> bool:
 class ResourceClaims:
     name: Final = "resource-claims"
     kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
-    wake_at: Final[float | None] = None
+    next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
         claims: dict[tuple[str, str], None] = {}
         released: set[str] = set()
@@ -88,7 +88,7 @@ class ResourceClaims:
             return []
         return self._serve(pod, view, now)
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Report a refused claim as an Event on its pod; any other refusal is followed by an event that retries."""
         if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
             return []

@@ -31,11 +31,11 @@ class Controller(Protocol):
         """The kinds it watches; None for all."""
 
     @property
-    def wake_at(self) -> float | None:
-        """The next deadline (seconds) at which `react` is to be called even without events; None for none."""
+    def next_deadline(self) -> float | None:
+        """The next deadline (seconds) at which `reconcile` is to be called even without events; None for none."""
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         """Reconcile after these events (none if only a deadline has passed); returns the writes to perform."""
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Handle the refusal of one of its writes; returns the writes to perform instead."""

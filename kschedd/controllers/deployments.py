@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.controller import View
-from kschedd.controllers.rollout import Replicas, fenceposts, grown, proportioned, shrunk
+from kschedd.controllers.rollout import Replicas, fenceposts, proportioned, scale_down, scale_up
 from kschedd.controllers.templates import (
     TEMPLATE_HASH,
     active,
@@ -110,10 +110,10 @@ class Deployments:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return self._later.next
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         for event in events:
             new = event.new
@@ -189,14 +189,14 @@ class Deployments:
         old = [_replicas(rs) for rs in rollout.old]
         if new is None:
             nothing = Replicas("", 0, 0, "")
-            return self._make(rollout, grown(nothing, sum(r.wanted for r in old), rollout.wanted, rollout.surge))
+            return self._make(rollout, scale_up(nothing, sum(r.wanted for r in old), rollout.wanted, rollout.surge))
         mine = _replicas(new)
         size = rollout.wanted
         if mine.wanted < rollout.wanted:
-            size = grown(mine, mine.wanted + sum(r.wanted for r in old), rollout.wanted, rollout.surge)
+            size = scale_up(mine, mine.wanted + sum(r.wanted for r in old), rollout.wanted, rollout.surge)
         if size != mine.wanted or self._stale(rollout, new):
             return self._resize(rollout, new, size)
-        sizes = shrunk([r for r in old if r.wanted > 0], mine, rollout.wanted, rollout.unavailable)
+        sizes = scale_down([r for r in old if r.wanted > 0], mine, rollout.wanted, rollout.unavailable)
         by_name = {rs.name: rs for rs in rollout.old}
         return [write for name, size in sizes.items() for write in self._resize(rollout, by_name[name], size)]
 
@@ -339,7 +339,7 @@ class Deployments:
             self._later.set(key, now + deadline)
         return entry
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A ReplicaSet name taken by another owner's is a hash collision: increment collisionCount for a new hash."""
         if not isinstance(write, Create) or not isinstance(error, AlreadyExists):
             return []

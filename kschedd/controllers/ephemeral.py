@@ -21,12 +21,12 @@ from kschedd.store.writes import Create, Write
 class EphemeralVolumes:
     name: Final = "ephemeral-volumes"
     kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
-    wake_at: Final[float | None] = None
+    next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
         for event in events:
             obj = event.new
@@ -39,7 +39,7 @@ class EphemeralVolumes:
                     pods[obj.namespace, owner.name] = None
         return self.faults.each("Pod", pods, partial(_serve, view), now)
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         return []
 
 

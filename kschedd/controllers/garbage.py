@@ -41,10 +41,10 @@ class GarbageCollector:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return self._deserted.next
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         writes: list[Write] = []
         waiting: dict[tuple[str, str, str], None] = {}
         namespaces: dict[tuple[str, str], None] = {}
@@ -134,7 +134,7 @@ class GarbageCollector:
             return [FinalizeNamespace(name)] if found.spec.get("finalizers") else []
         return [Delete(obj.kind, obj.namespace, obj.name, obj.uid) for obj in content if not obj.deleting]
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Retry a refused patch of an object being deleted; other refusals are followed by an event that retries."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)

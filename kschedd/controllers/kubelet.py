@@ -148,10 +148,10 @@ class Kubelets:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return self._ends.next
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
         nodes: dict[tuple[str, str], None] = {}
         for event in events:
@@ -221,6 +221,6 @@ class Kubelets:
         quicker = annotated_seconds(pod, TERMINATION_SECONDS)
         return end if quicker is None else min(end, end - duration_s(grace) + quicker)
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Nothing to do: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
         return []

@@ -78,12 +78,12 @@ def tainted(node: Raw, at: str) -> list[Any] | None:
 class NodeTaints:
     name: Final = "node-condition-taints"
     kinds: Final = frozenset(("Node",))
-    wake_at: Final = None
+    next_deadline: Final = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         nodes = dict.fromkeys(("", event.new.name) for event in events if event.type != DELETED)
         return self.faults.each("Node", nodes, partial(self._sync, view), now)
 
@@ -97,7 +97,7 @@ class NodeTaints:
         # The patch replaces the whole list, so it must apply only to the version it was computed from.
         return [patch_of(node, {"spec": {"taints": taints or None}}, exactly=True)]
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         if isinstance(error, Conflict) and isinstance(write, Patch):
             return self._sync(view, "", write.name, now)
         return []

@@ -65,10 +65,10 @@ class Provisioner:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return self._due.next
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         for event in events:
             claim = event.new
             key = (claim.namespace, claim.name, claim.uid)
@@ -90,7 +90,7 @@ class Provisioner:
             return []
         return self._provision(found, view, now)
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         volume = isinstance(write, Create) and write.raw["kind"] == "PersistentVolume"
         if isinstance(write, Create) and volume and not isinstance(error, AlreadyExists):
             ref = write.raw["spec"]["claimRef"]

@@ -105,10 +105,10 @@ class ReplicaSets:
         self._orphans: dict[str, dict[str, None]] = {}  # by namespace: pods without a controller
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return self._later.next
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         orphans: dict[Key, None] = {}
         for event in events:
@@ -247,7 +247,7 @@ class ReplicaSets:
             status["conditions"] = [c for c in conditions if c.get("type") != "ReplicaFailure"]
         return status
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A pod was refused: set the ReplicaFailure condition and retry with exponential backoff."""
         if not isinstance(write, Create) or isinstance(error, NotFound):
             return []

@@ -40,7 +40,7 @@ def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: i
     return (0, 1) if more == 0 and fewer == 0 else (more, min(fewer, wanted))
 
 
-def grown(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
+def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
     """The new ReplicaSet's next size: up to `wanted`, while all ReplicaSets together stay within `wanted` + `surge`."""
     room = wanted + surge - all_wanted
     if room <= 0:
@@ -48,7 +48,7 @@ def grown(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
     return new.wanted + max(0, min(room, wanted - new.wanted))
 
 
-def shrunk(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
+def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
     """The old ReplicaSets' next sizes: unavailable pods are removed first, then available ones beyond the minimum."""
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted

@@ -21,9 +21,9 @@ from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace,
 _ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
 
 
-def wake_at(controller: Controller) -> float | None:
+def next_deadline(controller: Controller) -> float | None:
     """The controller's next deadline, retries of failed objects included; None if there is none."""
-    times = (controller.wake_at, controller.faults.next_retry)
+    times = (controller.next_deadline, controller.faults.next_retry)
     return min((at for at in times if at is not None), default=None)
 
 
@@ -31,7 +31,7 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
     """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
-    own = controller.wake_at
+    own = controller.next_deadline
     if events or (own is not None and own <= now):
         writes += _reaction(controller, events, store, now)
     return _carry_out(controller, writes, store, now)
@@ -39,15 +39,15 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
 
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:
     try:
-        return controller.react(events, store, now)
+        return controller.reconcile(events, store, now)
     except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
-            controller.faults.note(nothing, partial(controller.react, (), store), fault, now, "event")
+            controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
     writes: list[Write] = []
     for event in events:
         ref = ObjectRef(event.new.kind, event.new.namespace, event.new.name)
-        writes += controller.faults.run(ref, partial(controller.react, (event,), store), now, "event") or []
+        writes += controller.faults.run(ref, partial(controller.reconcile, (event,), store), now, "event") or []
     return writes
 
 
@@ -64,7 +64,7 @@ def _carry_out(
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")
                 continue
-            refused = partial(controller.refused, write, error, store)
+            refused = partial(controller.on_refused, write, error, store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
             done += _carry_out(controller, answers, store, now, rounds - 1)
         except Exception as fault:  # recorded as the object's fault

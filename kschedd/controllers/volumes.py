@@ -54,10 +54,10 @@ class VolumeController:
         self._told: dict[str, str] = {}  # claim uid -> message of its last Event, which is not repeated
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         return None
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         claims: dict[str, None] = {}
         volumes: dict[str, None] = {}
         for event in events:
@@ -75,7 +75,7 @@ class VolumeController:
         claim = view.find(CLAIM, namespace, name)
         return [] if claim is None else self._sync_claim(claim, view, taken, now)
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         return []
 
     def _notice(self, event: WatchEvent, claims: dict[str, None], volumes: dict[str, None]) -> None:

@@ -23,7 +23,7 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
-from kschedd.devices.claims import MOST_DEVICES, Claim, Request, Wish
+from kschedd.devices.claims import MOST_DEVICES, Claim, DeviceRequest, DeviceSubRequest
 from kschedd.devices.inventory import Device, DeviceId, Inventory, InventoryError, Pool
 from kschedd.devices.selection import SelectorFailure, selects
 from kschedd.errors import KscheddError
@@ -60,20 +60,20 @@ class Features:
 
 
 @attrs.frozen(eq=False)
-class Given:
+class AllocatedDevice:
     """One device allocated to one request of a claim."""
 
-    request: Request
-    wish: Wish
+    request: DeviceRequest
+    subrequest: DeviceSubRequest
     device: Device
 
 
 @attrs.frozen(eq=False)
-class Solution:
+class Allocation:
     """For each claim: its devices in allocation order, and the subrequest that was satisfied for each request."""
 
-    given: tuple[tuple[Given, ...], ...]
-    chosen: tuple[tuple[Wish, ...], ...]
+    given: tuple[tuple[AllocatedDevice, ...], ...]
+    chosen: tuple[tuple[DeviceSubRequest, ...], ...]
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +87,7 @@ class Allocator:
     features: Features = Features()
     most_steps: int = 0  # 0: no limit
 
-    def allocate(self, node: Node) -> Solution | None:
+    def allocate(self, node: Node) -> Allocation | None:
         """Devices for all claims, or None; raises AllocationError or NodeFailure."""
         try:
             pools = self.inventory.pools(node)
@@ -100,7 +100,7 @@ class Allocator:
 class _Wanted:
     """A request or subrequest resolved for this node."""
 
-    wish: Wish
+    subrequest: DeviceSubRequest
     device_class: Object
     count: int
     every: tuple[Device, ...] | None  # mode All: all matching devices; None for ExactCount
@@ -115,9 +115,9 @@ class _MatchAttribute:
     value: tuple[str, Any] | None = None
     devices: int = 0
 
-    def concerns(self, request: Request, wish: Wish) -> bool:
+    def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool:
         asked = self.requests
-        return not asked or request.name in asked or request.full_name(wish) in asked
+        return not asked or request.name in asked or request.full_name(subrequest) in asked
 
     def add(self, device: Device) -> bool:
         value = device.attribute(self.attribute)
@@ -153,12 +153,12 @@ class _Search:
     constraints: list[list[_MatchAttribute]] = attrs.field(factory=list)
     candidates: list[Device | Pool] = attrs.field(factory=list)  # an invalid pool is in the list itself
     taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> indices of claims holding it in this search
-    given: list[list[Given]] = attrs.field(factory=list)
+    given: list[list[AllocatedDevice]] = attrs.field(factory=list)
     chosen: list[list[int]] = attrs.field(factory=list)
     failed: set[Any] = attrs.field(factory=set)
     steps: int = 0
 
-    def run(self) -> Solution | None:
+    def run(self) -> Allocation | None:
         for claim in self.setting.claims:
             self._understand(claim)
         for pool in self.pools:
@@ -167,10 +167,10 @@ class _Search:
         if not self._solve():
             return None
         claims = self.setting.claims
-        return Solution(
+        return Allocation(
             tuple(tuple(given) for given in self.given),
             tuple(
-                tuple(claim.requests[r].wishes[which] for r, which in enumerate(self.chosen[c]))
+                tuple(claim.requests[r].subrequests[which] for r, which in enumerate(self.chosen[c]))
                 for c, claim in enumerate(claims)
             ),
         )
@@ -187,10 +187,10 @@ class _Search:
                     "has subrequests, but the DRAPrioritizedList feature is disabled"
                 )
             alternatives: list[_Wanted] = []
-            for which, wish in enumerate(request.wishes):
+            for which, subrequest in enumerate(request.subrequests):
                 # Upstream's bug: taken from the first alternative's cache entry, which exists only in mode All.
                 matched = alternatives[0].every if which == 1 else None
-                alternatives.append(self._wanted(claim, wish, matched))
+                alternatives.append(self._wanted(claim, subrequest, matched))
             requests.append(alternatives)
             at_least += min((wanted.count for wanted in alternatives), default=0)
         if at_least > MOST_DEVICES:
@@ -209,26 +209,26 @@ class _Search:
         self.given.append([])
         self.chosen.append([0] * len(requests))
 
-    def _wanted(self, claim: Claim, wish: Wish, matched: tuple[Device, ...] | None) -> _Wanted:
+    def _wanted(self, claim: Claim, subrequest: DeviceSubRequest, matched: tuple[Device, ...] | None) -> _Wanted:
         """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
-        here = f"claim {claim}, request {wish.name}"
-        for number, selector in enumerate(wish.selectors):
+        here = f"claim {claim}, request {subrequest.name}"
+        for number, selector in enumerate(subrequest.selectors):
             if selector.get("cel") is None:
                 raise AllocationError(f"{here}, selector #{number}: CEL expression empty (unsupported selector type?)")
-        if wish.asks_admin_access and not self.setting.features.admin_access:
+        if subrequest.asks_admin_access and not self.setting.features.admin_access:
             raise AllocationError(f"{here}: admin access is requested, but the feature is disabled")
-        if not wish.device_class:
+        if not subrequest.device_class:
             raise AllocationError(f"{here}: missing device class name (unsupported request type?)")
-        device_class = self.setting.classes(wish.device_class)
+        device_class = self.setting.classes(subrequest.device_class)
         if device_class is None:
             raise AllocationError(
-                f"{here}: could not retrieve device class {wish.device_class}: "
-                f'deviceclass.resource.k8s.io "{wish.device_class}" not found'
+                f"{here}: could not retrieve device class {subrequest.device_class}: "
+                f'deviceclass.resource.k8s.io "{subrequest.device_class}" not found'
             )
-        if wish.mode == "ExactCount":
-            return _Wanted(wish, device_class, wish.count, None)
-        if wish.mode != "All":
-            raise AllocationError(f"{here}: unsupported count mode {wish.mode}")
+        if subrequest.mode == "ExactCount":
+            return _Wanted(subrequest, device_class, subrequest.count, None)
+        if subrequest.mode != "All":
+            raise AllocationError(f"{here}: unsupported count mode {subrequest.mode}")
         found: list[Device] = []
         for pool in self.pools:
             if pool.incomplete or pool.invalid:
@@ -236,9 +236,11 @@ class _Search:
                 raise AllocationError(f"{here}: asks for all devices, but resource pool {pool} is currently {state}")
             if matched is None:
                 for one in pool.slices:
-                    found += [device for device in one.devices if self._selected(claim, wish, device_class, device)]
+                    found += [
+                        device for device in one.devices if self._selected(claim, subrequest, device_class, device)
+                    ]
         every = tuple(found) if matched is None else matched
-        return _Wanted(wish, device_class, len(every), every)
+        return _Wanted(subrequest, device_class, len(every), every)
 
     # -- the search -------------------------------------------------------------------------------------------
 
@@ -313,9 +315,9 @@ class _Search:
             if isinstance(candidate, Pool):
                 raise AllocationError(f"pool {candidate.name} is invalid: {candidate.invalid}")
             device = candidate
-            if self._occupied(claim, wanted.wish, device):
+            if self._occupied(claim, wanted.subrequest, device):
                 continue
-            if not self._selected(of_claim, wanted.wish, wanted.device_class, device):
+            if not self._selected(of_claim, wanted.subrequest, wanted.device_class, device):
                 continue
             if self._take(place, wanted, device, must=False):
                 # The order of devices within a request does not matter: continue after this one.
@@ -333,25 +335,25 @@ class _Search:
             ends.add((yield (claim, request, which, 0, 0)))
         return _DeadEnd.TOO_MANY if ends == {_DeadEnd.TOO_MANY} else _DeadEnd.FAILED
 
-    def _occupied(self, claim: int, wish: Wish, device: Device) -> bool:
+    def _occupied(self, claim: int, subrequest: DeviceSubRequest, device: Device) -> bool:
         takers = self.taken.get(device.id, _NOBODY)
-        if wish.admin_access:
+        if subrequest.admin_access:
             return claim in takers
         return bool(takers) or device.id in self.setting.in_use
 
     def _take(self, place: _Place, wanted: _Wanted, device: Device, *, must: bool) -> bool:
-        claim, wish = place[0], wanted.wish
-        if self._occupied(claim, wish, device) or not device.usable:
+        claim, subrequest = place[0], wanted.subrequest
+        if self._occupied(claim, subrequest, device) or not device.usable:
             return False
         request = self.setting.claims[claim].requests[place[1]]
         added: list[_MatchAttribute] = []
         for constraint in self.constraints[claim]:
-            if not constraint.concerns(request, wish):
+            if not constraint.concerns(request, subrequest):
                 continue
             if not constraint.add(device):
                 if must:
                     raise AllocationError(
-                        f"claim {self.setting.claims[claim]}, request {wish.name}: cannot add device {device.id} "
+                        f"claim {self.setting.claims[claim]}, request {subrequest.name}: cannot add device {device.id} "
                         "because a claim constraint would not be satisfied"
                     )
                 for earlier in added:
@@ -359,14 +361,14 @@ class _Search:
                 return False
             added.append(constraint)
         self.taken.setdefault(device.id, set()).add(claim)
-        self.given[claim].append(Given(request, wish, device))
+        self.given[claim].append(AllocatedDevice(request, subrequest, device))
         return True
 
     def _give_back(self, place: _Place, wanted: _Wanted, device: Device) -> None:
         claim = place[0]
         request = self.setting.claims[claim].requests[place[1]]
         for constraint in self.constraints[claim]:
-            if constraint.concerns(request, wanted.wish):
+            if constraint.concerns(request, wanted.subrequest):
                 constraint.devices -= 1
         holders = self.taken[device.id]
         holders.discard(claim)
@@ -376,12 +378,12 @@ class _Search:
 
     # -- selectors --------------------------------------------------------------------------------------------
 
-    def _selected(self, claim: Claim, wish: Wish, device_class: Object, device: Device) -> bool:
+    def _selected(self, claim: Claim, subrequest: DeviceSubRequest, device_class: Object, device: Device) -> bool:
         if device.raw.get("bindingConditions"):
             return False  # the feature gate that waits for binding conditions is off
         of_class: tuple[Raw, ...] = tuple(device_class.spec.get("selectors") or ())
         return _all_select(f"class {device_class.name}", of_class, device) and _all_select(
-            f"claim {claim}", wish.selectors, device
+            f"claim {claim}", subrequest.selectors, device
         )
 
 

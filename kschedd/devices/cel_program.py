@@ -23,7 +23,7 @@ from kschedd.devices.cel_run import (
     DEVICE_FIELDS,
     Code,
     DeviceInput,
-    Run,
+    Evaluation,
     TooExpensive,
     collected,
     constant,
@@ -35,13 +35,13 @@ from kschedd.devices.cel_run import (
     with_name,
 )
 from kschedd.devices.cel_syntax import (
-    Call,
+    CallExpr,
     CelSyntaxError,
+    Expr,
     Ident,
     ListLiteral,
     Literal,
     MapLiteral,
-    Node,
     Select,
     located,
     parse,
@@ -84,7 +84,7 @@ class Program:
     def matches(self, device: DeviceInput) -> bool:
         """Whether the device is selected; raises CelFailure where evaluation fails."""
         try:
-            answer = self._code(Run(device))
+            answer = self._code(Evaluation(device))
         except TooExpensive:
             raise CelFailure("operation cancelled: actual cost limit exceeded") from None
         if type(answer) is not bool:
@@ -144,7 +144,7 @@ class _Compiler:
         self.faults.append(located(self.text, at, why))
         return "dyn", constant(None)
 
-    def node(self, node: Node) -> tuple[str, Code]:
+    def node(self, node: Expr) -> tuple[str, Code]:
         if isinstance(node, Literal):
             return kind(node.value), constant(node.value)
         if isinstance(node, Ident):
@@ -155,21 +155,21 @@ class _Compiler:
             return self.list_literal(node)
         if isinstance(node, MapLiteral):
             return self.map_literal(node)
-        assert isinstance(node, Call), f"a node of a known class is expected, not {node}"
+        assert isinstance(node, CallExpr), f"a node of a known class is expected, not {node}"
         return self.call(node)
 
     def ident(self, node: Ident) -> tuple[str, Code]:
         name = node.name
         if name in self.scope:
 
-            def variable(run: Run) -> Any:
+            def variable(run: Evaluation) -> Any:
                 run.cost += 1
                 return run.names[name]
 
             return self.scope[name], variable
         if name == "device":
 
-            def device(run: Run) -> Any:
+            def device(run: Evaluation) -> Any:
                 run.cost += 1
                 return run.device
 
@@ -185,7 +185,7 @@ class _Compiler:
             if field not in DEVICE_FIELDS:
                 return self.fault(node.at, f"undefined field '{field}'")
 
-            def of_device(run: Run) -> Any:
+            def of_device(run: Evaluation) -> Any:
                 run.cost += 2
                 return getattr(run.device, field)
 
@@ -200,7 +200,7 @@ class _Compiler:
     # -- lookups ----------------------------------------------------------------------------------------------
 
     def looked_up(self, operand: Code, index: Code) -> Code:
-        def look_up(run: Run) -> Any:
+        def look_up(run: Evaluation) -> Any:
             table, key = operand(run), index(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -210,7 +210,7 @@ class _Compiler:
         return look_up
 
     def looked_up_if_there(self, operand: Code, index: Code) -> Code:
-        def look_up(run: Run) -> Any:
+        def look_up(run: Evaluation) -> Any:
             table, key = operand(run), index(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -225,7 +225,7 @@ class _Compiler:
         compiled = [self.node(item) for item in node.items]
         codes = [code for _, code in compiled]
 
-        def build(run: Run) -> list[Any]:
+        def build(run: Evaluation) -> list[Any]:
             run.spend(10)
             return [code(run) for code in codes]
 
@@ -237,7 +237,7 @@ class _Compiler:
         values = [self.node(value) for _, value in node.entries]
         pairs = [(key, value) for (_, key), (_, value) in zip(keys, values, strict=True)]
 
-        def build(run: Run) -> dict[Any, Any]:
+        def build(run: Evaluation) -> dict[Any, Any]:
             run.spend(30)
             built: dict[Any, Any] = {}
             for key_code, value_code in pairs:
@@ -253,7 +253,7 @@ class _Compiler:
 
     # -- calls ------------------------------------------------------------------------------------------------
 
-    def call(self, node: Call) -> tuple[str, Code]:
+    def call(self, node: CallExpr) -> tuple[str, Code]:
         if node.target is None:
             special = _OPERATORS.get(node.name)
             if special is not None:
@@ -273,7 +273,7 @@ class _Compiler:
             return self.optional_map(node, node.target)
         return self.function(node.at, f".{node.name}", (node.target, *node.args))
 
-    def function(self, at: int, name: str, args: tuple[Node, ...]) -> tuple[str, Code]:
+    def function(self, at: int, name: str, args: tuple[Expr, ...]) -> tuple[str, Code]:
         overloads = FUNCTIONS.get(name)
         compiled = [self.node(arg) for arg in args]
         kinds = tuple(of_type for of_type, _ in compiled)
@@ -286,20 +286,20 @@ class _Compiler:
         result = _common([overload.result for overload in fitting])
         return result, dispatch(name, fitting, tuple(code for _, code in compiled))
 
-    def boolean(self, node: Node, name: str, kinds: list[str]) -> Code:
+    def boolean(self, node: Expr, name: str, kinds: list[str]) -> Code:
         of_type, code = self.node(node)
         kinds.append(of_type)
         if of_type not in ("bool", "dyn"):
             self.fault(node.at, f"expected type 'bool' but found '{of_type}'")
         return code
 
-    def logical(self, node: Call) -> tuple[str, Code]:
+    def logical(self, node: CallExpr) -> tuple[str, Code]:
         """`&&` and `||`: a deciding operand wins in any position, even over errors in the other operands."""
         deciding = node.name == "_||_"
         kinds: list[str] = []
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]
 
-        def decide(run: Run) -> bool:
+        def decide(run: Evaluation) -> bool:
             failure: CelFailure | None = None
             for code in codes:
                 try:
@@ -317,7 +317,7 @@ class _Compiler:
 
         return "bool", decide
 
-    def conditional(self, node: Call) -> tuple[str, Code]:
+    def conditional(self, node: CallExpr) -> tuple[str, Code]:
         kinds: list[str] = []
         condition = self.boolean(node.args[0], node.name, kinds)
         (then_type, then), (other_type, otherwise) = self.node(node.args[1]), self.node(node.args[2])
@@ -325,7 +325,7 @@ class _Compiler:
             applied = f"({kinds[0]}, {then_type}, {other_type})"
             return self.fault(node.at, f"found no matching overload for '_?_:_' applied to '{applied}'")
 
-        def choose(run: Run) -> Any:
+        def choose(run: Evaluation) -> Any:
             answer = condition(run)
             if type(answer) is not bool:
                 raise CelFailure("no such overload")
@@ -333,7 +333,7 @@ class _Compiler:
 
         return _common([then_type, other_type]), choose
 
-    def equality(self, node: Call) -> tuple[str, Code]:
+    def equality(self, node: CallExpr) -> tuple[str, Code]:
         (left_type, left), (right_type, right) = self.node(node.args[0]), self.node(node.args[1])
         wanted = node.name == "_==_"
         bases = {left_type.partition("(")[0], right_type.partition("(")[0]}
@@ -341,12 +341,12 @@ class _Compiler:
             applied = f"({left_type}, {right_type})"
             return self.fault(node.at, f"found no matching overload for '{node.name}' applied to '{applied}'")
 
-        def compare(run: Run) -> bool:
+        def compare(run: Evaluation) -> bool:
             return equal(left(run), right(run), run.spend) is wanted
 
         return "bool", compare
 
-    def membership(self, node: Call) -> tuple[str, Code]:
+    def membership(self, node: CallExpr) -> tuple[str, Code]:
         (left_type, left), (right_type, right) = self.node(node.args[0]), self.node(node.args[1])
         base = right_type.partition("(")[0]
         inside = _iterated(right_type)
@@ -355,7 +355,7 @@ class _Compiler:
             applied = f"({left_type}, {right_type})"
             return self.fault(node.at, f"found no matching overload for '@in' applied to '{applied}'")
 
-        def contains(run: Run) -> bool:
+        def contains(run: Evaluation) -> bool:
             value, table = left(run), right(run)
             if isinstance(table, dict):
                 run.spend(1)
@@ -367,7 +367,7 @@ class _Compiler:
 
         return "bool", contains
 
-    def index(self, node: Call) -> tuple[str, Code]:
+    def index(self, node: CallExpr) -> tuple[str, Code]:
         (of_type, operand), (key_type, index) = self.node(node.args[0]), self.node(node.args[1])
         base = of_type.partition("(")[0]
         wanted = "int" if base == "list" else _iterated(of_type)
@@ -382,7 +382,7 @@ class _Compiler:
 
     # -- macros -----------------------------------------------------------------------------------------------
 
-    def has(self, node: Call) -> tuple[str, Code]:
+    def has(self, node: CallExpr) -> tuple[str, Code]:
         if len(node.args) != 1 or not isinstance(node.args[0], Select):
             return self.fault(node.at, "invalid argument to has() macro")
         select = node.args[0]
@@ -393,7 +393,7 @@ class _Compiler:
         if of_type.partition("(")[0] not in ("map", "dyn", OPTIONAL):
             return self.fault(select.at, f"type '{of_type}' does not support field selection")
 
-        def there(run: Run) -> bool:
+        def there(run: Evaluation) -> bool:
             table = operand(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -404,20 +404,20 @@ class _Compiler:
 
         return "bool", there
 
-    def bind(self, node: Call) -> tuple[str, Code]:
+    def bind(self, node: CallExpr) -> tuple[str, Code]:
         if len(node.args) != 3 or not isinstance(node.args[0], Ident):
             return self.fault(node.at, "cel.bind() variable names must be simple identifiers")
         name = node.args[0].name
         of_type, init = self.node(node.args[1])
         result, body = self.within(name, of_type, node.args[2])
 
-        def bound(run: Run) -> Any:
+        def bound(run: Evaluation) -> Any:
             run.spend(10)
             return with_name(run, name, init(run), body)
 
         return result, bound
 
-    def optional_map(self, node: Call, target: Node) -> tuple[str, Code]:
+    def optional_map(self, node: CallExpr, target: Expr) -> tuple[str, Code]:
         if not isinstance(node.args[0], Ident):
             return self.fault(node.at, f"{node.name}() variable name must be a simple identifier")
         name = node.args[0].name
@@ -425,7 +425,7 @@ class _Compiler:
         _, body = self.within(name, "dyn", node.args[1])
         flat = node.name == "optFlatMap"
 
-        def mapped(run: Run) -> Any:
+        def mapped(run: Evaluation) -> Any:
             value = operand(run)
             if not isinstance(value, Optional):
                 raise CelFailure("no such overload")
@@ -436,7 +436,7 @@ class _Compiler:
 
         return OPTIONAL, mapped
 
-    def within(self, name: str, of_type: str, body: Node) -> tuple[str, Code]:
+    def within(self, name: str, of_type: str, body: Expr) -> tuple[str, Code]:
         """Compile the body with one more variable in scope."""
         before = self.scope
         self.scope = {**before, name: of_type}
@@ -444,7 +444,7 @@ class _Compiler:
         self.scope = before
         return compiled
 
-    def comprehension(self, node: Call, target: Node) -> tuple[str, Code]:
+    def comprehension(self, node: CallExpr, target: Expr) -> tuple[str, Code]:
         variable = node.args[0]
         if not isinstance(variable, Ident) or len(node.args) > (3 if node.name == "map" else 2):
             return self.fault(node.at, "argument must be a simple name")
@@ -468,7 +468,7 @@ class _Compiler:
         return f"list({result})", collected(operand, name, None, body)
 
 
-_OPERATORS: Final[Mapping[str, Callable[[_Compiler, Call], tuple[str, Code]]]] = {
+_OPERATORS: Final[Mapping[str, Callable[[_Compiler, CallExpr], tuple[str, Code]]]] = {
     "_&&_": _Compiler.logical,
     "_||_": _Compiler.logical,
     "_?_:_": _Compiler.conditional,

@@ -1,6 +1,7 @@
 """Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and their cost accounting.
 
-A `Run` lives for one evaluation of one expression on one device. `cel_program` combines the functions defined here.
+An `Evaluation` lives for one evaluation of one expression on one device. `cel_program` combines the functions defined
+here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
 CELSelectorExpressionMaxCost of api/resource/v1.
@@ -33,7 +34,7 @@ class DeviceInput:
     capacity: DeviceMaps
 
 
-class Run:
+class Evaluation:
     """One evaluation: its input, the macros' variables, the cost so far."""
 
     __slots__ = ("cost", "device", "names")
@@ -53,7 +54,7 @@ class TooExpensive(Exception):
     """Cost limit exceeded: ends the evaluation from any depth; no operator may absorb it."""
 
 
-Code = Callable[[Run], Any]
+Code = Callable[[Evaluation], Any]
 
 
 def constant(value: Any) -> Code:
@@ -91,7 +92,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
 def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
     """A closure that calls the overload matching the run-time types of the arguments."""
 
-    def call(run: Run) -> Any:
+    def call(run: Evaluation) -> Any:
         values = [code(run) for code in codes]
         kinds = tuple(map(kind, values))
         for overload in overloads:
@@ -106,7 +107,7 @@ def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]
 _UNSET: Final = object()
 
 
-def with_name(run: Run, name: str, value: Any, body: Code) -> Any:
+def with_name(run: Evaluation, name: str, value: Any, body: Code) -> Any:
     before = run.names.get(name, _UNSET)
     run.names[name] = value
     try:
@@ -129,7 +130,7 @@ def items(table: Any) -> list[Any]:
 
 
 def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
-    def decide(run: Run) -> bool:
+    def decide(run: Evaluation) -> bool:
         failure: CelFailure | None = None
         for item in items(operand(run)):
             run.spend(4)
@@ -150,7 +151,7 @@ def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
 
 
 def exactly_one(operand: Code, name: str, body: Code) -> Code:
-    def decide(run: Run) -> bool:
+    def decide(run: Evaluation) -> bool:
         found = 0
         for item in items(operand(run)):
             run.spend(4)
@@ -161,7 +162,7 @@ def exactly_one(operand: Code, name: str, body: Code) -> Code:
 
 
 def collected(operand: Code, name: str, wanted: Code | None, transform: Code | None) -> Code:
-    def collect(run: Run) -> list[Any]:
+    def collect(run: Evaluation) -> list[Any]:
         found = []
         for item in items(operand(run)):
             run.spend(12)

@@ -43,44 +43,44 @@ _BINARY: Final = {
 
 
 @attrs.frozen
-class Node:
+class Expr:
     at: int  # offset in the text
 
 
 @attrs.frozen
-class Literal(Node):
+class Literal(Expr):
     value: object  # bool, int, Uint, float, str, bytes or None
 
 
 @attrs.frozen
-class Ident(Node):
+class Ident(Expr):
     name: str
 
 
 @attrs.frozen
-class Select(Node):
-    operand: Node
+class Select(Expr):
+    operand: Expr
     field: str
     optional: bool = False
 
 
 @attrs.frozen
-class Call(Node):
+class CallExpr(Expr):
     """Call of a function, macro or operator; with `target`, a method call `target.name(...)`."""
 
     name: str
-    args: tuple[Node, ...]
-    target: Node | None = None
+    args: tuple[Expr, ...]
+    target: Expr | None = None
 
 
 @attrs.frozen
-class ListLiteral(Node):
-    items: tuple[Node, ...]
+class ListLiteral(Expr):
+    items: tuple[Expr, ...]
 
 
 @attrs.frozen
-class MapLiteral(Node):
-    entries: tuple[tuple[Node, Node], ...]
+class MapLiteral(Expr):
+    entries: tuple[tuple[Expr, Expr], ...]
 
 
 class Uint(int):
@@ -109,7 +109,7 @@ def located(text: str, at: int, why: str) -> str:
     return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {shown}\n | {'.' * column}^"
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> Expr:
     return _Parser(text, _tokens(text)).whole()
 
 
@@ -218,9 +218,9 @@ class _Parser:
     place: int = 0
     nesting: int = 0
     heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of its subtree
-    alive: list[Node] = attrs.field(factory=list)  # holds the nodes so that the ids in `heights` are not reused
+    alive: list[Expr] = attrs.field(factory=list)  # holds the nodes so that the ids in `heights` are not reused
 
-    def whole(self) -> Node:
+    def whole(self) -> Expr:
         tree = self.expression()
         if self.now.kind != "end":
             raise self.unexpected("extraneous input")
@@ -245,7 +245,7 @@ class _Parser:
         if not self.take(mark):
             raise self.unexpected()
 
-    def made(self, node: Node, *under: Node) -> Node:
+    def made(self, node: Expr, *under: Expr) -> Expr:
         height = 1 + max((self.heights[id(child)] for child in under), default=0)
         if height > HIGHEST_TREE:
             raise CelSyntaxError(self.text, node.at, f"expression recursion limit exceeded: {HIGHEST_TREE}")
@@ -253,7 +253,7 @@ class _Parser:
         self.alive.append(node)
         return node
 
-    def expression(self) -> Node:
+    def expression(self) -> Expr:
         self.nesting += 1
         if self.nesting > DEEPEST_NESTING:
             raise CelSyntaxError(self.text, self.now.at, f"expression recursion limit exceeded: {DEEPEST_NESTING}")
@@ -263,11 +263,11 @@ class _Parser:
             then = self.binary(1)
             self.expect(":")
             otherwise = self.expression()
-            condition = self.made(Call(at, "_?_:_", (condition, then, otherwise)), condition, then, otherwise)
+            condition = self.made(CallExpr(at, "_?_:_", (condition, then, otherwise)), condition, then, otherwise)
         self.nesting -= 1
         return condition
 
-    def binary(self, least: int) -> Node:
+    def binary(self, least: int) -> Expr:
         left = self.unary()
         while True:
             token = self.now
@@ -277,13 +277,13 @@ class _Parser:
             self.place += 1
             right = self.binary(binds + 1)
             name = f"_{token.text}_" if token.text != "in" else "@in"
-            if binds <= 2 and isinstance(left, Call) and left.name == name:
+            if binds <= 2 and isinstance(left, CallExpr) and left.name == name:
                 # A chain of && or || becomes one node, so that its length does not add height.
-                left = self.made(Call(left.at, name, (*left.args, right)), *left.args, right)
+                left = self.made(CallExpr(left.at, name, (*left.args, right)), *left.args, right)
             else:
-                left = self.made(Call(token.at, name, (left, right)), left, right)
+                left = self.made(CallExpr(token.at, name, (left, right)), left, right)
 
-    def unary(self) -> Node:
+    def unary(self) -> Expr:
         token = self.now
         for mark, name in (("!", "!_"), ("-", "-_")):
             times = 0
@@ -294,17 +294,17 @@ class _Parser:
             if mark == "-" and times == 1 and (number := self.negative()) is not None:
                 return self.postfix(number)
             operand = self.postfix(self.primary())
-            return self.made(Call(token.at, name, (operand,)), operand) if times % 2 else operand
+            return self.made(CallExpr(token.at, name, (operand,)), operand) if times % 2 else operand
         return self.postfix(self.primary())
 
-    def negative(self) -> Node | None:
+    def negative(self) -> Expr | None:
         token = self.now
         if token.kind == "literal" and type(token.value) in (int, float):
             self.place += 1
             return self.made(Literal(token.at, -token.value))  # type: ignore[operator]
         return None
 
-    def postfix(self, node: Node) -> Node:
+    def postfix(self, node: Expr) -> Expr:
         while True:
             at = self.now.at
             if self.take("."):
@@ -316,18 +316,18 @@ class _Parser:
                 bracket = self.now.at
                 if not optional and self.take("("):
                     args = self.arguments(")")
-                    node = self.made(Call(bracket, field.text, args, node), node, *args)
+                    node = self.made(CallExpr(bracket, field.text, args, node), node, *args)
                 else:
                     node = self.made(Select(at, node, field.text, optional), node)
             elif self.take("["):
                 optional = self.take("?")
                 index = self.expression()
                 self.expect("]")
-                node = self.made(Call(at, "_[?_]" if optional else "_[_]", (node, index)), node, index)
+                node = self.made(CallExpr(at, "_[?_]" if optional else "_[_]", (node, index)), node, index)
             else:
                 return node
 
-    def primary(self) -> Node:
+    def primary(self) -> Expr:
         token = self.now
         if token.kind == "literal":
             self.place += 1
@@ -353,11 +353,11 @@ class _Parser:
         at = self.now.at
         if self.take("("):
             args = self.arguments(")")
-            return self.made(Call(at, word.text, args), *args)
+            return self.made(CallExpr(at, word.text, args), *args)
         return self.made(Ident(word.at, word.text))
 
-    def arguments(self, closing: str) -> tuple[Node, ...]:
-        found: list[Node] = []
+    def arguments(self, closing: str) -> tuple[Expr, ...]:
+        found: list[Expr] = []
         while not self.take(closing):
             if found:
                 self.expect(",")
@@ -366,8 +366,8 @@ class _Parser:
             found.append(self.expression())
         return tuple(found)
 
-    def map_literal(self, at: int) -> Node:
-        entries: list[tuple[Node, Node]] = []
+    def map_literal(self, at: int) -> Expr:
+        entries: list[tuple[Expr, Expr]] = []
         while not self.take("}"):
             if entries:
                 self.expect(",")

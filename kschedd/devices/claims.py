@@ -31,7 +31,7 @@ class ClaimError(KscheddError):
 
 
 @attrs.frozen(eq=False)
-class Wish:
+class DeviceSubRequest:
     """One exact request, or one subrequest of a prioritised list."""
 
     name: str
@@ -44,7 +44,7 @@ class Wish:
     tolerations: tuple[Raw, ...]
 
     @classmethod
-    def read(cls, name: str, raw: Raw, *, alternative: bool) -> "Wish":
+    def read(cls, name: str, raw: Raw, *, alternative: bool) -> "DeviceSubRequest":
         count = raw.get("count")
         return cls(
             name,
@@ -59,19 +59,19 @@ class Wish:
 
 
 @attrs.frozen(eq=False)
-class Request:
+class DeviceRequest:
     name: str
-    wishes: tuple[Wish, ...]  # one for an exact request; none for an unknown request type
-    prioritised: bool  # `wishes` are subrequests in order of preference
+    subrequests: tuple[DeviceSubRequest, ...]  # one for an exact request; none for an unknown request type
+    prioritised: bool  # `subrequests` are subrequests in order of preference
 
-    def full_name(self, wish: Wish) -> str:
-        return f"{self.name}/{wish.name}" if self.prioritised else self.name
+    def full_name(self, subrequest: DeviceSubRequest) -> str:
+        return f"{self.name}/{subrequest.name}" if self.prioritised else self.name
 
 
 @attrs.frozen(eq=False)
 class Claim:
     obj: Object
-    requests: tuple[Request, ...]
+    requests: tuple[DeviceRequest, ...]
     constraints: tuple[Raw, ...]
     config: tuple[Raw, ...]
 
@@ -89,13 +89,15 @@ def read_claim(obj: Object) -> Claim:
     )
 
 
-def _request(raw: Raw) -> Request:
+def _request(raw: Raw) -> DeviceRequest:
     name = raw.get("name") or ""
     exactly = raw.get("exactly")
     if exactly is not None:
-        return Request(name, (Wish.read(name, exactly, alternative=False),), False)
+        return DeviceRequest(name, (DeviceSubRequest.read(name, exactly, alternative=False),), False)
     alternatives = raw.get("firstAvailable") or ()
-    return Request(name, tuple(Wish.read(a.get("name") or "", a, alternative=True) for a in alternatives), True)
+    return DeviceRequest(
+        name, tuple(DeviceSubRequest.read(a.get("name") or "", a, alternative=True) for a in alternatives), True
+    )
 
 
 # -- a pod's claims -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.devices.claims import allocation, consumer, devices_of, reserved_for
 from kschedd.devices.inventory import DeviceId
 
@@ -19,12 +19,12 @@ _MANY = 64  # number of claims with pending entries above which `forget_seen` dr
 
 
 class ClaimsInFlight:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
         self._allocations: dict[str, tuple[str, Raw]] = {}  # claim's uid -> (key, allocation)
         self._reserving: dict[str, dict[str, Raw]] = {}  # claim's uid -> pod's uid -> entry
 
-    def fork(self, cluster: Cluster) -> "ClaimsInFlight":
+    def fork(self, cluster: SchedulerCache) -> "ClaimsInFlight":
         """The same allocations and reservations over a fork of the cluster."""
         forked = ClaimsInFlight(cluster)
         forked._allocations.update(self._allocations)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kschedd.api.objects import Object
-from kschedd.devices.allocator import AllocationError, Given, Solution
-from kschedd.devices.claims import Claim, Wish
+from kschedd.devices.allocator import AllocatedDevice, Allocation, AllocationError
+from kschedd.devices.claims import Claim, DeviceSubRequest
 
 
 def allocations(
-    solution: Solution, claims: Sequence[Claim], classes: Callable[[str], Object | None]
+    solution: Allocation, claims: Sequence[Claim], classes: Callable[[str], Object | None]
 ) -> list[dict[str, Any]]:
     """`status.allocation` of each claim."""
     return [
@@ -22,7 +22,10 @@ def allocations(
 
 
 def _allocation(
-    claim: Claim, given: Sequence[Given], chosen: Sequence[Wish], classes: Callable[[str], Object | None]
+    claim: Claim,
+    given: Sequence[AllocatedDevice],
+    chosen: Sequence[DeviceSubRequest],
+    classes: Callable[[str], Object | None],
 ) -> dict[str, Any]:
     devices: dict[str, Any] = {"results": [_result(one) for one in given]}
     config = _configs(claim, chosen, classes)
@@ -35,27 +38,29 @@ def _allocation(
     return made
 
 
-def _result(given: Given) -> dict[str, Any]:
+def _result(given: AllocatedDevice) -> dict[str, Any]:
     device = given.device.id
     result: dict[str, Any] = {
-        "request": given.request.full_name(given.wish),
+        "request": given.request.full_name(given.subrequest),
         "driver": device.driver,
         "pool": device.pool,
         "device": device.name,
     }
-    if given.wish.admin_access:
+    if given.subrequest.admin_access:
         result["adminAccess"] = True
-    if given.wish.tolerations:
-        result["tolerations"] = list(given.wish.tolerations)
+    if given.subrequest.tolerations:
+        result["tolerations"] = list(given.subrequest.tolerations)
     return result
 
 
-def _configs(claim: Claim, chosen: Sequence[Wish], classes: Callable[[str], Object | None]) -> list[dict[str, Any]]:
+def _configs(
+    claim: Claim, chosen: Sequence[DeviceSubRequest], classes: Callable[[str], Object | None]
+) -> list[dict[str, Any]]:
     """Configurations of the device classes, each class once, then those of the claim for allocated requests."""
     found: list[dict[str, Any]] = []
     of_class: dict[str, list[str]] = {}
-    for request, wish in zip(claim.requests, chosen, strict=True):
-        of_class.setdefault(wish.device_class, []).append(request.full_name(wish))
+    for request, subrequest in zip(claim.requests, chosen, strict=True):
+        of_class.setdefault(subrequest.device_class, []).append(request.full_name(subrequest))
     for name, requests in of_class.items():
         device_class = classes(name)
         for raw in (device_class.spec.get("config") or ()) if device_class is not None else ():
@@ -63,8 +68,8 @@ def _configs(claim: Claim, chosen: Sequence[Wish], classes: Callable[[str], Obje
     for raw in claim.config:
         requests = list(raw.get("requests") or ())
         concerned = not requests or any(
-            request.name in requests or request.full_name(wish) in requests
-            for request, wish in zip(claim.requests, chosen, strict=True)
+            request.name in requests or request.full_name(subrequest) in requests
+            for request, subrequest in zip(claim.requests, chosen, strict=True)
         )
         if concerned:
             rest = {key: value for key, value in raw.items() if key != "requests"}
@@ -77,7 +82,7 @@ def _for(requests: list[str], claim: Claim) -> dict[str, Any]:
     return {"requests": requests} if requests and len(requests) != len(claim.requests) else {}
 
 
-def _node_selector(claim: Claim, given: Sequence[Given]) -> dict[str, Any] | None:
+def _node_selector(claim: Claim, given: Sequence[AllocatedDevice]) -> dict[str, Any] | None:
     """Where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []

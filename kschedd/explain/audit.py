@@ -6,8 +6,8 @@ would not help. It is reported with the events since its last attempt began and 
 rejected it say to each. The counterpart, wake-ups in vain, is counted from the queue's moves.
 
 To be asked when the queue has heard of everything the cluster has taken in: then no event is on its way. One pod
-stands for all of its shape, and where nothing has changed since the last audit only new kinds of pods are looked at, so
-a simulation may ask after each moment. Pods that Reserve or Permit turned away, or an extender, are left out
+stands for all of its signature, and where nothing has changed since the last audit only new kinds of pods are looked
+at, so a simulation may ask after each moment. Pods that Reserve or Permit turned away, or an extender, are left out
 (`undecided`): whether they fit now is not for the filters to say.
 
 Reads queue and driver; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
@@ -25,11 +25,11 @@ from kschedd.api.pods import Pod
 from kschedd.explain.upstream_gaps import gap_for
 from kschedd.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, ClusterEvent
 from kschedd.framework.interface import PERMIT, PRE_ENQUEUE, PRE_FILTER
-from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.hints import Strategy
 from kschedd.queue.history import both
+from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.queue.wakeups import Wakeups
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.scheduler import Scheduler, ScheduleResult, StartNode, by_name
@@ -39,7 +39,7 @@ _EVENTS_SHOWN = 20
 
 
 @attrs.frozen(eq=False)
-class Heard:
+class EventAnswer:
     """One event, and what the hints of the plugins that rejected the pod say to it."""
 
     when: int
@@ -56,7 +56,7 @@ class MissedWakeUp:
     asleep_since: int  # ns
     attempts: int
     rejected_by: tuple[str, ...]
-    events: tuple[Heard, ...]  # since its last attempt began, oldest first; the last ones if there were many
+    events: tuple[EventAnswer, ...]  # since its last attempt began, oldest first; the last ones if there were many
     events_missing: bool  # there were more than are kept
     upstream_gap: str = ""  # why kube-scheduler 1.34 misses it as well, where that is known
 
@@ -109,7 +109,7 @@ class Auditor:
         self.queue = queue
         self.nominator = driver.nominator
         self.machine = driver.machine
-        self.wakeups = Wakeups()
+        self.wakeups = RequeueStats()
         self.missed: list[MissedWakeUp] = []
         self.undecided = 0  # kinds of pods the last audit could not judge
         self.tried = 0  # dry runs made so far
@@ -120,20 +120,20 @@ class Auditor:
         self._seen_at: Hashable = None
         self._settled: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
-        queue.witness = self._witness
+        queue.event_listener = self._listen
         queue.recorder = both(queue.recorder, self._record)
 
     # -- listening --------------------------------------------------------------------------------------------
 
-    def _witness(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
+    def _listen(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
         self._heard += 1
         self._events.append(_Event(self._heard, now, event, old, new))
 
     def _record(self, move: Move) -> None:
         self.wakeups(move)
-        if move.target is Place.IN_FLIGHT:
+        if move.target is SubQueue.IN_FLIGHT:
             self._popped[move.uid] = self._heard
-        elif move.target is Place.OUTSIDE:
+        elif move.target is SubQueue.OUTSIDE:
             self._popped.pop(move.uid, None)
 
     # -- auditing ---------------------------------------------------------------------------------------------
@@ -178,14 +178,14 @@ class Auditor:
         spec = one.pod.pod_spec
         alone = bool(spec.volumes or spec.resource_claims)  # claims may be named after the pod
         nominator = self.nominator
-        kind = (one.pod.shape.number, one.unschedulable_plugins, one.pending_plugins)
+        kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._settled:
             return
         together = []
         for entry in pods:
             if self.machine.skips(entry.pod):
                 continue
-            # Its own nomination does not count against a pod, as those of others of its shape do.
+            # Its own nomination does not count against a pod, as those of others of its signature do.
             if alone or nominator.node_of(entry.uid):
                 yield [entry], None
             else:
@@ -251,7 +251,7 @@ class Auditor:
         missing = len(since) < self._heard - first + 1 or len(since) > _EVENTS_SHOWN
         answers = self.queue.hints.answers
         heard = tuple(
-            Heard(e.when, e.event.label, _subject(e), tuple(answers(entry, e.event, e.old, e.new)))
+            EventAnswer(e.when, e.event.label, _subject(e), tuple(answers(entry, e.event, e.old, e.new)))
             for e in since[-_EVENTS_SHOWN:]
         )
         return MissedWakeUp(

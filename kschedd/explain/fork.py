@@ -14,14 +14,14 @@ bound is forked; what an out-of-tree plugin keeps in itself the new instance doe
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
 from kschedd.cache.forked_counts import ForkedCounts
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominated_pods import Nominated
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
 
 
@@ -32,7 +32,7 @@ class Fork:
     pod: Pod
     judged: Pod
     known: Pod | None
-    cluster: Cluster
+    cluster: SchedulerCache
     handle: Handle
     config: Config
     registry: Registry
@@ -70,5 +70,5 @@ def scheduler_on(fork: Fork) -> Scheduler:
         fork.cluster.remove_pod(fork.known)
     profile = fork.config.profile(fork.pod.scheduler_name)
     assert profile is not None, "the pod's profile is expected to be there"
-    framework = start_profile(fork.config, profile, fork.registry, fork.handle)
+    framework = build_profile(fork.config, profile, fork.registry, fork.handle)
     return Scheduler(framework, fork.cluster, by_name, StartNode(fork.start), remember=False)

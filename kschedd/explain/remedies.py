@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from kschedd.explain.judging import NodeVerdict
 from kschedd.framework.interface import Plugin
-from kschedd.framework.remedies import Change, RemedyContext, RemedyPlugin
+from kschedd.framework.remedies import Remedy, RemedyContext, RemedyPlugin
 from kschedd.framework.status import Status
 
 _MOST: Final = 8  # sentences
@@ -35,7 +35,7 @@ def would_fit_if(
     if fits:
         return [_sentence(always)] if always else []
     if not verdicts:
-        return [_sentence([*always, Change("the cluster had a node for it", 1)])]
+        return [_sentence([*always, Remedy("the cluster had a node for it", 1)])]
     found: dict[str, tuple[float, list[str]]] = {}
     for verdict in sorted(verdicts, key=lambda verdict: len(verdict.rejections))[:_MOST_NODES]:
         changes = list(always)
@@ -43,7 +43,7 @@ def would_fit_if(
             changes += _of(plugins, context, verdict.row, rejection)
         if verdict.crowd:
             waiting = ", ".join(other.key for other in verdict.crowd)
-            changes.append(Change(f"{waiting} did not wait for {context.name(verdict.row)}", 1))
+            changes.append(Remedy(f"{waiting} did not wait for {context.name(verdict.row)}", 1))
         cost = sum({change.text: change.cost for change in changes}.values())
         _, nodes = found.setdefault(_sentence(changes), (cost, []))
         nodes.append(context.name(verdict.row))
@@ -51,7 +51,7 @@ def would_fit_if(
     return [_with_nodes(text, nodes) for text, (_, nodes) in ordered[:_MOST]]
 
 
-def _sentence(changes: Iterable[Change]) -> str:
+def _sentence(changes: Iterable[Remedy]) -> str:
     return ", and ".join(dict.fromkeys(change.text for change in changes))
 
 
@@ -66,31 +66,31 @@ def _with_nodes(text: str, nodes: list[str]) -> str:
 # -- where a plugin knows nothing better -----------------------------------------------------------------------------
 
 
-def _of(plugins: Mapping[str, Plugin], context: RemedyContext, row: int | None, status: Status) -> Sequence[Change]:
+def _of(plugins: Mapping[str, Plugin], context: RemedyContext, row: int | None, status: Status) -> Sequence[Remedy]:
     """What the plugin that rejected the pod says would content it."""
     plugin = plugins.get(status.plugin)
-    changes: Sequence[Change] = ()
+    changes: Sequence[Remedy] = ()
     if plugin is not None and hasattr(plugin, "remedies"):
         changes = cast(RemedyPlugin, plugin).remedies(context, row, status)
     return changes or [_repeated(context, row, status)]
 
 
-def _repeated(context: RemedyContext, row: int | None, status: Status) -> Change:
+def _repeated(context: RemedyContext, row: int | None, status: Status) -> Remedy:
     said = status.message or status.code.label
     if row is not None:
-        return Change(f'{status.plugin} did not say "{said}" of {context.name(row)}', 4)
+        return Remedy(f'{status.plugin} did not say "{said}" of {context.name(row)}', 4)
     narrowed = re.fullmatch(r"node\(s\) didn't satisfy plugin\(?s?\)? \[?([^]]*)\]?(?: simultaneously)?", said)
     if narrowed is not None:
-        return Change(f"{narrowed[1]} left it a node that exists", 1)
-    return Change(f'{status.plugin} did not say "{said}"', 2)
+        return Remedy(f"{narrowed[1]} left it a node that exists", 1)
+    return Remedy(f'{status.plugin} did not say "{said}"', 2)
 
 
-def _gate(plugins: Mapping[str, Plugin], context: RemedyContext, status: Status) -> Sequence[Change]:
+def _gate(plugins: Mapping[str, Plugin], context: RemedyContext, status: Status) -> Sequence[Remedy]:
     plugin = plugins.get(status.plugin)
     if plugin is not None and hasattr(plugin, "remedies"):
         return cast(RemedyPlugin, plugin).remedies(context, None, status) or [_held_back(status)]
     return [_held_back(status)]
 
 
-def _held_back(status: Status) -> Change:
-    return Change(f'{status.plugin} did not hold it back with "{status.message}"', 1)
+def _held_back(status: Status) -> Remedy:
+    return Remedy(f'{status.plugin} did not hold it back with "{status.message}"', 1)

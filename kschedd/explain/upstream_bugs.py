@@ -9,23 +9,23 @@ from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, nanos
 from kschedd.api.selectors import SelectorError
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.devices.claims import ClaimError, allocation, pod_claims, read_claim
 from kschedd.plugins.interpodaffinity import as_asked
 
 
-def notes(pod: Pod, cluster: Cluster) -> list[str]:
+def notes(pod: Pod, cluster: SchedulerCache) -> list[str]:
     """Sentences about this pod; none for most."""
     return [*_namespaces(pod), *_alternatives(pod, cluster), *_overflows(pod)]
 
 
 def _namespaces(pod: Pod) -> Iterator[str]:
-    shape = pod.shape
-    if not shape.spec.has_pod_affinity:
+    signature = pod.signature
+    if not signature.spec.has_pod_affinity:
         return
     try:
-        terms = [*shape.required_affinity, *shape.required_anti_affinity]
-        terms += [weighted.term for weighted in (*shape.preferred_affinity, *shape.preferred_anti_affinity)]
+        terms = [*signature.required_affinity, *signature.required_anti_affinity]
+        terms += [weighted.term for weighted in (*signature.preferred_affinity, *signature.preferred_anti_affinity)]
     except SelectorError:
         return
     changed = {str(term.namespace_selector) for term in terms if as_asked(term) != term}
@@ -36,7 +36,7 @@ def _namespaces(pod: Pod) -> Iterator[str]:
         )
 
 
-def _alternatives(pod: Pod, cluster: Cluster) -> Iterator[str]:
+def _alternatives(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
     if not pod.pod_spec.resource_claims:
         return
     try:
@@ -45,7 +45,7 @@ def _alternatives(pod: Pod, cluster: Cluster) -> Iterator[str]:
         return
     for claim in map(read_claim, [claim for claim in claims if allocation(claim) is None]):
         for request in claim.requests:
-            if any(wish.mode == "All" for wish in request.wishes[1:]):
+            if any(subrequest.mode == "All" for subrequest in request.subrequests[1:]):
                 yield (
                     f"claim {claim}, request {request.name}: an alternative after the first wants all devices; as in "
                     "kube-scheduler 1.34.1, once it has one the search goes on as if it were the first alternative"

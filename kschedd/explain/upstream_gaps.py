@@ -16,21 +16,21 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
 from kschedd.plugins.interpodaffinity import as_asked
 from kschedd.queue.entry import QueuedPod
 
 
 @attrs.frozen(eq=False)
-class Change:
+class MissedEvent:
     """One event, for one pod that slept through it."""
 
     pod: Pod
     event: ClusterEvent
     old: Any
     new: Any
-    cluster: Cluster
+    cluster: SchedulerCache
 
     def namespace_labels(self, namespace: str) -> Any:
         found = self.cluster.get("Namespace", namespace)
@@ -45,78 +45,80 @@ class Change:
     def kept_away_by(self, other: Pod) -> bool:
         """Whether the other pod's anti-affinity speaks of ours."""
         labels = self.namespace_labels(self.pod.namespace)
-        terms = other.shape.required_anti_affinity
+        terms = other.signature.required_anti_affinity
         return any(term.matches(self.pod.namespace, self.pod.labels, labels) for term in terms)
 
     @property
     def suits_itself(self) -> bool:
         """Whether the pod may be the first of those it wants to be with."""
-        return self.all_match(self.pod.shape.required_affinity, self.pod)
+        return self.all_match(self.pod.signature.required_affinity, self.pod)
 
     def pods_on(self, node: Node) -> list[Pod]:
         row = self.cluster.table.row_of.get(node.name)
         return [] if row is None else self.cluster.table.pods[row]
 
 
-def _hostile_pod_went(change: Change) -> bool:
+def _hostile_pod_went(change: MissedEvent) -> bool:
     return _is(change, EventResource.ASSIGNED_POD, ActionType.DELETE) and change.kept_away_by(change.old)
 
 
-def _friend_went(change: Change) -> bool:
+def _friend_went(change: MissedEvent) -> bool:
     """The last pod it wanted to be with is gone: it may now be the first of its kind anywhere."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.old is None:
         return False
-    near = change.pod.shape.required_affinity
+    near = change.pod.signature.required_affinity
     left = change.new is None or not change.all_match(near, change.new)
     return change.suits_itself and change.all_match(near, change.old) and left
 
 
-def _selected_by_namespace(change: Change) -> bool:
+def _selected_by_namespace(change: MissedEvent) -> bool:
     """A pod came or went in a namespace that only the labels of namespaces tell; the hint asks the selector of none."""
     if change.event.resource is not EventResource.ASSIGNED_POD:
         return False
-    shape = change.pod.shape
-    terms = [term for term in (*shape.required_affinity, *shape.required_anti_affinity) if term.namespace_selector]
+    signature = change.pod.signature
+    terms = [
+        term for term in (*signature.required_affinity, *signature.required_anti_affinity) if term.namespace_selector
+    ]
     pods = [pod for pod in (change.old, change.new) if pod is not None]
     return any(change.all_match([term], pod) for term in terms for pod in pods)
 
 
-def _own_labels_changed(change: Change) -> bool:
+def _own_labels_changed(change: MissedEvent) -> bool:
     """Others' anti-affinity no longer speaks of it, or its own affinity now speaks of it."""
     own = isinstance(change.new, Pod) and change.new.uid == change.pod.uid
     return own and change.old is not None and change.old.labels != change.new.labels
 
 
-def _node_left_a_domain(change: Change) -> bool:
+def _node_left_a_domain(change: MissedEvent) -> bool:
     """A node lost its label, or went, and with it pods that kept ours away or that ours had to be with."""
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
         return True  # who was there is not known any more
-    keys = {term.topology_key for term in change.pod.shape.required_affinity if change.suits_itself}
+    keys = {term.topology_key for term in change.pod.signature.required_affinity if change.suits_itself}
     for other in change.pods_on(change.old):
         if change.kept_away_by(other):
-            keys |= {term.topology_key for term in other.shape.required_anti_affinity}
+            keys |= {term.topology_key for term in other.signature.required_anti_affinity}
     return any(change.old.labels.get(key) != change.new.labels.get(key) for key in keys)
 
 
-def _node_came(change: Change) -> bool:
+def _node_came(change: MissedEvent) -> bool:
     """A new node is in no domain of those that keep the pod away; asked are only the pod's own terms."""
     if not _is(change, EventResource.NODE, ActionType.ADD):
         return False
-    shape = change.pod.shape
-    near = any(term.topology_key in change.new.labels for term in shape.required_affinity)
-    return not shape.required_anti_affinity and not near
+    signature = change.pod.signature
+    near = any(term.topology_key in change.new.labels for term in signature.required_affinity)
+    return not signature.required_anti_affinity and not near
 
 
-def _pod_began_to_terminate(change: Change) -> bool:
+def _pod_began_to_terminate(change: MissedEvent) -> bool:
     """A pod that is being deleted no longer counts for spreading, but only its end is told."""
     if not isinstance(change.new, Pod) or change.old is None or change.new.namespace != change.pod.namespace:
         return False
     return bool(change.new.deletion_timestamp) and not change.old.deletion_timestamp
 
 
-def _node_left_the_count(change: Change) -> bool:
+def _node_left_the_count(change: MissedEvent) -> bool:
     """Labels that the pod selects nodes by changed: the node counts, or no longer counts, for spreading."""
     if not isinstance(change.old, Node) or not isinstance(change.new, Node):
         return False
@@ -125,13 +127,13 @@ def _node_left_the_count(change: Change) -> bool:
     return selects and change.old.labels != change.new.labels
 
 
-def _is(change: Change, resource: EventResource, action: ActionType) -> bool:
+def _is(change: MissedEvent, resource: EventResource, action: ActionType) -> bool:
     return change.event.resource is resource and change.event.action is action
 
 
 _AFFINITY, _SPREADING = "InterPodAffinity", "PodTopologySpread"
 
-GAPS: tuple[tuple[str, Callable[[Change], bool], str], ...] = (
+GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
     (_AFFINITY, _hostile_pod_went, "a pod went whose anti-affinity kept this one away (kubernetes#134393)"),
     (_AFFINITY, _friend_went, "the last pod it must be with went, and it suits itself (kubernetes#141354)"),
     (_AFFINITY, _selected_by_namespace, "InterPodAffinity's hint does not know the labels of namespaces"),
@@ -143,10 +145,10 @@ GAPS: tuple[tuple[str, Callable[[Change], bool], str], ...] = (
 )
 
 
-def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: Cluster) -> str:
+def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache) -> str:
     """The gap through which this pod slept through this event, in words; "" if it is none that is known."""
     rejecting = entry.unschedulable_plugins | entry.pending_plugins
-    change = Change(entry.pod, event, old, new, cluster)
+    change = MissedEvent(entry.pod, event, old, new, cluster)
     for plugin, fits, words in GAPS:
         if plugin in rejecting:
             try:

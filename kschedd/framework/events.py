@@ -221,7 +221,7 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     """The events of a pod update, in upstream's order; a general update if no narrower one fits."""
     found = []
-    if old.shape is not new.shape and old.labels != new.labels:
+    if old.signature is not new.signature and old.labels != new.labels:
         found.append(ActionType.UPDATE_POD_LABEL)
     if _scaled_down(old, new):
         found.append(ActionType.UPDATE_POD_SCALE_DOWN)

@@ -3,7 +3,7 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`
-and `MissingCycleState`'s, which are read from in-tree plugins only.
+and `MissingCycleStateMessages`'s, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -11,8 +11,8 @@ A pod's signature is its spec (without the assigned node), namespace and labels.
 from collections.abc import Hashable
 from typing import ClassVar, Final, Literal, Protocol
 
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.framework.interface import Plugin
 
@@ -20,7 +20,7 @@ Dependency = Literal["node", "requested", "pods"]
 DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
-class CachedEvaluation(Plugin, Protocol):
+class CacheableEvaluation(Plugin, Protocol):
     """Of a `VectorFilterPlugin` or `VectorScorePlugin`: what its answer on a row depends on, beside the signature.
 
     * "node": that row's Node object;
@@ -36,7 +36,7 @@ class CachedEvaluation(Plugin, Protocol):
 
 
 class CacheKey(Plugin, Protocol):
-    def cache_key(self, cluster: Cluster, /) -> Hashable:
+    def cache_key(self, cluster: SchedulerCache, /) -> Hashable:
         """Rule: covers everything else that the answers of a plugin with `depends_on` depend on.
 
         Consists of numbers, strings, None and tuples of them.
@@ -44,7 +44,7 @@ class CacheKey(Plugin, Protocol):
 
 
 class SkipsPreFilter(Plugin, Protocol):
-    def skips_pre_filter(self, signature: PodShape, /) -> bool:
+    def skips_pre_filter(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
         leaves nothing in `state`."""
 
@@ -67,7 +67,7 @@ class ConstantScore(Plugin, Protocol):
         pod, whichever of them are feasible. None: scores must be computed. In-tree plugins only."""
 
 
-class MissingCycleState(Plugin, Protocol):
+class MissingCycleStateMessages(Plugin, Protocol):
     """kube-scheduler's error message where a profile omits the point at which the plugin writes its CycleState.
 
     A plugin without the attribute recomputes its state then. In-tree plugins only.

@@ -17,9 +17,9 @@ import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodShape
-from kschedd.api.read_only import read_only, read_only_shape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.read_only import read_only, read_only_signature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, TableCopy
 from kschedd.config.args import RawArgs
 from kschedd.framework import answers, fast_path
@@ -118,9 +118,9 @@ _OUTGOING: Final[Mapping[type, Callable[[Any, PluginGuard], Any]]] = {
     Pod: lambda pod, guard: read_only(pod),
     Node: lambda node, guard: read_only(node),
     Object: lambda obj, guard: read_only(obj),
-    PodShape: lambda shape, guard: read_only_shape(shape),
+    PodSignature: lambda signature, guard: read_only_signature(signature),
     CycleState: StateView,
-    Cluster: lambda cluster, guard: ClusterView(cluster),
+    SchedulerCache: lambda cluster, guard: ClusterView(cluster),
     NodeTable: lambda table, guard: TableView(table),
     TableCopy: lambda table, guard: TableView(table),
     NodeInfo: lambda info, guard: node_info(info),
@@ -192,10 +192,10 @@ class GuardedPlugin:
 
         return told if name in _WITHOUT_CONSEQUENCE else call
 
-    def ready(self, ready: Callable[..., Any]) -> Callable[[Cluster], Any]:
+    def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
         """A plan's `ready` callback, guarded."""
 
-        def work(cluster: Cluster) -> Any:
+        def work(cluster: SchedulerCache) -> Any:
             return answers.status("ready", ready(ClusterView(cluster)), self.name)
 
         return lambda cluster: self.guard.call("ready", work, cluster)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 S = TypeVar("S")
 
@@ -26,7 +26,7 @@ def _nobody(_: str) -> Sequence[Pod]:
 class Handle:
     """`cluster` is read-only. The other fields are set by the owner of the profile."""
 
-    cluster: Cluster
+    cluster: SchedulerCache
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     seed: int = 0  # for plugins that need randomness; same seed, same choices
     nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to it
@@ -37,9 +37,9 @@ class Handle:
     evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
     current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
-    _shared: dict[Callable[[Cluster], Any], Any] = attrs.field(factory=dict, init=False)
+    _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 
-    def fork(self, cluster: Cluster) -> "Handle":
+    def fork(self, cluster: SchedulerCache) -> "Handle":
         """A handle on a fork of the cluster, by which nobody is allowed, rejected or activated.
 
         What plugins share is forked if it says how (a method `fork(cluster)`), else made anew when asked for.
@@ -51,7 +51,7 @@ class Handle:
                 forked._shared[make] = kept.fork(cluster)
         return forked
 
-    def shared(self, make: Callable[[Cluster], S]) -> S:
+    def shared(self, make: Callable[[SchedulerCache], S]) -> S:
         """The one object that `make` (usually a class) creates from the cluster, on first use."""
         found: S | None = self._shared.get(make)
         if found is None:

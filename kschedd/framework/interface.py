@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, Typ
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint
@@ -120,7 +120,7 @@ class EnqueueExtensions(Plugin, Protocol):
 
 class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
-        self, state: CycleState, pod: Pod, cluster: Cluster, /
+        self, state: CycleState, pod: Pod, cluster: SchedulerCache, /
     ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
         """Called once per attempt, before any filter. Skip: the plugin's filter is not run."""
 
@@ -146,7 +146,9 @@ class VectorFilterPlugin(Plugin, Protocol):
 
 
 class PostFilterPlugin(Plugin, Protocol):
-    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView, /) -> PostFilterResult:
+    def post_filter(
+        self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView, /
+    ) -> PostFilterResult:
         """Called when no node is feasible: make the pod schedulable, or explain why that is impossible."""
 
 
@@ -154,7 +156,7 @@ class PostFilterPlugin(Plugin, Protocol):
 
 
 class PreScorePlugin(Plugin, Protocol):
-    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows, /) -> VerdictOrSkip:
+    def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows, /) -> VerdictOrSkip:
         """Called once per attempt, with the feasible rows. Skip: the plugin's score is not run."""
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
@@ -20,7 +20,7 @@ from kschedd.framework.status import Status
 
 
 @attrs.frozen
-class Change:
+class Remedy:
     """Completes the sentence "it would fit if ..."; `cost` is for ordering only."""
 
     text: str
@@ -31,7 +31,7 @@ class Change:
 class RemedyContext:
     """The cluster as it is, and the state of the attempt in which the pod was rejected."""
 
-    cluster: Cluster
+    cluster: SchedulerCache
     state: CycleState
     pod: Pod
 
@@ -60,25 +60,25 @@ class RemedyContext:
 
 
 class RemedyPlugin(Plugin, Protocol):
-    def remedies(self, context: RemedyContext, row: int | None, status: Status, /) -> Sequence[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status, /) -> Sequence[Remedy]:
         """What would have to change on this row, which the plugin rejected with `status`; None: it rejected the pod
         before any node was looked at. Empty: nothing better is known than its reason. In-tree plugins only."""
 
 
-def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Change]:
+def by_pattern(status: Status, patterns: Sequence[tuple[str, str]]) -> list[Remedy]:
     """The text of the first pattern found in the message, formatted with the pattern's groups."""
     for pattern, text in patterns:
         match = re.search(pattern, status.message)
         if match is not None:
-            return [Change(text.format(*match.groups()), 1)]
+            return [Remedy(text.format(*match.groups()), 1)]
     return []
 
 
-def by_reason(status: Status, texts: Mapping[str, str]) -> list[Change]:
+def by_reason(status: Status, texts: Mapping[str, str]) -> list[Remedy]:
     """The text for each reason; an empty list if any reason has none."""
     if not all(reason in texts for reason in status.reasons):
         return []
-    return [Change(texts[reason], 2) for reason in status.reasons]
+    return [Remedy(texts[reason], 2) for reason in status.reasons]
 
 
 def joined(words: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the attributes of its original (`NodeTable`, `Cluster`, `CycleState`, ...), so a plugin need not know of
-it. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as views of
-theirs. Only requested rows and raw manifests are copied.
+Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so a plugin need not
+know of it. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
+views of theirs. Only requested rows and raw manifests are copied.
 
 A few calls make the scheduler cache something from then on (a label column, a pod counter). They are
 allowed only while the scheduler is blocked waiting for the plugin, and so changes nothing itself.
@@ -19,10 +19,10 @@ import numpy.typing as npt
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.read_only import ReadOnlyPod, read_only
-from kschedd.cache.cluster import Cluster
-from kschedd.cache.counts import Kind, PodCounts
+from kschedd.cache.counts import PodCounts, PodMatcher
+from kschedd.cache.domain_counter import DomainCounter, TopologyPairCounts
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import LabelColumn, NodeTable, Rows
-from kschedd.cache.tally import Counter, Domains
 from kschedd.cache.versions import ChangeLog, Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import shown
@@ -246,7 +246,7 @@ for _names, _out in ((_ARRAYS, array), (_PLAIN, None), (_MAPS, MappingProxyType)
 class DomainsView(_View):
     __slots__ = ("_domains",)
 
-    def __init__(self, domains: Domains) -> None:
+    def __init__(self, domains: TopologyPairCounts) -> None:
         self._domains = domains
 
     @property
@@ -269,7 +269,7 @@ class DomainsView(_View):
 class CounterView(_View):
     __slots__ = ("_counter",)
 
-    def __init__(self, counter: Counter) -> None:
+    def __init__(self, counter: DomainCounter) -> None:
         self._counter = counter
 
     @property
@@ -295,19 +295,21 @@ class CountsView(_View):
     def namespaces(self) -> Mapping[str, Any]:
         return MapView(self._counts.namespaces, frozen)
 
-    def matching(self, kind: Kind) -> CounterView:
-        if not isinstance(kind, Kind):
-            raise TypeError(f"matching({shown(kind)}): a Kind is expected, as `kind_of` and `spread_kind` make it")
+    def matching(self, kind: PodMatcher) -> CounterView:
+        if not isinstance(kind, PodMatcher):
+            raise TypeError(
+                f"matching({shown(kind)}): a Kind is expected, as `pod_matcher` and `spread_matcher` make it"
+            )
         with waited_for():
             return CounterView(self._counts.matching(kind))
 
 
 class ClusterView(_View):
-    """A `Cluster`."""
+    """A `SchedulerCache`."""
 
     __slots__ = ("_cluster",)
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
 
     @property
@@ -342,8 +344,8 @@ class ClusterView(_View):
     def is_assumed(self, pod: Pod) -> bool:
         return self._cluster.is_assumed(pod)
 
-    def has_vanished(self, uid: str) -> bool:
-        return self._cluster.has_vanished(uid)
+    def is_marked_deleted(self, uid: str) -> bool:
+        return self._cluster.is_marked_deleted(uid)
 
 
 # -- the state of an attempt ---------------------------------------------------------------------------------------

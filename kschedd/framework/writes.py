@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from kschedd.framework.status import Status
 from kschedd.store.writes import Bind, Create, Delete, Update, Write
 from kschedd.store.writes import Patch as MergePatch
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 if TYPE_CHECKING:
-    from kschedd.cache.cluster import Cluster
+    from kschedd.cache.scheduler_cache import SchedulerCache
 
 __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 
-@value
+@fast_frozen
 class Plan:
     """First the writes are done in order, then the plan waits for `ready`.
 
@@ -26,6 +26,6 @@ class Plan:
     """
 
     writes: tuple[Write, ...] = ()
-    ready: "Callable[[Cluster], Status | None] | None" = None
+    ready: "Callable[[SchedulerCache], Status | None] | None" = None
     timeout_s: float = 0.0
     timed_out: Status | None = None

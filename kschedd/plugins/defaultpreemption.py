@@ -18,7 +18,7 @@ from zlib import crc32
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import DefaultPreemptionArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -74,7 +74,9 @@ class DefaultPreemption:
 
     # -- preempting ---------------------------------------------------------------------------------------------
 
-    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, view: PostFilterView) -> PostFilterResult:
+    def post_filter(
+        self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView
+    ) -> PostFilterResult:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
@@ -112,7 +114,7 @@ class DefaultPreemption:
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
 
 
-def ineligible(pod: Pod, cluster: Cluster, view: PostFilterView) -> str:
+def ineligible(pod: Pod, cluster: SchedulerCache, view: PostFilterView) -> str:
     """Why the pod must not preempt others now; "" if it may."""
     if pod.pod_spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

@@ -21,9 +21,9 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import DynamicResourcesArgs
-from kschedd.devices.allocator import AllocationError, Allocator, Features, NodeFailure, Solution
+from kschedd.devices.allocator import Allocation, AllocationError, Allocator, Features, NodeFailure
 from kschedd.devices.claims import (
     FINALIZER,
     Claim,
@@ -51,7 +51,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext, by_pattern, by_reason
+from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern, by_reason
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
 from kschedd.store.writes import patch_of, status_of
@@ -69,7 +69,7 @@ class _Attempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
-    solutions: dict[str, Solution] = attrs.field(factory=dict)  # by node
+    solutions: dict[str, Allocation] = attrs.field(factory=dict)  # by node
     unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot reach
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
 
@@ -118,7 +118,7 @@ class DynamicResources:
             return unresolvable(str(missing))
         return None
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         # Stored for pods without claims, too, so there is no `skips_pre_filter`: it tells PostFilter that the attempt
         # reached this point.
         state.data[self.name] = _WITHOUT_CLAIMS
@@ -150,28 +150,27 @@ class DynamicResources:
         state.data[self.name] = _Attempt(tuple(claims), tuple(reachable), allocator, tuple(open_claims))
         return None
 
-    def _cannot_allocate(self, claim: Claim, cluster: Cluster) -> Status | None:
+    def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache) -> Status | None:
         """Why this claim cannot be allocated on any node; None if nodes have to be searched."""
         if claim.obj in self._in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests:
-            if not request.wishes:
+            if not request.subrequests:
                 return unresolvable(f"resource claim {claim}, request {request.name}: unknown request type")
             if request.prioritised and not self._features.prioritized_list:
                 return unresolvable(
                     f"resource claim {claim}, request {request.name}: "
                     "has subrequests, but the DRAPrioritizedList feature is disabled"
                 )
-            for wish in request.wishes:
-                if not wish.device_class:
-                    return error(f"request {request.full_name(wish)}: unsupported request type")
-                if cluster.get("DeviceClass", wish.device_class) is None:
-                    return unresolvable(
-                        f"request {request.full_name(wish)}: device class {wish.device_class} does not exist"
-                    )
+            for subrequest in request.subrequests:
+                if not subrequest.device_class:
+                    return error(f"request {request.full_name(subrequest)}: unsupported request type")
+                if cluster.get("DeviceClass", subrequest.device_class) is None:
+                    name = request.full_name(subrequest)
+                    return unresolvable(f"request {name}: device class {subrequest.device_class} does not exist")
         return None
 
-    def _allocator(self, claims: tuple[Claim, ...], cluster: Cluster) -> Allocator:
+    def _allocator(self, claims: tuple[Claim, ...], cluster: SchedulerCache) -> Allocator:
         versions = cluster.versions
         if self._inventory_stamp < versions.latest("ResourceSlice"):
             self._inventory = self._inventory.updated(cluster.of_kind("ResourceSlice").values())
@@ -220,7 +219,7 @@ class DynamicResources:
             attempt.solutions[node.name] = solution
         return None
 
-    def post_filter(self, state: CycleState, pod: Pod, cluster: Cluster, verdicts: Any) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
             return PostFilterResult(unschedulable("plugin disabled"))
         attempt: _Attempt | None = state.data.get(self.name)
@@ -331,7 +330,7 @@ class DynamicResources:
             return QUEUE_SKIP
         return QUEUE
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         return by_pattern(status, _BEFORE_FILTER) if row is None else by_reason(status, _ON_A_NODE)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, MIN_INT64
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import IMAGES
 from kschedd.framework.cycle_state import CycleState
@@ -34,7 +34,7 @@ class ImageLocality:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def cache_key(self, cluster: Cluster) -> int:
+    def cache_key(self, cluster: SchedulerCache) -> int:
         return cluster.versions.at[IMAGES]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:

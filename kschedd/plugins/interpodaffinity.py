@@ -22,13 +22,13 @@ import attrs
 import numpy as np
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.cluster import Cluster
-from kschedd.cache.counts import Kind, kind_of
+from kschedd.cache.counts import PodMatcher, pod_matcher
+from kschedd.cache.domain_counter import TopologyPairCounts
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.cache.tally import Domains
 from kschedd.config.args import InterPodAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -43,7 +43,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 
 NOT_NEAR, TOO_NEAR, MINDED = 1, 2, 3
@@ -60,10 +60,10 @@ _REMEMBERED = 4096
 class _Terms:
     """A signature's own terms, as matchers for the counters."""
 
-    near: Kind | None  # pods that match all required affinity terms
+    candidates: PodMatcher | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
-    away: tuple[tuple[Kind, str], ...]  # each required anti-affinity term: matching pods, topology key
-    preferred: tuple[tuple[Kind, str, int], ...]  # and weight, negative for anti-affinity
+    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # and weight, negative for anti-affinity
 
 
 _NO_TERMS = _Terms(None, (), (), ())
@@ -111,14 +111,14 @@ class _Filtering:
     table: NodeTable
     terms: _Terms
     speaks_of_itself: bool
-    near: list[_Tally]  # in the order of near_keys
+    candidates: list[_Tally]  # in the order of near_keys
     away: list[_Tally]  # in the order of the terms
     minded: dict[str, _Tally]  # by topology key
 
     def clone(self) -> "_Filtering":
         return attrs.evolve(
             self,
-            near=[tally.clone() for tally in self.near],
+            candidates=[tally.clone() for tally in self.candidates],
             away=[tally.clone() for tally in self.away],
             minded={key: tally.clone() for key, tally in self.minded.items()},
         )
@@ -132,7 +132,7 @@ class InterPodAffinity:
     depends_on: ClassVar = None
 
     _args: InterPodAffinityArgs
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod
@@ -141,16 +141,16 @@ class InterPodAffinity:
 
     # -- filter -----------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         try:
-            terms = self._own(pod.shape)
+            terms = self._own(pod.signature)
         except SelectorError as wrong:
             return unresolvable(f"parsing pod: {wrong}")
         counts = cluster.counts
         minded: dict[str, _Tally] = {}
-        for carried in counts.minding("required-anti", pod.shape):
-            key = carried.term.topology_key
-            domains = carried.count.by_domain(key)
+        for existing_terms in counts.existing_terms_matching("required-anti", pod.signature):
+            key = existing_terms.term.topology_key
+            domains = existing_terms.count.by_domain(key)
             if not domains.total:
                 continue
             known = minded.get(key)
@@ -158,14 +158,14 @@ class InterPodAffinity:
                 minded[key] = _Tally(key, domains.counts, domains.total)
             else:
                 minded[key] = _Tally(key, known.counts + domains.counts, known.total + domains.total)
-        if terms.near is None and not terms.away and not minded:
+        if terms.candidates is None and not terms.away and not minded:
             return SKIP
         near: list[_Tally] = []
         itself = False
-        if terms.near is not None:
-            counter = counts.matching(terms.near)
+        if terms.candidates is not None:
+            counter = counts.matching(terms.candidates)
             near = [_tally(key, counter.by_domain(key)) for key in terms.near_keys]
-            itself = terms.near.includes(pod.namespace, pod.labels, counts.namespaces)
+            itself = terms.candidates.includes(pod.namespace, pod.labels, counts.namespaces)
         away = [_tally(key, counts.matching(kind).by_domain(key)) for kind, key in terms.away]
         state.data[_FILTER] = _Filtering(cluster.table, terms, itself, near, away, minded)
         return None
@@ -183,8 +183,8 @@ class InterPodAffinity:
         table, terms = filtering.table, filtering.terms
         row = table.row_of[node.name]
         namespaces = self._cluster.counts.namespaces
-        if terms.near is not None and terms.near.includes(other.namespace, other.labels, namespaces):
-            for tally in filtering.near:
+        if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
+            for tally in filtering.candidates:
                 tally.add(table, row, amount)
         for (kind, _), tally in zip(terms.away, filtering.away, strict=True):
             if kind.includes(other.namespace, other.labels, namespaces):
@@ -192,7 +192,7 @@ class InterPodAffinity:
         if not other.pod_spec.has_pod_affinity:
             return
         namespace_labels = namespaces.get(pod.namespace, {})
-        for term in other.shape.required_anti_affinity:
+        for term in other.signature.required_anti_affinity:
             if term.matches(pod.namespace, pod.labels, namespace_labels):
                 key = term.topology_key
                 minded = filtering.minded.get(key)
@@ -212,8 +212,8 @@ class InterPodAffinity:
             if tally.total:
                 codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = TOO_NEAR
         # With no matching pod in any domain, a pod that matches its own terms needs only the topology keys.
-        first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.near)
-        for tally in filtering.near:
+        first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.candidates)
+        for tally in filtering.candidates:
             ids = table.label(tally.key).ids[rows]
             codes[ids < 0 if first else tally.counts[ids] <= 0] = NOT_NEAR
         return codes
@@ -223,27 +223,27 @@ class InterPodAffinity:
 
     # -- score ------------------------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
         """Skips if no term, of the pod or of existing pods, affects any node."""
-        terms = self._own(pod.shape)
+        terms = self._own(pod.signature)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
-        counts, shape = cluster.counts, pod.shape
+        counts, signature = cluster.counts, pod.signature
         found: list[tuple[str, Ints, int]] = []  # key, sums by domain, weight
         for kind, key, weight in terms.preferred:
             domains = counts.matching(kind).by_domain(key)
             if domains.total:
                 found.append((key, domains.counts, weight))
         if self._args.hard_pod_affinity_weight > 0:
-            for carried in counts.minding("required", shape):
-                key = carried.term.topology_key
-                domains = carried.count.by_domain(key)
+            for existing_terms in counts.existing_terms_matching("required", signature):
+                key = existing_terms.term.topology_key
+                domains = existing_terms.count.by_domain(key)
                 if domains.total:
                     found.append((key, domains.counts, self._args.hard_pod_affinity_weight))
-        for carried in counts.minding("preferred", shape):
-            key = carried.term.topology_key
-            if carried.count.by_domain(key).total:
-                found.append((key, carried.weight.by_domain(key).counts, 1))
+        for existing_terms in counts.existing_terms_matching("preferred", signature):
+            key = existing_terms.term.topology_key
+            if existing_terms.count.by_domain(key).total:
+                found.append((key, existing_terms.weight.by_domain(key).counts, 1))
         if not found:
             return SKIP
         state.data[_SCORE] = found
@@ -270,24 +270,24 @@ class InterPodAffinity:
             return np.zeros(len(scores), dtype=np.int64)
         return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
 
-    def _own(self, shape: PodShape) -> _Terms:
-        if not shape.spec.has_pod_affinity:
+    def _own(self, signature: PodSignature) -> _Terms:
+        if not signature.spec.has_pod_affinity:
             return _NO_TERMS
-        terms = self._terms.get(shape.number)
+        terms = self._terms.get(signature.id)
         if terms is None:
-            near = tuple(map(as_asked, shape.required_affinity))
-            away = tuple(map(as_asked, shape.required_anti_affinity))
-            preferred = [(as_asked(weighted.term), weighted.weight) for weighted in shape.preferred_affinity]
-            preferred += [(as_asked(weighted.term), -weighted.weight) for weighted in shape.preferred_anti_affinity]
+            near = tuple(map(as_asked, signature.required_affinity))
+            away = tuple(map(as_asked, signature.required_anti_affinity))
+            preferred = [(as_asked(weighted.term), weighted.weight) for weighted in signature.preferred_affinity]
+            preferred += [(as_asked(weighted.term), -weighted.weight) for weighted in signature.preferred_anti_affinity]
             terms = _Terms(
-                kind_of(near) if near else None,
+                pod_matcher(near) if near else None,
                 tuple(dict.fromkeys(term.topology_key for term in near)),
-                tuple((kind_of((term,)), term.topology_key) for term in away),
-                tuple((kind_of((term,)), term.topology_key, weight) for term, weight in preferred),
+                tuple((pod_matcher((term,)), term.topology_key) for term in away),
+                tuple((pod_matcher((term,)), term.topology_key, weight) for term, weight in preferred),
             )
             if len(self._terms) >= _REMEMBERED:
                 self._terms.clear()
-            self._terms[shape.number] = terms
+            self._terms[signature.id] = terms
         return terms
 
     # -- queueing hints and remedies --------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class InterPodAffinity:
             on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
         )
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         """The pods that are missing in the node's domain, or must leave it."""
         filtering = context.state.data.get(self.name)
         if row is None or filtering is None:
@@ -313,7 +313,7 @@ class InterPodAffinity:
         return _not_near(context, row, filtering)
 
 
-def _tally(key: str, domains: Domains) -> _Tally:
+def _tally(key: str, domains: TopologyPairCounts) -> _Tally:
     return _Tally(key, domains.counts, domains.total)
 
 
@@ -333,7 +333,7 @@ def _after_pod_change(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHin
     if any(version is not None and not version.node_name for version in (old, new)):
         return QUEUE_SKIP
     try:
-        near, away = pod.shape.required_affinity, pod.shape.required_anti_affinity
+        near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
     except SelectorError:
         return QUEUE
     if new is None:
@@ -348,7 +348,7 @@ def _after_pod_change(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHin
 
 def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> QueueingHint:
     try:
-        near, away = pod.shape.required_affinity, pod.shape.required_anti_affinity
+        near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
     except SelectorError:
         return QUEUE
     assert new is not None, "a node that goes is no registered event"
@@ -375,36 +375,36 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
 _NAMED: Final = 3  # most pods named in a remedy
 
 
-def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
     """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
     changes = []
     labels = context.labels(row)
-    for tally in filtering.near:
+    for tally in filtering.candidates:
         if tally.key not in labels:
-            changes.append(Change(f"{context.name(row)} had a label {tally.key}", 1))
+            changes.append(Remedy(f"{context.name(row)} had a label {tally.key}", 1))
         elif tally.counts[context.label_number(row, tally.key)] <= 0:
-            wanted = dict.fromkeys(str(term.selector) for term in context.pod.shape.required_affinity)
-            changes.append(Change(f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}", 1))
+            wanted = dict.fromkeys(str(term.selector) for term in context.pod.signature.required_affinity)
+            changes.append(Remedy(f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}", 1))
     return changes
 
 
-def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
     changes = []
-    terms = map(as_asked, context.pod.shape.required_anti_affinity)
+    terms = map(as_asked, context.pod.signature.required_anti_affinity)
     for term, tally in zip(terms, filtering.away, strict=True):
         if tally.counts[context.label_number(row, tally.key)] > 0:
             names = _first_in_domain(context, row, tally.key, partial(_speaks, context, term))
-            changes.append(Change(f"{names} did not run in {tally.key}={context.labels(row)[tally.key]}", 1.2))
+            changes.append(Remedy(f"{names} did not run in {tally.key}={context.labels(row)[tally.key]}", 1.2))
     return changes
 
 
-def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Change]:
+def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
     changes = []
     for key, tally in filtering.minded.items():
         if tally.counts[context.label_number(row, key)] > 0:
             names = _first_in_domain(context, row, key, partial(_minds, context, key))
             where = f"{key}={context.labels(row)[key]}"
-            changes.append(Change(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
+            changes.append(Remedy(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
     return changes
 
 
@@ -425,5 +425,6 @@ def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
 def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
     """Whether an existing pod has required anti-affinity, over this key, to the pod being explained."""
     return other.pod_spec.has_pod_affinity and any(
-        term.topology_key == key and _speaks(context, term, context.pod) for term in other.shape.required_anti_affinity
+        term.topology_key == key and _speaks(context, term, context.pod)
+        for term in other.signature.required_anti_affinity
     )

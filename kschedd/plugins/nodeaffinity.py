@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, PodShape, PodSpec
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.api.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -42,7 +42,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.normalize import default_normalize
-from kschedd.framework.remedies import Change, RemedyContext, by_pattern
+from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 
 Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
@@ -90,8 +90,8 @@ class NodeAffinity:
             bool(added.get("preferredDuringSchedulingIgnoredDuringExecution")),
         )
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        spec = shape.spec
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        spec = signature.spec
         if spec.required_node is not None or self.added_required is not None or spec.node_selector:
             return False
         return spec.required_node_affinity is None
@@ -157,15 +157,15 @@ class NodeAffinity:
             return QUEUE_SKIP
         return QUEUE if old is None or not node_matches(pod.pod_spec, old) else QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         if row is None:
             return by_pattern(status, _BEFORE_FILTER)
         if "node(s) didn't match scheduler-enforced node affinity" in status.reasons:
-            return [Change(f"{context.name(row)} met the node affinity that the configuration adds", 4)]
+            return [Remedy(f"{context.name(row)} met the node affinity that the configuration adds", 4)]
         labels, node = context.labels(row), context.name(row)
         spec = context.pod.pod_spec
         changes = [
-            Change(f"{node} had the label {key}={value}", 1)
+            Remedy(f"{node} had the label {key}={value}", 1)
             for key, value in spec.node_selector.items()
             if labels.get(key) != value
         ]
@@ -174,10 +174,10 @@ class NodeAffinity:
             if required is None or required.matches(labels, node):
                 return changes
         except SelectorError as unreadable:
-            return [*changes, Change(f"its node affinity could be read ({unreadable})", 4)]
+            return [*changes, Remedy(f"its node affinity could be read ({unreadable})", 4)]
         terms = [_term(term, context, row) for term in required.terms]
         if not terms:
-            return [*changes, Change("its node affinity had a term that some node can meet", 4)]
+            return [*changes, Remedy("its node affinity had a term that some node can meet", 4)]
         return changes + min(terms, key=lambda term: sum(change.cost for change in term))
 
 
@@ -186,17 +186,17 @@ _BEFORE_FILTER: Final = (
 )
 
 
-def _term(term: NodeSelectorTerm, context: RemedyContext, row: int) -> list[Change]:
+def _term(term: NodeSelectorTerm, context: RemedyContext, row: int) -> list[Remedy]:
     labels, node = context.labels(row), context.name(row)
     if term.problems:
-        return [Change(f"its node affinity could be read ({term.problems[0]})", 4)]
+        return [Remedy(f"its node affinity could be read ({term.problems[0]})", 4)]
     changes = [
-        Change(f"{node} {_requirement(requirement)}", 1)
+        Remedy(f"{node} {_requirement(requirement)}", 1)
         for requirement in term.match_expressions
         if not requirement.matches(labels)
     ]
     if not all(field.matches(node) for field in term.match_fields):
-        changes.append(Change(f"its node affinity allowed the name {node}", 8))
+        changes.append(Remedy(f"its node affinity allowed the name {node}", 8))
     return changes
 
 

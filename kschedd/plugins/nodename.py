@@ -14,7 +14,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -43,5 +43,5 @@ class NodeName:
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [on(EventResource.NODE, ActionType.ADD)]
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
-        return [Change("the pod's spec.nodeName named another node", 8)]
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
+        return [Remedy("the pod's spec.nodeName named another node", 8)]

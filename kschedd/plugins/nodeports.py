@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -22,7 +22,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Change, RemedyContext, joined
+from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import SKIP, Status, unschedulable
 
 Port = tuple[str, str, int]  # host IP, protocol, port
@@ -48,8 +48,8 @@ class NodePorts:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        return not shape.spec.host_ports
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        return not signature.spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
         return None if pod.pod_spec.host_ports else SKIP
@@ -77,7 +77,7 @@ class NodePorts:
         freed = set(old.pod_spec.host_ports)
         return QUEUE if conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         changes = []
         for wanted in () if row is None else context.pod.pod_spec.host_ports:
             assert row is not None, "of one node"
@@ -85,5 +85,5 @@ class NodePorts:
             holders = [other.key for other in there if conflict((wanted,), set(other.pod_spec.host_ports))]
             if holders:
                 port = f"port {wanted[2]}/{wanted[1]}"
-                changes.append(Change(f"{port} of {context.name(row)} were not taken by {joined(holders)}", 1))
+                changes.append(Remedy(f"{port} of {context.name(row)} were not taken by {joined(holders)}", 1))
         return changes

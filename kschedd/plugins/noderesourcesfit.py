@@ -34,7 +34,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
-from kschedd.framework.remedies import Change, RemedyContext, joined
+from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import Status, unresolvable, unschedulable
 
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
@@ -44,7 +44,7 @@ _MOST_SHAPES = 4096
 Scorer = Callable[[Fractions], Ints]
 
 
-def looked_at(requests: Resources) -> list[tuple[str, int]]:
+def requested_resources(requests: Resources) -> list[tuple[str, int]]:
     """The requests that are compared with a node, in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
     # A negative amount (after overflow) is still compared, as upstream does with all but cpu, memory and storage.
@@ -62,7 +62,7 @@ class NodeResourcesFit:
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy
     _score: Scorer
-    _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.asks`
+    _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
 
     @classmethod
@@ -92,21 +92,21 @@ class NodeResourcesFit:
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
-        for place, (_, _, name) in enumerate(self._wants[pod.pod_spec.asks]):
+        for place, (_, _, name) in enumerate(self._wants[pod.pod_spec.resource_requests]):
             if code >> (_FIRST_RESOURCE + place) & 1:
                 reasons.append(f"Insufficient {name}")
         return (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons)
 
     def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
         """(column, amount, name) of every resource compared for this pod."""
-        asks = pod.pod_spec.asks
+        asks = pod.pod_spec.resource_requests
         wanted = self._wants.get(asks)
         if wanted is None:
             if len(self._wants) >= _MOST_SHAPES:
                 self._wants.clear()
             wanted = self._wants[asks] = [
                 (table.resource(name), amount, name)
-                for name, amount in looked_at(asks.requests)
+                for name, amount in requested_resources(asks.requests)
                 if not self._ignores(name)
             ]
         return wanted
@@ -140,8 +140,8 @@ class NodeResourcesFit:
         if not new.node_name:
             return QUEUE_SKIP
         before, after = old.requests, new.requests
-        shrunk = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
-        return QUEUE if any(shrunk) else QUEUE_SKIP
+        scale_down = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
+        return QUEUE if any(scale_down) else QUEUE_SKIP
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
         asked = self._compared(pod)
@@ -157,25 +157,25 @@ class NodeResourcesFit:
         return QUEUE if any(grew) else QUEUE_SKIP
 
     def _compared(self, pod: Pod) -> list[tuple[str, int]]:
-        asks = pod.pod_spec.asks
+        asks = pod.pod_spec.resource_requests
         compared = self._looked_at.get(asks)
         if compared is None:
             if len(self._looked_at) >= _MOST_SHAPES:
                 self._looked_at.clear()
-            compared = self._looked_at[asks] = looked_at(asks.requests)
+            compared = self._looked_at[asks] = requested_resources(asks.requests)
         return compared
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         if row is None:
             return []
         table, node = context.table, context.name(row)
         changes = []
         if "Too many pods" in status.reasons:
             allowed = int(table.allowed_pods[row])
-            changes.append(Change(f"{node} took more than its {allowed} pods", 1.5))
+            changes.append(Remedy(f"{node} took more than its {allowed} pods", 1.5))
         lacking = []
         cost = 1.0
-        for name, wanted in looked_at(context.pod.pod_spec.requests):
+        for name, wanted in requested_resources(context.pod.pod_spec.requests):
             number = table.resource(name)
             has = int(table.allocatable[number, row])
             missing = wanted - (has - int(table.requested[number, row]))
@@ -183,7 +183,7 @@ class NodeResourcesFit:
                 lacking.append(f"{written(name, missing)} more free {name}")
                 cost += min(missing / wanted, 1) + (wanted > has)
         if lacking:
-            changes.append(Change(f"{node} had {joined(lacking)}", cost))
+            changes.append(Remedy(f"{node} had {joined(lacking)}", cost))
         return changes
 
 
@@ -226,7 +226,7 @@ def most_allocated(weights: list[int]) -> Scorer:
 
 
 def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...]) -> Scorer:
-    scores = np.array([broken_line(shape, percent) for percent in range(101)], dtype=np.int64)
+    scores = np.array([piecewise_linear(shape, percent) for percent in range(101)], dtype=np.int64)
 
     def plain(requested: Ints, capacity: Ints) -> Ints:
         percent = np.minimum(requested, capacity) * 100 // np.maximum(capacity, 1)
@@ -250,7 +250,7 @@ def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...
     return score
 
 
-def broken_line(shape: tuple[ShapePoint, ...], percent: int) -> int:
+def piecewise_linear(shape: tuple[ShapePoint, ...], percent: int) -> int:
     """The score (0 to 100) at a utilization in percent; between two points truncated towards zero, as Go divides."""
     scale = MAX_NODE_SCORE // 10
     before: ShapePoint | None = None

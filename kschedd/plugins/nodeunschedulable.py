@@ -23,7 +23,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _CORDONED = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
@@ -72,5 +72,5 @@ class NodeUnschedulable:
             return QUEUE
         return QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
-        return [] if row is None else [Change(f"{context.name(row)} were not cordoned", 1)]
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
+        return [] if row is None else [Remedy(f"{context.name(row)} were not cordoned", 1)]

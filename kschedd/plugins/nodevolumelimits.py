@@ -13,8 +13,8 @@ from typing import ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -27,7 +27,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.attachable import Attachable, Fault, Storage, attachments_by_node, has_attachable, limits
@@ -67,7 +67,7 @@ class _Present:
 @attrs.define(eq=False)
 class NodeVolumeLimits:
     name: ClassVar = "NodeVolumeLimits"
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _present: dict[int, _Present] = attrs.field(factory=dict)  # by row, of the cluster's own table
     _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
     _attachments: tuple[int, Mapping[str, set[tuple[str, str]]]] = (-1, {})  # stamp, by node
@@ -76,17 +76,17 @@ class NodeVolumeLimits:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        return not shape.spec.volumes
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        return not signature.spec.volumes
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        if not pod.shape.spec.volumes or not has_attachable(pod):
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        if not pod.signature.spec.volumes or not has_attachable(pod):
             return SKIP
         state.data[self.name] = self._wanted(pod)
         return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        if not pod.shape.spec.volumes:
+        if not pod.signature.spec.volumes:
             return None
         wanted: _Wanted = state.data.get(self.name) or self._wanted(pod)
         csi_node = self._cluster.of_kind("CSINode").get(node.name)
@@ -154,7 +154,7 @@ class NodeVolumeLimits:
         storage = self._storage()
         used: set[tuple[str, str]] = set()
         for other in node.pods:
-            if other.shape.spec.volumes:
+            if other.signature.spec.volumes:
                 theirs = _attached(storage.attachables(other, new=False), csi_node)
                 if isinstance(theirs, Status):
                     return theirs
@@ -179,7 +179,7 @@ class NodeVolumeLimits:
             on(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, _after_detached, by_signature=True),
         )
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         return volume_remedies(context, row, status)
 
 
@@ -213,7 +213,7 @@ def _after_claim_added(pod: Pod, old: Object | None, new: Object) -> QueueingHin
 
 def _after_detached(pod: Pod, old: Object, new: Object | None) -> QueueingHint:
     attacher = old.spec.get("attacher")
-    for volume in pod.shape.spec.volumes:
+    for volume in pod.signature.spec.volumes:
         if volume.get("persistentVolumeClaim") is not None:
             return QUEUE
         plugin = in_tree(volume)

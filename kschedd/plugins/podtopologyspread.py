@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.args import PodTopologySpreadArgs
 from kschedd.framework.cycle_state import CycleState
@@ -38,7 +38,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
 
@@ -125,7 +125,7 @@ class PodTopologySpread:
 
     # -- filter -----------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         readies = self._constraints.of(pod, HARD)
         if not readies:
             return SKIP
@@ -167,7 +167,7 @@ class PodTopologySpread:
 
     # -- score ------------------------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Rows) -> Status | None:
+    def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
         readies = self._constraints.of(pod, SOFT)
         if not readies:
             return SKIP
@@ -266,7 +266,7 @@ class PodTopologySpread:
         moved = any(old.labels.get(key, "") != new.labels.get(key, "") for key in keys)
         return QUEUE if has and (moved or _raw_taints(old) != _raw_taints(new)) else QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         """For each hard constraint that the node violates: the missing label, or the maxSkew that would allow it."""
         filtering = context.state.data.get(self.name)
         if row is None or filtering is None:
@@ -277,7 +277,7 @@ class PodTopologySpread:
             constraint = tally.ready.constraint
             key = constraint.topology_key
             if key not in labels:
-                changes.append(Change(f"{context.name(row)} had a label {key}", 1))
+                changes.append(Remedy(f"{context.name(row)} had a label {key}", 1))
                 continue
             there = int(tally.counts[context.label_number(row, key)])
             needed = there + tally.ready.selects_itself - tally.least
@@ -289,7 +289,7 @@ class PodTopologySpread:
             counted = f"{there} there, {tally.least} where there are fewest"
             if tally.ready.domains < constraint.min_domains:
                 counted = f"{there} there, and fewer than minDomains {constraint.min_domains} domains"
-            changes.append(Change(f"{what} ({counted}) or its maxSkew were {needed}", 1 + fewer / 10))
+            changes.append(Remedy(f"{what} ({counted}) or its maxSkew were {needed}", 1 + fewer / 10))
         return changes
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, SpreadConstraint, Taint, Toleration, parse_spread_constraint
-from kschedd.cache.cluster import Cluster
-from kschedd.cache.counts import Kind, spread_kind
+from kschedd.cache.counts import PodMatcher, spread_matcher
+from kschedd.cache.domain_counter import RowSet, TopologyPairCounts
 from kschedd.cache.nodematch import matching_rows
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints
-from kschedd.cache.tally import Domains, RowSet
 from kschedd.cache.versions import LABELS
 from kschedd.config.args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
@@ -35,7 +35,7 @@ class ReadyConstraint:
     """A constraint evaluated for pods of one signature; valid while labels are unchanged."""
 
     constraint: SpreadConstraint
-    kind: Kind | None  # None: an empty selector, which counts no pods
+    kind: PodMatcher | None  # None: an empty selector, which counts no pods
     among: RowSet | None  # the rows whose pods count; None: every row that has the key
     values: Ints | None  # value ids of its domains; None: every value of the key
     domains: int
@@ -52,7 +52,7 @@ class SpreadConstraints:
     """The constraints of one cluster's pods under one configuration."""
 
     _args: PodTopologySpreadArgs
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's own spec
     _selectors: DefaultSelectors = attrs.field(init=False)
     # The following fields are valid until labels change.
@@ -69,8 +69,8 @@ class SpreadConstraints:
 
     def of(self, pod: Pod, action: str) -> tuple[ReadyConstraint, ...]:
         """The pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
-        shape = pod.shape
-        own = shape.spread_constraints
+        signature = pod.signature
+        own = signature.spread_constraints
         selector: LabelSelector | None = None
         if not own:
             if not self._defaults[action]:
@@ -84,7 +84,7 @@ class SpreadConstraints:
             self._ready.clear()
             self._allowed.clear()
             self._values.clear()
-        key = (shape.number, action, selector)
+        key = (signature.id, action, selector)
         readies = self._ready.get(key)
         if readies is None:
             if len(self._ready) >= _REMEMBERED:
@@ -99,7 +99,7 @@ class SpreadConstraints:
 
     def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
         """The pod's hard constraints as specified."""
-        if pod.shape.spread_constraints:
+        if pod.signature.spread_constraints:
             return self._stated(pod, None, HARD)
         selector = self._selectors.of(pod) if self._defaults[HARD] else None
         return () if selector is None or selector.empty else self._stated(pod, selector, HARD)
@@ -111,14 +111,14 @@ class SpreadConstraints:
 
     def all_keys_needed(self, pod: Pod) -> bool:
         """Whether a node must have all topology keys; with System defaults a node with only a hostname still counts."""
-        return bool(pod.shape.spread_constraints) or self._args.defaulting_type != "System"
+        return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 
-    def domains(self, ready: ReadyConstraint) -> Domains:
+    def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
         """The matching pods by domain."""
         key = ready.constraint.topology_key
         if ready.kind is None:
             column = self._cluster.table.label(key)
-            return Domains(column, None, np.zeros(len(column.values) + 1, dtype=np.int64), 0)
+            return TopologyPairCounts(column, None, np.zeros(len(column.values) + 1, dtype=np.int64), 0)
         return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
 
     def rows_counted(self, ready: ReadyConstraint) -> Ints:
@@ -148,7 +148,7 @@ class SpreadConstraints:
 
     def _stated(self, pod: Pod, selector: LabelSelector | None, action: str) -> list[SpreadConstraint]:
         if selector is None:
-            return [c for c in pod.shape.spread_constraints if c.when_unsatisfiable == action]
+            return [c for c in pod.signature.spread_constraints if c.when_unsatisfiable == action]
         stated = (parse_spread_constraint(raw, pod.labels) for raw in self._defaults[action])
         return [attrs.evolve(constraint, selector=selector) for constraint in stated]
 
@@ -156,7 +156,7 @@ class SpreadConstraints:
         among = self._allowed_rows(pod, constraint, keys)
         values, domains = self._domain_values(constraint.topology_key, among)
         selector = constraint.selector
-        kind = None if selector.empty else spread_kind(pod.namespace, selector)
+        kind = None if selector.empty else spread_matcher(pod.namespace, selector)
         return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
 
     def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:

@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.objects import OwnerReference
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import EVERYTHING, LabelSelector, SelectorError, from_map, parse_label_selector
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 _CONTROLLERS = {
     ("v1", "ReplicationController"),
@@ -29,7 +29,7 @@ _Owner = tuple[str, str] | None  # kind and name
 class DefaultSelectors:
     """The default selectors of one cluster's pods."""
 
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _stamp: int = 0
     _services: dict[str, list[tuple[LabelSelector, Mapping[str, str]]]] = attrs.field(factory=dict)
     _known: dict[tuple[int, _Owner], LabelSelector] = attrs.field(factory=dict)
@@ -40,7 +40,7 @@ class DefaultSelectors:
         owner = _owner(pod)
         if owner is None and pod.namespace not in self._services:
             return EVERYTHING
-        key = (pod.shape.number, owner)
+        key = (pod.signature.id, owner)
         selector = self._known.get(key)
         if selector is None:
             if len(self._known) >= _REMEMBERED:

@@ -19,7 +19,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 
@@ -44,8 +44,8 @@ class SchedulingGates:
     def _after_gates_gone(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         gates = re.fullmatch(r"waiting for scheduling gates: \[(.*)\]", status.message)
         return (
-            [] if gates is None else [Change(f"the scheduling gates {', '.join(gates[1].split())} were taken away", 1)]
+            [] if gates is None else [Remedy(f"the scheduling gates {', '.join(gates[1].split())} were taken away", 1)]
         )

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import TAINT_SETS
 from kschedd.framework.cycle_state import CycleState
@@ -31,7 +31,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.normalize import default_normalize
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
 _MOST_SHAPES = 4096
@@ -67,7 +67,7 @@ class TaintToleration:
     idle_points: ClassVar = frozenset({"pre_score"})
     without_pre_score: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node"})
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
@@ -77,7 +77,7 @@ class TaintToleration:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def cache_key(self, cluster: Cluster) -> int:
+    def cache_key(self, cluster: SchedulerCache) -> int:
         """Codes number all taints that ever rejected a pod; with too many, they are reassigned and the key changes."""
         if len(self._taints) > _MOST_TAINTS:
             self._taints.clear()
@@ -87,23 +87,23 @@ class TaintToleration:
         return self._renumbered
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        judged = self._judge(pod.shape)
+        judged = self._judge(pod.signature)
         return None if judged.passes_all else judged.verdicts[table.taints[rows]]
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         return unresolvable(f"node(s) had untolerated taint {self._taints[code - 1]}")
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        return self._judge(pod.shape).scores[table.taints[rows]]
+        return self._judge(pod.signature).scores[table.taints[rows]]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
-        return MAX_NODE_SCORE if self._judge(pod.shape).minds_none else None
+        return MAX_NODE_SCORE if self._judge(pod.signature).minds_none else None
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=True)
 
-    def _judge(self, shape: PodShape) -> _Judged:
-        tolerations = shape.spec.tolerations
+    def _judge(self, signature: PodSignature) -> _Judged:
+        tolerations = signature.spec.tolerations
         judged = self._judged.get(tolerations)
         versions, sets = self._cluster.versions, self._cluster.table.taint_sets
         if judged is None or judged.stamp < versions.at[TAINT_SETS]:
@@ -147,7 +147,7 @@ class TaintToleration:
     def _after_toleration(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QUEUE if new is not None and new.uid == pod.uid else QUEUE_SKIP
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         if row is None:
             return []
         tolerations = context.pod.pod_spec.tolerations
@@ -169,12 +169,12 @@ _CONDITIONS: Final = {
 }
 
 
-def _without(context: RemedyContext, row: int, taint: Taint) -> Change:
+def _without(context: RemedyContext, row: int, taint: Taint) -> Remedy:
     """The remedy for a taint: a condition taint goes with its node condition; any other must be tolerated."""
     if taint.key == "node.kubernetes.io/unschedulable" and context.table.unschedulable[row]:
-        return Change(f"{context.name(row)} were not cordoned", 1)
+        return Remedy(f"{context.name(row)} were not cordoned", 1)
     condition = _CONDITIONS.get(taint.key)
     if condition is not None:
-        return Change(condition.format(context.name(row)), 1)
+        return Remedy(condition.format(context.name(row)), 1)
     text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-    return Change(f"the pod tolerated {text}", 1)
+    return Remedy(f"the pod tolerated {text}", 1)

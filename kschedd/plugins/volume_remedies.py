@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kschedd.framework.remedies import Change, RemedyContext, by_pattern, by_reason
+from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern, by_reason
 from kschedd.framework.status import Status
 
 _BEFORE_FILTER: Final = (
@@ -29,6 +29,6 @@ _ON_A_NODE: Final = {
 }
 
 
-def volume_remedies(context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+def volume_remedies(context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
     """See `kschedd.framework.remedies.RemedyPlugin`."""
     return by_pattern(status, _BEFORE_FILTER) if row is None else by_reason(status, _ON_A_NODE)

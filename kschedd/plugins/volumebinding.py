@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw, with_fields
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import ShapePoint, VolumeBindingArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -29,25 +29,25 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable
 from kschedd.framework.writes import Plan, Update
 from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.assume import CLAIM, VOLUME, AssumeCache, AssumedVolumes, VolumeCache
+from kschedd.storage.binding_check import BindingCheck, WrittenObject
 from kschedd.storage.capacity_score import score, usage
 from kschedd.storage.claims import SELECTED_NODE, claims_used, missing, not_made_for, uses, volume_of
 from kschedd.storage.migration import MIGRATED_PLUGINS
 from kschedd.storage.podvolumes import (
-    Known,
     NodeVolumes,
     PodClaims,
     Provision,
     StaticBinding,
+    StorageListers,
     all_bound,
     pod_claims,
 )
 from kschedd.storage.provisioning import limit
-from kschedd.storage.settling import Settling, Written
 from kschedd.storage.volumes import StorageError, bound_to
 
 _UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
@@ -70,7 +70,7 @@ class VolumeBinding:
     name: ClassVar = "VolumeBinding"
     without_pre_filter: ClassVar = "not found"
     pre_score_by_signature: ClassVar = True
-    _cluster: Cluster
+    _cluster: SchedulerCache
     _claims: AssumeCache
     _volumes: VolumeCache
     _bind_timeout_s: int
@@ -91,13 +91,13 @@ class VolumeBinding:
             gates.get("VolumeAttributesClass", True),
         )
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        return not shape.spec.volumes
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        return not signature.spec.volumes
 
     # --- filter ------------------------------------------------------------------------------------------------
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        if not pod.shape.spec.volumes:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        if not pod.signature.spec.volumes:
             return SKIP
         any_claim = False
         for use in claims_used(pod):
@@ -120,7 +120,7 @@ class VolumeBinding:
         if not any_claim:
             return SKIP
         of_kind = cluster.of_kind
-        known = Known(
+        known = StorageListers(
             self._claims,
             self._volumes,
             of_kind("StorageClass"),
@@ -155,8 +155,8 @@ class VolumeBinding:
 
     # --- score -------------------------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: Pod, cluster: Cluster, rows: Any) -> Status | None:
-        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
+    def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
+        # A scoring signature exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
         return None if self._shape else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -230,15 +230,15 @@ class VolumeBinding:
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         before = attempt.before
-        settling = Settling(
+        settling = BindingCheck(
             tuple(
-                Written(b.volume.key, before[f"{VOLUME} {b.volume.key}"], b.claim.key, b.changed)
+                WrittenObject(b.volume.key, before[f"{VOLUME} {b.volume.key}"], b.claim.key, b.changed)
                 for b in volumes.bindings
             ),
-            tuple(Written(p.claim.key, before[f"{CLAIM} {p.claim.key}"]) for p in volumes.provisions),
+            tuple(WrittenObject(p.claim.key, before[f"{CLAIM} {p.claim.key}"]) for p in volumes.provisions),
         )
 
-        def ready(cluster: Cluster) -> Status | None:
+        def ready(cluster: SchedulerCache) -> Status | None:
             try:
                 return _SUCCESS if _ready(settling, cluster, pod, node_name) else None
             except StorageError as fault:
@@ -268,7 +268,7 @@ class VolumeBinding:
             on(EventResource.CSI_STORAGE_CAPACITY, add | update, _after_capacity_changed, by_signature=True),
         )
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         return volume_remedies(context, row, status)
 
 
@@ -277,12 +277,12 @@ def _with_node(claim: Object, node_name: str) -> Raw:
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 
-def _ready(settling: Settling, cluster: Cluster, pod: Pod, node_name: str) -> bool:
+def _ready(settling: BindingCheck, cluster: SchedulerCache, pod: Pod, node_name: str) -> bool:
     row = cluster.table.row_of.get(node_name)
     node = None if row is None else cluster.table.nodes[row]
     if node is None:
         raise StorageError(f'failed to get node "{node_name}": node "{node_name}" not found')
-    if cluster.pod(pod.uid) is None or cluster.has_vanished(pod.uid):
+    if cluster.pod(pod.uid) is None or cluster.is_marked_deleted(pod.uid):
         raise StorageError(f'pod does not exist any more: pod "{pod.name}" not found')
     csi_node = cluster.of_kind("CSINode").get(node_name)
     claims, volumes = cluster.of_kind(CLAIM), cluster.of_kind(VOLUME)
@@ -308,7 +308,7 @@ def _after_csi_node_changed(pod: Pod, old: Object | None, new: Object) -> Queuei
 def _after_driver_changed(pod: Pod, old: Object, new: Object) -> QueueingHint:
     if not old.spec.get("storageCapacity") or new.spec.get("storageCapacity"):
         return QUEUE_SKIP
-    inline: list[Mapping[str, Any] | None] = [volume.get("csi") for volume in pod.shape.spec.volumes]
+    inline: list[Mapping[str, Any] | None] = [volume.get("csi") for volume in pod.signature.spec.volumes]
     return QUEUE if any(source and source.get("driver") == new.name for source in inline) else QUEUE_SKIP
 
 

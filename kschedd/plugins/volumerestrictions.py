@@ -13,8 +13,8 @@ from typing import ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -27,7 +27,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.claims import READ_WRITE_ONCE_POD, claims_named, missing
@@ -41,7 +41,7 @@ _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 def disks(pod: Pod) -> list[Raw]:
     """The pod's volumes that can conflict with another pod's."""
-    return [volume for volume in pod.shape.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
+    return [volume for volume in pod.signature.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
 
 
 def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
@@ -96,11 +96,11 @@ class VolumeRestrictions:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        return not shape.spec.volumes
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        return not signature.spec.volumes
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        if not pod.shape.spec.volumes:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        if not pod.signature.spec.volumes:
             return SKIP
         known = cluster.of_kind("PersistentVolumeClaim")
         exclusive = set()
@@ -135,7 +135,7 @@ class VolumeRestrictions:
             return None
         if wanted.disks:
             for other in node.pods:
-                theirs = other.shape.spec.volumes
+                theirs = other.signature.spec.volumes
                 if theirs and conflict(wanted.disks, theirs):
                     return _DISK_CONFLICT
         return _CLAIM_CONFLICT if wanted.users > 0 else None
@@ -149,11 +149,11 @@ class VolumeRestrictions:
             on(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _after_claim_added, by_signature=True),
         )
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         return volume_remedies(context, row, status)
 
 
-def _used(cluster: Cluster, namespace: str, name: str) -> bool:
+def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:
     """Whether an assigned pod names the claim; claims created for that pod's ephemeral volumes do not count."""
     rows = cluster.table.claims.get(f"{namespace}/{name}", ())
     return any(
@@ -166,7 +166,7 @@ def _used(cluster: Cluster, namespace: str, name: str) -> bool:
 def _after_pod_deleted(pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
     if old.namespace != pod.namespace:
         return QUEUE_SKIP
-    if conflict(disks(pod), old.shape.spec.volumes):
+    if conflict(disks(pod), old.signature.spec.volumes):
         return QUEUE
     return QUEUE if not set(claims_named(pod)).isdisjoint(claims_named(old)) else QUEUE_SKIP
 

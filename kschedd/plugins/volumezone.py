@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -24,7 +24,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Change, RemedyContext
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable
 from kschedd.plugins.volume_remedies import volume_remedies
 from kschedd.storage.claims import WAIT_FOR_FIRST_CONSUMER, claims_named, class_of, missing, volume_of
@@ -58,17 +58,17 @@ def topologies(volume: Object) -> list[Topology]:
 @attrs.frozen(eq=False)
 class VolumeZone:
     name: ClassVar = "VolumeZone"
-    _cluster: Cluster
+    _cluster: SchedulerCache
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster)
 
-    def skips_pre_filter(self, shape: PodShape) -> bool:
-        return not shape.spec.volumes
+    def skips_pre_filter(self, signature: PodSignature) -> bool:
+        return not signature.spec.volumes
 
-    def pre_filter(self, state: CycleState, pod: Pod, cluster: Cluster) -> Status | None:
-        if not pod.shape.spec.volumes:
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        if not pod.signature.spec.volumes:
             return SKIP
         demanded = self._demanded(pod, cluster)
         if isinstance(demanded, Status):
@@ -79,7 +79,7 @@ class VolumeZone:
         return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        if not pod.shape.spec.volumes:
+        if not pod.signature.spec.volumes:
             return None
         demanded: Any = state.data.get(self.name)
         if demanded is None:
@@ -97,7 +97,7 @@ class VolumeZone:
                 return _CONFLICT
         return None
 
-    def _demanded(self, pod: Pod, cluster: Cluster) -> tuple[Topology, ...] | Status:
+    def _demanded(self, pod: Pod, cluster: SchedulerCache) -> tuple[Topology, ...] | Status:
         claims = cluster.of_kind("PersistentVolumeClaim")
         volumes = cluster.of_kind("PersistentVolume")
         found: list[Topology] = []
@@ -129,11 +129,11 @@ class VolumeZone:
             on(EventResource.PERSISTENT_VOLUME, add | update, _after_volume_changed, by_signature=True),
         )
 
-    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Change]:
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         return volume_remedies(context, row, status)
 
 
-def _waits(claim: Object, cluster: Cluster) -> Status | None:
+def _waits(claim: Object, cluster: SchedulerCache) -> Status | None:
     """Why an unbound claim rejects the pod on every node; None if it is WaitForFirstConsumer."""
     name = class_of(claim)
     if not name:

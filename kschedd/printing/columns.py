@@ -24,7 +24,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 @attrs.frozen
-class Surroundings:
+class RowContext:
     """Data for a row besides the object itself."""
 
     now: float
@@ -35,7 +35,7 @@ class Surroundings:
 @attrs.frozen
 class Column:
     header: str
-    cell: Callable[[Raw, Surroundings], str]
+    cell: Callable[[Raw, RowContext], str]
     wide: bool = False
 
 
@@ -51,10 +51,10 @@ def status(raw: Raw) -> Raw:
     return raw.get("status") or _NOTHING
 
 
-def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, Surroundings], str]:
+def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, RowContext], str]:
     """A cell function that prints one field of the object unchanged; `absent` where it is unset or empty."""
 
-    def cell(raw: Raw, around: Surroundings) -> str:
+    def cell(raw: Raw, around: RowContext) -> str:
         value = where(raw).get(name)
         if value is None or value == "":
             return absent
@@ -63,11 +63,11 @@ def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[
     return cell
 
 
-def _name(raw: Raw, around: Surroundings) -> str:
+def _name(raw: Raw, around: RowContext) -> str:
     return str(meta(raw).get("name", ""))
 
 
-def _age(raw: Raw, around: Surroundings) -> str:
+def _age(raw: Raw, around: RowContext) -> str:
     return age(meta(raw).get("creationTimestamp"), around.now)
 
 
@@ -159,11 +159,11 @@ def _condition(raw: Raw, kind: str) -> str:
     return next((str(c.get("status")) for c in status(raw).get("conditions") or () if c.get("type") == kind), "")
 
 
-def _restarts(pod: Raw, around: Surroundings) -> str:
+def _restarts(pod: Raw, around: RowContext) -> str:
     return str(sum(c.get("restartCount") or 0 for c in status(pod).get("containerStatuses") or ()))
 
 
-def _gates(pod: Raw, around: Surroundings) -> str:
+def _gates(pod: Raw, around: RowContext) -> str:
     gates = spec(pod).get("readinessGates") or ()
     if not gates:
         return NONE
@@ -199,7 +199,7 @@ def node_roles(node: Raw) -> str:
     return ",".join(sorted(roles)) or NONE
 
 
-def _zone(node: Raw, around: Surroundings) -> str:
+def _zone(node: Raw, around: RowContext) -> str:
     labels = meta(node).get("labels") or {}
     return str(labels.get(ZONE_LABEL) or labels.get(_OLD_ZONE_LABEL) or NONE)
 
@@ -210,12 +210,12 @@ def taint_text(taint: Raw) -> str:
     return f"{taint.get('key', '')}{'=' + value if value else ''}:{taint.get('effect', '')}"
 
 
-def _taints(node: Raw, around: Surroundings) -> str:
+def _taints(node: Raw, around: RowContext) -> str:
     return ",".join(taint_text(taint) for taint in spec(node).get("taints") or ()) or NONE
 
 
-def _use(resource: str) -> Callable[[Raw, Surroundings], str]:
-    def cell(node: Raw, around: Surroundings) -> str:
+def _use(resource: str) -> Callable[[Raw, RowContext], str]:
+    def cell(node: Raw, around: RowContext) -> str:
         used = around.requested.get(_name(node, around), {}).get(resource, 0)
         has = (status(node).get("allocatable") or {}).get(resource)
         return f"{amount_text(resource, used)}/{'0' if has is None else has}"
@@ -247,27 +247,27 @@ NODES = (
 NAMESPACES = (NAME, Column("STATUS", field(status, "phase", "Active")), AGE)
 
 
-def _event_object(event: Raw, around: Surroundings) -> str:
+def _event_object(event: Raw, around: RowContext) -> str:
     about = event.get("involvedObject") or event.get("regarding") or {}
     return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
 
 
-def _last_seen(event: Raw, around: Surroundings) -> str:
+def _last_seen(event: Raw, around: RowContext) -> str:
     return age(event_moment(event) or None, around.now)
 
 
-def _event_source(event: Raw, around: Surroundings) -> str:
+def _event_source(event: Raw, around: RowContext) -> str:
     source = event.get("source") or {}
     parts = [source.get("component") or event.get("reportingComponent"), source.get("host")]
     return ", ".join(str(part) for part in parts if part)
 
 
-def _first_seen(event: Raw, around: Surroundings) -> str:
+def _first_seen(event: Raw, around: RowContext) -> str:
     times = (event.get("firstTimestamp"), event.get("eventTime"), meta(event).get("creationTimestamp"))
     return age(next((time for time in times if time), None), around.now)
 
 
-def _event_count(event: Raw, around: Surroundings) -> str:
+def _event_count(event: Raw, around: RowContext) -> str:
     return str((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 

@@ -6,7 +6,7 @@ Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 from collections.abc import Mapping
 from typing import Any
 
-from kschedd.printing.columns import AGE, NAME, Column, Raw, Surroundings, field, meta, spec, status
+from kschedd.printing.columns import AGE, NAME, Column, Raw, RowContext, field, meta, spec, status
 from kschedd.printing.tables import NONE
 
 _MODES = {
@@ -26,24 +26,24 @@ def _terminating(raw: Raw) -> bool:
     return bool(meta(raw).get("deletionTimestamp"))
 
 
-def _phase(raw: Raw, around: Surroundings) -> str:
+def _phase(raw: Raw, around: RowContext) -> str:
     return "Terminating" if _terminating(raw) else str(status(raw).get("phase") or "Pending")
 
 
-def _volume_claim(volume: Raw, around: Surroundings) -> str:
+def _volume_claim(volume: Raw, around: RowContext) -> str:
     claim = spec(volume).get("claimRef")
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
-def _claim_capacity(claim: Raw, around: Surroundings) -> str:
+def _claim_capacity(claim: Raw, around: RowContext) -> str:
     return str((status(claim).get("capacity") or {}).get("storage", "")) if spec(claim).get("volumeName") else ""
 
 
-def _claim_modes(claim: Raw, around: Surroundings) -> str:
+def _claim_modes(claim: Raw, around: RowContext) -> str:
     return modes_text(status(claim).get("accessModes")) if spec(claim).get("volumeName") else ""
 
 
-def _class_name(raw: Raw, around: Surroundings) -> str:
+def _class_name(raw: Raw, around: RowContext) -> str:
     default = (meta(raw).get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
     return str(meta(raw).get("name", "")) + (" (default)" if default else "")
 
@@ -62,13 +62,13 @@ def claim_state(claim: Raw) -> str:
     return ",".join(words)
 
 
-def _slice_node(raw: Raw, around: Surroundings) -> str:
+def _slice_node(raw: Raw, around: RowContext) -> str:
     if spec(raw).get("allNodes"):
         return "<all>"
     return str(spec(raw).get("nodeName") or ("<selector>" if spec(raw).get("nodeSelector") else NONE))
 
 
-def _source(attachment: Raw, around: Surroundings) -> str:
+def _source(attachment: Raw, around: RowContext) -> str:
     return str((spec(attachment).get("source") or {}).get("persistentVolumeName") or "")
 
 
@@ -76,7 +76,7 @@ def _of(raw: Raw) -> Raw:
     return raw
 
 
-def _volume_nodes(volume: Raw, around: Surroundings) -> str:
+def _volume_nodes(volume: Raw, around: RowContext) -> str:
     """The required node affinity of a PersistentVolume: `zone=a|b`, terms joined by " or "."""
     required = (spec(volume).get("nodeAffinity") or {}).get("required") or {}
     terms = []
@@ -95,12 +95,12 @@ def _requirement(wanted: Raw) -> str:
     return f"{key}={values}" if operator == "In" else f"{key} {operator} {values}".rstrip()
 
 
-def _claim_devices(claim: Raw, around: Surroundings) -> str:
+def _claim_devices(claim: Raw, around: RowContext) -> str:
     devices = ((status(claim).get("allocation") or {}).get("devices") or {}).get("results") or ()
     return ",".join(f"{device.get('pool')}/{device.get('device')}" for device in devices) or NONE
 
 
-def _claim_users(claim: Raw, around: Surroundings) -> str:
+def _claim_users(claim: Raw, around: RowContext) -> str:
     return ",".join(str(user.get("name", "")) for user in status(claim).get("reservedFor") or ()) or NONE
 
 

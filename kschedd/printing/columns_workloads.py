@@ -13,7 +13,7 @@ from kschedd.printing.columns import (
     NAME,
     Column,
     Raw,
-    Surroundings,
+    RowContext,
     field,
     labels_text,
     meta,
@@ -23,7 +23,7 @@ from kschedd.printing.columns import (
 from kschedd.printing.tables import NONE
 
 
-def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Callable[[Raw, Surroundings], str]:
+def _count(where: Callable[[Raw], Raw], name: str, absent: int = 0) -> Callable[[Raw, RowContext], str]:
     return field(where, name, str(absent))
 
 
@@ -32,11 +32,11 @@ def _containers(raw: Raw) -> list[Raw]:
     return list((template.get("spec") or {}).get("containers") or ())
 
 
-def _container_names(raw: Raw, around: Surroundings) -> str:
+def _container_names(raw: Raw, around: RowContext) -> str:
     return ",".join(str(container.get("name", "")) for container in _containers(raw)) or NONE
 
 
-def _images(raw: Raw, around: Surroundings) -> str:
+def _images(raw: Raw, around: RowContext) -> str:
     return ",".join(str(container.get("image", "")) for container in _containers(raw)) or NONE
 
 
@@ -55,7 +55,7 @@ def selector_text(selector: Any) -> str:
     return ",".join(parts) or NONE
 
 
-def _selector(raw: Raw, around: Surroundings) -> str:
+def _selector(raw: Raw, around: RowContext) -> str:
     return selector_text(spec(raw).get("selector"))
 
 
@@ -64,12 +64,12 @@ _IMAGES = Column("IMAGES", _images, wide=True)
 _SELECTOR = Column("SELECTOR", _selector, wide=True)
 
 
-def _ready(raw: Raw, around: Surroundings) -> str:
+def _ready(raw: Raw, around: RowContext) -> str:
     wanted = spec(raw).get("replicas")
     return f"{status(raw).get('readyReplicas') or 0}/{1 if wanted is None else wanted}"
 
 
-def _completions(job: Raw, around: Surroundings) -> str:
+def _completions(job: Raw, around: RowContext) -> str:
     wanted, done = spec(job).get("completions"), status(job).get("succeeded") or 0
     if wanted is not None:
         return f"{done}/{wanted}"
@@ -77,7 +77,7 @@ def _completions(job: Raw, around: Surroundings) -> str:
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
-def _job_status(job: Raw, around: Surroundings) -> str:
+def _job_status(job: Raw, around: RowContext) -> str:
     held = {c.get("type") for c in status(job).get("conditions") or () if c.get("status") == "True"}
     if "Complete" in held:
         return "Complete"
@@ -91,7 +91,7 @@ def _job_status(job: Raw, around: Surroundings) -> str:
     return "SuccessCriteriaMet" if "SuccessCriteriaMet" in held else "Running"
 
 
-def _duration(job: Raw, around: Surroundings) -> str:
+def _duration(job: Raw, around: RowContext) -> str:
     began = seconds_of(status(job).get("startTime"))
     if began is None:
         return ""
@@ -99,7 +99,7 @@ def _duration(job: Raw, around: Surroundings) -> str:
     return span((around.now if ended is None else ended) - began)
 
 
-def _ports(service: Raw, around: Surroundings) -> str:
+def _ports(service: Raw, around: RowContext) -> str:
     ports = []
     for port in spec(service).get("ports") or ():
         node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
@@ -107,7 +107,7 @@ def _ports(service: Raw, around: Surroundings) -> str:
     return ",".join(ports) or NONE
 
 
-def _external(service: Raw, around: Surroundings) -> str:
+def _external(service: Raw, around: RowContext) -> str:
     addresses: Iterable[str] = spec(service).get("externalIPs") or ()
     kind = spec(service).get("type") or "ClusterIP"
     if kind == "ExternalName":
@@ -119,13 +119,13 @@ def _external(service: Raw, around: Surroundings) -> str:
     return ",".join(addresses) or NONE
 
 
-def _node_selector(raw: Raw, around: Surroundings) -> str:
+def _node_selector(raw: Raw, around: RowContext) -> str:
     template = (spec(raw).get("template") or {}).get("spec") or {}
     return labels_text(template.get("nodeSelector"))
 
 
-def _quota(part: str) -> Callable[[Raw, Surroundings], str]:
-    def cell(quota: Raw, around: Surroundings) -> str:
+def _quota(part: str) -> Callable[[Raw, RowContext], str]:
+    def cell(quota: Raw, around: RowContext) -> str:
         hard, used = (
             status(quota).get("hard") or spec(quota).get("hard") or {},
             status(quota).get("used") or {},

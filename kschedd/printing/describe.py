@@ -1,6 +1,6 @@
 """`describe` in words: any object as an indented tree, and its events; the parts that descriptions are made of.
 
-Performs no requests: related data (events, claims, the queue's view, pods of a node) is passed in as `Related`.
+Performs no requests: related data (events, claims, the queue's view, pods of a node) is passed in as `DescribeContext`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,18 +10,18 @@ import attrs
 
 from kschedd.printing.ages import UNKNOWN, age, clock
 from kschedd.printing.columns import Raw, meta
-from kschedd.printing.look import Look
 from kschedd.printing.tables import NONE, Table, clean, render
+from kschedd.printing.terminal_style import TerminalStyle
 
 _INDENT = "  "
 
 
 @attrs.frozen
-class Related:
+class DescribeContext:
     """Data printed with an object. None: not requested, or not available."""
 
     now: float
-    look: Look
+    style: TerminalStyle
     events: Sequence[Raw] | None = None
     queue: Raw | None = None  # the queue's view of a pod
     waiting: Raw | None = None  # node and plugins, if Permit plugins keep the pod waiting
@@ -49,7 +49,7 @@ def pairs(values: Mapping[str, Any] | None, join: str) -> list[str]:
     return [f"{key}{join}{value}" for key, value in sorted((values or {}).items())]
 
 
-def heading(raw: Raw, related: Related) -> str:
+def heading(raw: Raw, related: DescribeContext) -> str:
     """The metadata lines common to all objects: name, namespace, labels, annotations, creation."""
     text = line("Name", str(meta(raw).get("name", "")))
     if meta(raw).get("namespace"):
@@ -61,7 +61,7 @@ def heading(raw: Raw, related: Related) -> str:
     return text
 
 
-def since(time: Any, related: Related) -> str:
+def since(time: Any, related: DescribeContext) -> str:
     """A point in time with its age."""
     return UNKNOWN if not time else f"{clock(time)} ({age(time, related.now)} ago)"
 
@@ -82,10 +82,10 @@ def conditions(raw: Raw) -> str:
         )
         for c in found
     )
-    return render(Table(("TYPE", "STATUS", "REASON", "MESSAGE"), rows), Look(), indent=_INDENT) if rows else ""
+    return render(Table(("TYPE", "STATUS", "REASON", "MESSAGE"), rows), TerminalStyle(), indent=_INDENT) if rows else ""
 
 
-def events_text(events: Sequence[Raw] | None, related: Related) -> str:
+def events_text(events: Sequence[Raw] | None, related: DescribeContext) -> str:
     """The events of an object, in the format of the daemon's `events.list`."""
     if events is None:
         return ""
@@ -99,10 +99,10 @@ def events_text(events: Sequence[Raw] | None, related: Related) -> str:
         row = (event.get("type"), event.get("reason"), times, event.get("from"), event.get("message"))
         rows.append(tuple(str(cell or "") for cell in row))
     table = Table(("TYPE", "REASON", "AGE", "FROM", "MESSAGE"), tuple(rows))
-    return "Events:\n" + render(table, related.look, indent=_INDENT)
+    return "Events:\n" + render(table, related.style, indent=_INDENT)
 
 
-def describe_any(raw: Raw, related: Related) -> str:
+def describe_any(raw: Raw, related: DescribeContext) -> str:
     """Layout for any kind: the metadata lines, all other fields as a tree, the events."""
     text = heading(raw, related)
     text += line("API Version", str(raw.get("apiVersion", "")))

@@ -7,7 +7,7 @@ from kschedd.api.resources import pod_requests
 from kschedd.printing.ages import age
 from kschedd.printing.columns import Raw, amount_text, meta, node_roles, node_status, spec, status, taint_text
 from kschedd.printing.describe import (
-    Related,
+    DescribeContext,
     conditions,
     events_text,
     heading,
@@ -17,12 +17,12 @@ from kschedd.printing.describe import (
     several,
     since,
 )
-from kschedd.printing.look import Look
 from kschedd.printing.tables import Table, render
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.printing.usage import allocatable
 
 
-def describe_node(node: Raw, related: Related) -> str:
+def describe_node(node: Raw, related: DescribeContext) -> str:
     text = heading(node, related)
     text += line("Roles", node_roles(node))
     text += line("Created", since(meta(node).get("creationTimestamp"), related))
@@ -66,7 +66,7 @@ def _share(amount: int, has: int) -> str:
     return f"({amount * 100 // has}%)" if has else "(0%)"
 
 
-def _pods(node: Raw, pods: Sequence[Raw], related: Related) -> str:
+def _pods(node: Raw, pods: Sequence[Raw], related: DescribeContext) -> str:
     has = allocatable(node)
     rows = []
     for pod in sorted(pods, key=lambda pod: (meta(pod).get("namespace", ""), meta(pod).get("name", ""))):
@@ -80,7 +80,7 @@ def _pods(node: Raw, pods: Sequence[Raw], related: Related) -> str:
     if not rows:
         return title
     table = Table(("NAMESPACE", "NAME", "CPU REQUESTS", "MEMORY REQUESTS", "AGE"), tuple(rows))
-    return title + render(table, related.look, indent="  ")
+    return title + render(table, related.style, indent="  ")
 
 
 def _taken(node: Raw, pods: Sequence[Raw]) -> str:
@@ -96,4 +96,6 @@ def _taken(node: Raw, pods: Sequence[Raw]) -> str:
         )
         for name in names
     )
-    return "Allocated resources:\n" + render(Table(("RESOURCE", "REQUESTS", "FREE"), rows), Look(), indent="  ")
+    return "Allocated resources:\n" + render(
+        Table(("RESOURCE", "REQUESTS", "FREE"), rows), TerminalStyle(), indent="  "
+    )

@@ -8,7 +8,7 @@ from kschedd.printing.columns import Raw, meta, pod_status, spec, status
 from kschedd.printing.columns_storage import claim_state
 from kschedd.printing.columns_workloads import selector_text
 from kschedd.printing.describe import (
-    Related,
+    DescribeContext,
     conditions,
     events_text,
     heading,
@@ -22,7 +22,7 @@ from kschedd.printing.describe import (
 from kschedd.printing.tables import NONE
 
 
-def describe_pod(pod: Raw, related: Related) -> str:
+def describe_pod(pod: Raw, related: DescribeContext) -> str:
     text = heading(pod, related)
     priority = spec(pod).get("priority") or 0
     name = spec(pod).get("priorityClassName")
@@ -64,7 +64,7 @@ def describe_pod(pod: Raw, related: Related) -> str:
     return text + events_text(related.events, related)
 
 
-def _why_pending(pod: Raw, related: Related) -> str:
+def _why_pending(pod: Raw, related: DescribeContext) -> str:
     """For an unassigned pod: the PodScheduled condition, scheduling gates, Permit wait and queue state."""
     if spec(pod).get("nodeName"):
         return ""
@@ -125,7 +125,7 @@ def _container(container: Raw) -> str:
     return text
 
 
-def _volume(volume: Raw, pod: Raw, related: Related) -> str:
+def _volume(volume: Raw, pod: Raw, related: DescribeContext) -> str:
     kind = next((key for key in volume if key != "name"), "emptyDir")
     source = volume.get(kind) or {}
     name = str(volume.get("name", ""))
@@ -149,7 +149,7 @@ def _bound(name: str, claims: Mapping[str, Raw | None]) -> str:
     return f"{name} ({', '.join(words)})"
 
 
-def _claim(claim: Raw, pod: Raw, related: Related) -> str:
+def _claim(claim: Raw, pod: Raw, related: DescribeContext) -> str:
     name = str(claim.get("name", ""))
     made = {
         s.get("name"): s.get("resourceClaimName") for s in status(pod).get("resourceClaimStatuses") or ()

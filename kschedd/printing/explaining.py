@@ -4,21 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kschedd.printing.columns import Raw
-from kschedd.printing.look import Look
 from kschedd.printing.tables import Table, clean, render
+from kschedd.printing.terminal_style import TerminalStyle
 
 _PASSED = ("", "Success", "Skip")
 
 
-def explanation(answer: Raw, look: Look, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
+def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
     """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text = _where(answer, look) + _would_fit(answer, look)
-    text += _elsewhere([v for v in verdicts if not _passed(v)], look, limit, summed=not node, every=bool(node))
-    text += _scores(answer, look, node, limit)
+    text = _where(answer, style) + _would_fit(answer, style)
+    text += _elsewhere([v for v in verdicts if not _passed(v)], style, limit, summed=not node, every=bool(node))
+    text += _scores(answer, style, node, limit)
     notes = answer.get("notes") or ()
-    return text + ("\n" if notes else "") + "".join(f"{look.plain('·')} {clean(str(note))}\n" for note in notes)
+    return text + ("\n" if notes else "") + "".join(f"{style.plain('·')} {clean(str(note))}\n" for note in notes)
 
 
 def _passed(verdict: Raw) -> bool:
@@ -36,19 +36,19 @@ def _nodes(value: Any) -> list[str]:
     return [str(node) for node in value] if isinstance(value, list) else []
 
 
-def _where(answer: Raw, look: Look) -> str:
+def _where(answer: Raw, style: TerminalStyle) -> str:
     """The result in a sentence: the pod's node, the node it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
     held, ties, totals = answer.get("node"), _nodes(answer.get("ties")), answer.get("totals") or {}
     best = answer.get("chosen") or (ties[0] if ties else None)
-    arrow = look.plain("→")
+    arrow = style.plain("→")
     text = ""
     if held and answer.get("node_exists") is False:
-        text += look.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
+        text += style.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
     elif held:
-        text += look.paint(f"{pod} {arrow} {held}", "green") + "\n"
+        text += style.paint(f"{pod} {arrow} {held}", "green") + "\n"
     if answer.get("gated_by"):
-        text += look.paint(f"{pod} is held back by {_said(answer['gated_by'])}", "yellow") + "\n"
+        text += style.paint(f"{pod} is held back by {_said(answer['gated_by'])}", "yellow") + "\n"
     if best:
         points = f", with {totals[best]} points" if best in totals else ""
         if held and best == held:
@@ -58,7 +58,7 @@ def _where(answer: Raw, look: Look) -> str:
         elif answer.get("gated_by"):
             lead = f"  without that it would go to {best}"
         else:
-            lead = look.paint(f"{pod} {arrow} {best}", "green")
+            lead = style.paint(f"{pod} {arrow} {best}", "green")
         text += lead + points
         if len(ties) > 1:
             text += f", drawn from {len(ties)} equals: {_some(ties, 6)}"
@@ -69,7 +69,7 @@ def _where(answer: Raw, look: Look) -> str:
         return text + "\n"
     fits = answer.get("verdicts") and any(_passed(verdict) for verdict in answer["verdicts"])
     outcome = "fits, but the attempt fails" if fits else "fits on no node"
-    text += look.paint(f"{'  as things are now, it' if held else pod} {outcome}.", "yellow") + "\n"
+    text += style.paint(f"{'  as things are now, it' if held else pod} {outcome}.", "yellow") + "\n"
     if answer.get("message"):
         text += f"  {clean(str(answer['message']))}\n"
     if answer.get("pre_filter"):
@@ -90,14 +90,14 @@ def _some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _would_fit(answer: Raw, look: Look) -> str:
+def _would_fit(answer: Raw, style: TerminalStyle) -> str:
     changes = answer.get("would_fit_if") or ()
     if not changes:
         return ""
-    return "It would fit if:\n" + "".join(f"  {look.plain('·')} {clean(str(change))}\n" for change in changes)
+    return "It would fit if:\n" + "".join(f"  {style.plain('·')} {clean(str(change))}\n" for change in changes)
 
 
-def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool, every: bool) -> str:
+def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int, *, summed: bool, every: bool) -> str:
     """Why each node was rejected. Many nodes are grouped by reason. `every`: include the verdicts of other plugins."""
     if not verdicts:
         return ""
@@ -117,7 +117,7 @@ def _elsewhere(verdicts: Sequence[Raw], look: Look, limit: int, *, summed: bool,
             also = verdict.get("also") or ()
             said += [_row(other, "") for other in also] if every or len(nodes) <= limit else []
         table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(said))
-    return "\nWhy not there:\n" + render(table, look, indent="  ")
+    return "\nWhy not there:\n" + render(table, style, indent="  ")
 
 
 def _row(verdict: Raw, node: str) -> tuple[str, str, str, str]:
@@ -131,7 +131,7 @@ def _reasons(verdict: Raw) -> str:
     return reasons if isinstance(reasons, str) else ", ".join(map(str, reasons))
 
 
-def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
+def _scores(answer: Raw, style: TerminalStyle, node: str, limit: int) -> str:
     scores: Mapping[str, Mapping[str, Any]] = answer.get("scores") or {}
     totals: Mapping[str, Any] = answer.get("totals") or {}
     if not scores or not totals:
@@ -148,23 +148,23 @@ def _scores(answer: Raw, look: Look, node: str, limit: int) -> str:
             name,
             *(_score(scores[plugin].get(name)) for plugin in plugins),
             str(totals[name]),
-            _mark(name, answer, look),
+            _mark(name, answer, style),
         )
         for name in shown
     ]
     table = Table(("NODE", *plugins, "TOTAL", ""), tuple(rows))
     rest = len(ranked) - len(shown)
-    more = f"  {look.plain('…')} and {rest} more (--all shows them)\n" if rest > 0 and not node else ""
+    more = f"  {style.plain('…')} and {rest} more (--all shows them)\n" if rest > 0 and not node else ""
     silent = [name for name in scores if name not in plugins]
     zeros = f"  0 for each of these nodes: {', '.join(silent)}\n" if silent else ""
     return (
-        "\nScores, weighted (in brackets as the plugin gave them):\n" + render(table, look, indent="  ") + more + zeros
+        "\nScores, weighted (in brackets as the plugin gave them):\n" + render(table, style, indent="  ") + more + zeros
     )
 
 
-def _mark(node: str, answer: Raw, look: Look) -> str:
+def _mark(node: str, answer: Raw, style: TerminalStyle) -> str:
     if node == answer.get("chosen"):
-        return look.plain("✓")
+        return style.plain("✓")
     return "tie" if node in _nodes(answer.get("ties")) else ""
 
 

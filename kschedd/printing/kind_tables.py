@@ -11,7 +11,7 @@ from kschedd.printing.columns import (
     PODS,
     Column,
     Raw,
-    Surroundings,
+    RowContext,
     labels_text,
     meta,
 )
@@ -29,7 +29,7 @@ def columns_of(kind: str) -> tuple[Column, ...]:
 def table_of(
     kind: str,
     objects: Sequence[Raw],
-    around: Surroundings,
+    around: RowContext,
     *,
     wide: bool = False,
     namespaces: bool = False,

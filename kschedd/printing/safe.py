@@ -8,7 +8,7 @@ printed in the escapes of these formats instead.
 import re
 from typing import Final
 
-from kschedd.printing.look import CODES
+from kschedd.printing.terminal_style import CODES
 
 _UNSAFE: Final = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _COMMANDS: Final = re.compile(_UNSAFE)
@@ -17,7 +17,7 @@ _COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
 
 
 def safe(text: str, *, colour: bool = False) -> str:
-    """`text`, sanitised; with `colour`, the colour codes of `look` in it are kept."""
+    """`text`, sanitised; with `colour`, the colour codes of `style` in it are kept."""
     if _COMMANDS.search(text) is None:
         return text
     if colour:

@@ -5,8 +5,8 @@ from typing import Any
 
 from kschedd.printing.ages import age, span
 from kschedd.printing.columns import Raw
-from kschedd.printing.look import Look
 from kschedd.printing.tables import NONE, Table, clean
+from kschedd.printing.terminal_style import TerminalStyle
 
 PLACES = ("active", "backoff", "error_backoff", "unschedulable", "gated", "in_flight")
 
@@ -23,10 +23,10 @@ def _span(value: Any, absent: str = NONE) -> str:
     return span(value) if isinstance(value, int | float) and not isinstance(value, bool) else absent
 
 
-def counts_text(counts: Raw, look: Look) -> str:
+def counts_text(counts: Raw, style: TerminalStyle) -> str:
     """`active 3 · backoff 0 · ...`"""
     shown = [place for place in PLACES if place in counts and (place != "error_backoff" or counts[place])]
-    return look.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
+    return style.plain(" · ").join(f"{place.replace('_', ' ')} {counts[place]}" for place in shown)
 
 
 def queue_table(pods: Sequence[Raw]) -> Table:
@@ -153,7 +153,7 @@ def _score_plugins(profile: Raw) -> list[Raw]:
     return [plugin if isinstance(plugin, Mapping) else {"name": plugin} for plugin in score]
 
 
-def status_text(info: Raw, status: Raw, look: Look) -> str:
+def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
     """Output of `status`: the daemon's identity, object counts and scheduling state."""
     lines = [
         (
@@ -164,17 +164,17 @@ def status_text(info: Raw, status: Raw, look: Look) -> str:
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
         ("Journal", _text(info.get("journal"), "off (in memory)")),
         ("Seed", _text(info.get("seed"))),
-        ("Objects", _objects(info.get("objects") or {}, look)),
+        ("Objects", _objects(info.get("objects") or {}, style)),
         ("Nodes", _text(status.get("nodes"))),
         ("Pods", f"{_text(status.get('pods'), '0')} on nodes or on their way to one"),
-        ("Queue", counts_text(_counts(status), look)),
-        ("On the way", on_the_way_text(status, look)),
+        ("Queue", counts_text(_counts(status), style)),
+        ("On the way", on_the_way_text(status, style)),
         ("Scheduled", f"{_text(status.get('scheduled'), '0')} pods since the start"),
         ("Failed", f"{_text(status.get('failed_attempts'), '0')} attempts"),
         ("Decisions", f"{_rate(status.get('decisions_per_s'))}/s"),
     ]
     if info.get("read_only"):
-        lines.append(("Read-only", look.paint(f"writes are refused: {info['read_only']}", "red")))
+        lines.append(("Read-only", style.paint(f"writes are refused: {info['read_only']}", "red")))
     if status.get("paused"):
         lines.append(("Paused", "yes"))
     lines += [("Fault" if place else "Faults", text) for place, text in enumerate(_faults(info.get("faults") or ()))]
@@ -196,17 +196,17 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
     return lines
 
 
-def on_the_way_text(status: Raw, look: Look) -> str:
+def on_the_way_text(status: Raw, style: TerminalStyle) -> str:
     """The number of assumed pods that are not bound yet, by stage; "" for none."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []
     parts += [f"{binding - waiting} being bound"] if binding > waiting else []
-    return look.plain(" · ").join(parts)
+    return style.plain(" · ").join(parts)
 
 
-def _objects(objects: Raw, look: Look) -> str:
+def _objects(objects: Raw, style: TerminalStyle) -> str:
     counted = sorted(objects.items(), key=lambda item: (-item[1], item[0]))
-    return look.plain(" · ").join(f"{count} {kind}" for kind, count in counted if count)
+    return style.plain(" · ").join(f"{count} {kind}" for kind, count in counted if count)
 
 
 def _counts(status: Raw) -> Raw:
@@ -221,15 +221,15 @@ def _rate(value: Any) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def bar_text(status: Raw, look: Look) -> str:
+def bar_text(status: Raw, style: TerminalStyle) -> str:
     """One line for a status bar."""
     counts = _counts(status)
-    sign = look.plain(" │ ")
+    sign = style.plain(" │ ")
     parts = [
         f"nodes {_text(status.get('nodes'), '0')}",
         f"pods {_text(status.get('pods'), '0')}",
         f"scheduled {_text(status.get('scheduled'), '0')}",
-        counts_text(counts, look),
+        counts_text(counts, style),
         f"{_rate(status.get('decisions_per_s'))}/s",
     ]
     if status.get("paused"):

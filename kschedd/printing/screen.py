@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from kschedd.printing.look import Look
 from kschedd.printing.tables import width_of
+from kschedd.printing.terminal_style import TerminalStyle
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -15,12 +15,12 @@ def rows_of(line: str, columns: int) -> int:
     return max(1, -(-width // columns)) if columns else 1
 
 
-def first_screen(text: str, look: Look, taken: int = 0) -> str:
+def first_screen(text: str, style: TerminalStyle, taken: int = 0) -> str:
     """The beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
     lines = text.splitlines(keepends=True)
     # The cursor is in a row of its own below the text.
-    room = max(1, look.height - taken - 1)
-    needed = [rows_of(line.rstrip("\n"), look.width) for line in lines]
+    room = max(1, style.height - taken - 1)
+    needed = [rows_of(line.rstrip("\n"), style.width) for line in lines]
     if sum(needed) <= room:
         return text
     shown, used = 0, 1  # the row with the number of omitted lines
@@ -28,4 +28,4 @@ def first_screen(text: str, look: Look, taken: int = 0) -> str:
         used += needed[shown]
         shown += 1
     rest = len(lines) - shown
-    return "".join(lines[:shown]) + look.plain(f"… and {rest} more {'line' if rest == 1 else 'lines'}\n")
+    return "".join(lines[:shown]) + style.plain(f"… and {rest} more {'line' if rest == 1 else 'lines'}\n")

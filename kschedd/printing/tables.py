@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from kschedd.printing.look import Look, tone_of
+from kschedd.printing.terminal_style import TerminalStyle, color_of
 
 NONE = "<none>"
 _GAP = "   "
@@ -47,12 +47,12 @@ def widths_of(table: Table) -> list[int]:
 
 
 def render(
-    table: Table, look: Look, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
+    table: Table, style: TerminalStyle, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
 ) -> str:
     """The table as lines, each with a line end. The last column is not padded; status words are coloured."""
     columns = widths_of(table) if widths is None else list(widths)
-    lines = [_line(table.headers, table.headers, columns, look, header=True, indent=indent)] if headers else []
-    lines += [_line(row, table.headers, columns, look, header=False, indent=indent) for row in table.rows]
+    lines = [_line(table.headers, table.headers, columns, style, header=True, indent=indent)] if headers else []
+    lines += [_line(row, table.headers, columns, style, header=False, indent=indent) for row in table.rows]
     return "".join(lines)
 
 
@@ -60,7 +60,7 @@ def _line(
     cells: Iterable[str],
     headers: Sequence[str],
     widths: Sequence[int],
-    look: Look,
+    style: TerminalStyle,
     *,
     header: bool,
     indent: str,
@@ -70,10 +70,10 @@ def _line(
         text = clean(cell)
         padding = " " * max(0, widths[place] - width_of(text)) if place < len(headers) - 1 else ""
         if header:
-            tone = "bold"
+            color = "bold"
         elif headers[place] in _TONED:
-            tone = tone_of(text)
+            color = color_of(text)
         else:
-            tone = ""
-        parts.append(look.paint(text, tone) + padding)
+            color = ""
+        parts.append(style.paint(text, color) + padding)
     return indent + _GAP.join(parts).rstrip(" ") + "\n"

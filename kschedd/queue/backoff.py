@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.queue.entry import SECOND, Place, QueuedPod
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.keyed_heap import KeyedHeap
 
 SortKey = Callable[[QueuedPod], Any]
@@ -46,15 +46,15 @@ class BackoffQueue:
     def backing_off(self, entry: QueuedPod, now: int) -> bool:
         return self.expiration(entry) >= self._align(now)
 
-    def place_for(self, entry: QueuedPod) -> Place:
+    def place_for(self, entry: QueuedPod) -> SubQueue:
         if entry.unschedulable_plugins or entry.pending_plugins:
-            return Place.BACKOFF
-        return Place.ERROR_BACKOFF
+            return SubQueue.BACKOFF
+        return SubQueue.ERROR_BACKOFF
 
     def put(self, entry: QueuedPod) -> None:
         """Add the entry, or reorder it if it is present."""
         expiration = self.expiration(entry)
-        if self.place_for(entry) is Place.ERROR_BACKOFF:
+        if self.place_for(entry) is SubQueue.ERROR_BACKOFF:
             self.failed.put(entry.key, expiration, entry)
         elif self.aligned:
             self.rejected.put(entry.key, (expiration, self.sort_key(entry)), entry)

@@ -13,13 +13,13 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 NO_PLUGINS: frozenset[str] = frozenset()
 SECOND = 1_000_000_000
 
 
-class Place(StrEnum):
+class SubQueue(StrEnum):
     """The sub-queue a pod is in, exactly one; `unschedulable` and `gated` together are upstream's unschedulablePods."""
 
     OUTSIDE = "outside"
@@ -36,7 +36,7 @@ class QueuedPod:
     pod: Pod
     key: str  # namespace/name
     timestamp: int  # when it was added, or when its last failed attempt ended
-    place: Place = Place.OUTSIDE
+    place: SubQueue = SubQueue.OUTSIDE
     attempts: int = 0  # pops, the running one included
     unschedulable_count: int = 0  # attempts that plugins rejected
     consecutive_errors: int = 0  # attempts that ended in an error, since the last that did not
@@ -56,7 +56,7 @@ class QueuedPod:
         return self.gating_plugin != ""
 
 
-@value
+@fast_frozen
 class Move:
     """One move between sub-queues, for the history of a pod.
 
@@ -68,8 +68,8 @@ class Move:
     when: int
     key: str
     uid: str
-    source: Place
-    target: Place
+    source: SubQueue
+    target: SubQueue
     event: str
     plugin: str = ""
     seen: str = ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.framework.events import (
     QUEUE,
     QUEUE_SKIP,
@@ -38,17 +38,17 @@ class Strategy(IntEnum):
 
 
 @attrs.frozen
-class Decision:
+class RequeueDecision:
     strategy: Strategy
     plugin: str = ""  # the plugin whose hint decided; "" if no hint was called
 
 
-SKIP = Decision(Strategy.SKIP)
-AFTER_BACKOFF = Decision(Strategy.AFTER_BACKOFF)
+SKIP = RequeueDecision(Strategy.SKIP)
+AFTER_BACKOFF = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
 @attrs.frozen(eq=False)
-class Asked:
+class MatchedRegistration:
     """One registration that an event matches."""
 
     plugin: str
@@ -60,12 +60,14 @@ class Asked:
 class HintTable:
     registrations: Registrations
     on_fault: FaultReport | None = None
-    _matching: dict[tuple[str, str, int], tuple[Asked, ...] | None] = attrs.field(factory=dict, init=False)
-    _relevant: dict[tuple[str, str, int, frozenset[str], frozenset[str]], tuple[Asked, ...] | None] = attrs.field(
+    _matching: dict[tuple[str, str, int], tuple[MatchedRegistration, ...] | None] = attrs.field(
         factory=dict, init=False
     )
+    _relevant: dict[tuple[str, str, int, frozenset[str], frozenset[str]], tuple[MatchedRegistration, ...] | None] = (
+        attrs.field(factory=dict, init=False)
+    )
     _of_interest: dict[tuple[str, int], bool] = attrs.field(factory=dict, init=False)
-    _reaches: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
+    _registered_for: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
 
     def of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered for such an event."""
@@ -78,20 +80,20 @@ class HintTable:
             self._of_interest[kind] = known
         return known
 
-    def reaches(self, plugin: str, event: ClusterEvent) -> bool:
+    def is_registered_for(self, plugin: str, event: ClusterEvent) -> bool:
         """Whether the plugin, in any profile, registered for such an event."""
         kind = (plugin, event.resource.value, event.action.value)
-        known = self._reaches.get(kind)
+        known = self._registered_for.get(kind)
         if known is None:
             known = any(
                 matches(registered.event, event)
                 for plugins in self.registrations.values()
                 for registered in plugins.get(plugin, ())
             )
-            self._reaches[kind] = known
+            self._registered_for[kind] = known
         return known
 
-    def matching(self, profile: str, event: ClusterEvent) -> tuple[Asked, ...] | None:
+    def matching(self, profile: str, event: ClusterEvent) -> tuple[MatchedRegistration, ...] | None:
         """The registrations the event matches, in the order of the plugins; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value)
         if kind not in self._matching:
@@ -100,7 +102,7 @@ class HintTable:
                 None
                 if plugins is None
                 else tuple(
-                    Asked(plugin, registered.hint, registered.by_signature)
+                    MatchedRegistration(plugin, registered.hint, registered.by_signature)
                     for plugin, events in plugins.items()
                     for registered in events
                     if matches(registered.event, event)
@@ -110,7 +112,7 @@ class HintTable:
 
     def relevant(
         self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
-    ) -> tuple[Asked, ...] | None:
+    ) -> tuple[MatchedRegistration, ...] | None:
         """The registrations in `matching` whose plugin is in either set; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
         if kind not in self._relevant:
@@ -120,7 +122,7 @@ class HintTable:
             )
         return self._relevant[kind]
 
-    def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Decision:
+    def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
         """How the event requeues one pod: the reference rule, without the index of UnschedulablePods."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
@@ -137,11 +139,11 @@ class HintTable:
     def combine(
         self,
         entry: QueuedPod,
-        relevant: tuple[Asked, ...],
+        relevant: tuple[MatchedRegistration, ...],
         old: Any,
         new: Any,
-        answers: dict[tuple[int, PodShape], QueueingHint] | None,
-    ) -> Decision:
+        answers: dict[tuple[int, PodSignature], QueueingHint] | None,
+    ) -> RequeueDecision:
         """Call the hints of one matched event. `answers` caches results that hold for the whole pod signature."""
         pending = entry.pending_plugins
         decision = SKIP
@@ -149,7 +151,7 @@ class HintTable:
             if asked.hint is None:
                 hint = QUEUE
             elif asked.by_signature and answers is not None:
-                which = (number, entry.pod.shape)
+                which = (number, entry.pod.signature)
                 known = answers.get(which)
                 if known is None:
                     known = answers[which] = self._ask(asked, entry, old, new)
@@ -159,9 +161,9 @@ class HintTable:
             if hint is QUEUE_SKIP:
                 continue
             if asked.plugin in pending:
-                return Decision(Strategy.IMMEDIATELY, asked.plugin)
+                return RequeueDecision(Strategy.IMMEDIATELY, asked.plugin)
             if decision is SKIP:
-                decision = Decision(Strategy.AFTER_BACKOFF, asked.plugin)
+                decision = RequeueDecision(Strategy.AFTER_BACKOFF, asked.plugin)
             if not pending:
                 break
         return decision
@@ -176,7 +178,7 @@ class HintTable:
         rejecting = sorted(entry.unschedulable_plugins | entry.pending_plugins)
         return [(plugin, said[plugin].value if plugin in said else "not registered") for plugin in rejecting]
 
-    def _ask(self, asked: Asked, entry: QueuedPod, old: Any, new: Any) -> QueueingHint:
+    def _ask(self, asked: MatchedRegistration, entry: QueuedPod, old: Any, new: Any) -> QueueingHint:
         assert asked.hint is not None
         try:
             return asked.hint(entry.pod, old, new)

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.queue.entry import SECOND, Move, Place
+from kschedd.queue.entry import SECOND, Move, SubQueue
 
 _FIRST_KEPT = 2
 _FEWEST = 6
@@ -41,7 +41,7 @@ class History:
         if len(moves) > _FEWEST and len(moves) > min(self.most_of_a_pod, self.most_moves // len(self._ways)):
             del moves[_FIRST_KEPT]
             way.dropped += 1
-        if move.target is Place.OUTSIDE:
+        if move.target is SubQueue.OUTSIDE:
             self._gone[key] = None
             self._gone.move_to_end(key)
             if len(self._gone) > self.most_gone:

@@ -29,22 +29,22 @@ from kschedd.api.pods import Pod
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.backoff import BackoffQueue, SortKey
-from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, Place, QueuedPod
+from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.gating import Gating, PreEnqueue
-from kschedd.queue.hints import SKIP, Decision, FaultReport, HintTable, Registrations, Strategy
+from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, RequeueDecision, Strategy
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
-Witness = Callable[[ClusterEvent, Any, Any, int], None]  # event, old, new, now: whether or not it moves a pod
+EventListener = Callable[[ClusterEvent, Any, Any, int], None]  # event, old, new, now: whether or not it moves a pod
 
 LEFTOVER_FLUSH = 30 * SECOND
 
 _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.label)
-_WAITING = (Place.BACKOFF, Place.ERROR_BACKOFF)
-_OUT_OF_ACTIVE = (Place.UNSCHEDULABLE, Place.GATED)
-_NO_HINT = Decision(Strategy.AFTER_BACKOFF)
+_WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
+_OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+_NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
 def by_priority(entry: QueuedPod) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class SchedulingQueue:
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
-        self.witness: Witness | None = None
+        self.event_listener: EventListener | None = None
         self.on_fault = on_fault
         self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # number of pods popped
@@ -91,25 +91,25 @@ class SchedulingQueue:
 
     # Pending pods are added, updated, deleted, activated.
 
-    def add(self, pod: Pod, now: int) -> Place:
+    def add(self, pod: Pod, now: int) -> SubQueue:
         """A pending pod was added. Returns its sub-queue: active or gated."""
         entry = QueuedPod(pod, pod.key, now)
         return self._to_active(entry, _NOMINATING[0], now, _NO_HINT)
 
-    def update(self, old: Pod, new: Pod, now: int) -> Place:
+    def update(self, old: Pod, new: Pod, now: int) -> SubQueue:
         """A pending pod was updated. Returns its sub-queue afterwards."""
         if new.uid in self._in_flight:
             # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
             for event in events.pod_events(old, new):
                 self._saw(event, old, new, now)
                 self._in_flight.happened(event, old, new)
-            return Place.IN_FLIGHT
+            return SubQueue.IN_FLIGHT
         entry = self._entries.get(new.key)
         if entry is None:
             return self._to_active(QueuedPod(new, new.key, now), _NOMINATING[1], now, _NO_HINT)
         if entry.place not in _OUT_OF_ACTIVE:
             entry.pod = new
-            if entry.place is Place.ACTIVE:
+            if entry.place is SubQueue.ACTIVE:
                 self._active.put(entry.key, self._sort_key(entry), entry)
             else:
                 self._backoff.put(entry)
@@ -132,7 +132,7 @@ class SchedulingQueue:
         if entry is not None:
             source = entry.place
             self._take_out(entry)
-            self._record(now, entry, source, Place.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
+            self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
         """Move these pods to the active queue regardless of backoff and hints; returns those that entered it.
@@ -143,9 +143,9 @@ class SchedulingQueue:
         label = events.FORCE_ACTIVATE.label
         for pod in pods:
             entry = self._entries.get(pod.key)
-            if entry is not None and entry.place is not Place.ACTIVE:
+            if entry is not None and entry.place is not SubQueue.ACTIVE:
                 waited = entry.place in _WAITING
-                if self._to_active(entry, label, now, _NO_HINT, from_backoff=waited) is Place.ACTIVE:
+                if self._to_active(entry, label, now, _NO_HINT, from_backoff=waited) is SubQueue.ACTIVE:
                     moved.append(entry)
                     continue
             if pod.uid in self._in_flight:
@@ -185,20 +185,20 @@ class SchedulingQueue:
             entry.attempts += 1
             if entry.pod.uid in self._in_flight:
                 # Two entries of one pod: upstream drops the later one.
-                entry.place = Place.OUTSIDE
-                self._record(now, entry, source, Place.OUTSIDE, label)
+                entry.place = SubQueue.OUTSIDE
+                self._record(now, entry, source, SubQueue.OUTSIDE, label)
                 continue
             self._in_flight.begin(entry)
             self.scheduling_cycle += 1
-            entry.place = Place.IN_FLIGHT
+            entry.place = SubQueue.IN_FLIGHT
             entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
             entry.gating_plugin, entry.gating_status = "", None
             if self.recorder is not None:
-                self._record(now, entry, source, Place.IN_FLIGHT, label)
+                self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
             return entry
         return None
 
-    def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> Place | None:
+    def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> SubQueue | None:
         """Requeue a popped pod whose attempt failed; None if a pod with that key is queued already.
 
         The caller has set `unschedulable_plugins` and `pending_plugins`; both empty means the attempt ended in an
@@ -222,10 +222,10 @@ class SchedulingQueue:
     def done(self, uid: str, now: int) -> None:
         """The pod is bound, abandoned or skipped, and no longer in flight; may be called more than once."""
         entry = self._in_flight.done(uid)
-        if entry is not None and entry.place is Place.IN_FLIGHT:
-            entry.place = Place.OUTSIDE
+        if entry is not None and entry.place is SubQueue.IN_FLIGHT:
+            entry.place = SubQueue.OUTSIDE
             if self.recorder is not None:
-                self._record(now, entry, Place.IN_FLIGHT, Place.OUTSIDE, "")
+                self._record(now, entry, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, "")
 
     # Events and time.
 
@@ -271,7 +271,7 @@ class SchedulingQueue:
         return [
             entry
             for entry in self._backoff.take_completed(now)
-            if self._to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is Place.ACTIVE
+            if self._to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is SubQueue.ACTIVE
         ]
 
     def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
@@ -332,18 +332,18 @@ class SchedulingQueue:
             for entry in waiting:
                 self._backoff.put(entry)
 
-    def force(self, key: str, place: Place, now: int) -> bool:
+    def force(self, key: str, place: SubQueue, now: int) -> bool:
         """Move a queued pod, on a user's request, to active, backoff or unschedulable; False if it is not queued."""
         entry = self._entries.get(key)
         if entry is None:
             return False
-        assert place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE), f"{place} is not for hands"
-        if place is Place.BACKOFF:
+        assert place in (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE), f"{place} is not for hands"
+        if place is SubQueue.BACKOFF:
             place = self._backoff.place_for(entry)
-        if place is not Place.UNSCHEDULABLE:
+        if place is not SubQueue.UNSCHEDULABLE:
             entry.gating_plugin = ""
         elif entry.gated:
-            place = Place.GATED
+            place = SubQueue.GATED
         self._put(entry, place, "Forced", now)
         return True
 
@@ -362,29 +362,29 @@ class SchedulingQueue:
     def in_flight_pods(self) -> list[QueuedPod]:
         return list(self._in_flight)
 
-    def entries(self, place: Place | None = None) -> list[QueuedPod]:
+    def entries(self, place: SubQueue | None = None) -> list[QueuedPod]:
         """All queued pods, or those in one sub-queue; active and backoff in pop order."""
-        if place is Place.ACTIVE:
+        if place is SubQueue.ACTIVE:
             return self._active.ordered()
-        if place is Place.BACKOFF:
+        if place is SubQueue.BACKOFF:
             return self._backoff.rejected.ordered()
-        if place is Place.ERROR_BACKOFF:
+        if place is SubQueue.ERROR_BACKOFF:
             return self._backoff.failed.ordered()
-        if place is Place.IN_FLIGHT:
+        if place is SubQueue.IN_FLIGHT:
             return self.in_flight_pods()
         if place is None:
             return list(self._entries.values())
         return [entry for entry in self._unschedulable if entry.place is place]
 
-    def counts(self) -> dict[Place, int]:
+    def counts(self) -> dict[SubQueue, int]:
         gated = self._unschedulable.gated
         return {
-            Place.ACTIVE: len(self._active),
-            Place.BACKOFF: len(self._backoff.rejected),
-            Place.ERROR_BACKOFF: len(self._backoff.failed),
-            Place.UNSCHEDULABLE: len(self._unschedulable) - gated,
-            Place.GATED: gated,
-            Place.IN_FLIGHT: len(self._in_flight),
+            SubQueue.ACTIVE: len(self._active),
+            SubQueue.BACKOFF: len(self._backoff.rejected),
+            SubQueue.ERROR_BACKOFF: len(self._backoff.failed),
+            SubQueue.UNSCHEDULABLE: len(self._unschedulable) - gated,
+            SubQueue.GATED: gated,
+            SubQueue.IN_FLIGHT: len(self._in_flight),
         }
 
     def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
@@ -415,14 +415,14 @@ class SchedulingQueue:
     # Moves between sub-queues.
 
     def _saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None:
-        if self.witness is not None:
-            self.witness(event, old, new, now)
+        if self.event_listener is not None:
+            self.event_listener(event, old, new, now)
 
     def _new_backoff(self) -> BackoffQueue:
         settings = self.settings
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
-    def _decide_in_flight(self, entry: QueuedPod) -> tuple[Decision, str]:
+    def _decide_in_flight(self, entry: QueuedPod) -> tuple[RequeueDecision, str]:
         """The decision from the events since the pod's pop, and the label of the event that decided."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
@@ -437,14 +437,14 @@ class SchedulingQueue:
                     break
         return best, seen
 
-    def _requeue(self, entry: QueuedPod, decision: Decision, label: str, now: int, seen: str = "") -> Place:
+    def _requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
         """Apply a decision to a pod that is unschedulable or whose attempt has failed."""
         if decision.strategy is Strategy.SKIP:
-            self._put(entry, Place.GATED if entry.gated else Place.UNSCHEDULABLE, label, now)
+            self._put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now)
             return entry.place
         if decision.strategy is Strategy.AFTER_BACKOFF and self._backoff.backing_off(entry, now):
             if self.settings.pop_from_backoff_q and not self._gating.passes(entry):
-                self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
+                self._put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
             else:
                 self._put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
             return entry.place
@@ -455,35 +455,35 @@ class SchedulingQueue:
         entry: QueuedPod,
         label: str,
         now: int,
-        decision: Decision,
+        decision: RequeueDecision,
         *,
         from_backoff: bool = False,
         seen: str = "",
-    ) -> Place:
+    ) -> SubQueue:
         # With SchedulerPopFromBackoffQ, pods passed PreEnqueue before they entered backoffQ.
         if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
             if present is None or present is entry:
-                self._put(entry, Place.GATED, label, now, entry.gating_plugin, seen)
-            return Place.GATED
+                self._put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
+            return SubQueue.GATED
         if entry.initial_attempt is None:
             entry.initial_attempt = now
         present = self._entries.get(entry.key)
         if present is not None and present is not entry:
             self._take_out(present)
-        self._put(entry, Place.ACTIVE, label, now, decision.plugin, seen)
+        self._put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
         if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
             self.on_nominated(entry.pod)
-        return Place.ACTIVE
+        return SubQueue.ACTIVE
 
-    def _put(self, entry: QueuedPod, place: Place, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+    def _put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
         source = entry.place
-        if source is not Place.OUTSIDE and source is not Place.IN_FLIGHT:
+        if source is not SubQueue.OUTSIDE and source is not SubQueue.IN_FLIGHT:
             self._take_out(entry)
         key = entry.key
         entry.place = place
         self._entries[key] = entry
-        if place is Place.ACTIVE:
+        if place is SubQueue.ACTIVE:
             self._active.put(key, self._sort_key(entry), entry)
         elif place in _WAITING:
             self._backoff.put(entry)
@@ -494,14 +494,14 @@ class SchedulingQueue:
 
     def _take_out(self, entry: QueuedPod) -> None:
         place = entry.place
-        if place is Place.ACTIVE:
+        if place is SubQueue.ACTIVE:
             self._active.remove(entry.key)
         elif place in _WAITING:
             self._backoff.remove(entry.key)
         elif place in _OUT_OF_ACTIVE:
             self._unschedulable.remove(entry.key)
-        entry.place = Place.OUTSIDE
+        entry.place = SubQueue.OUTSIDE
 
-    def _record(self, now: int, entry: QueuedPod, source: Place, target: Place, label: str) -> None:
+    def _record(self, now: int, entry: QueuedPod, source: SubQueue, target: SubQueue, label: str) -> None:
         if self.recorder is not None:
             self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label))

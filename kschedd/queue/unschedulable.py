@@ -16,10 +16,10 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, QueueingHint
 from kschedd.queue.entry import QueuedPod
-from kschedd.queue.hints import AFTER_BACKOFF, Asked, Decision, HintTable, Strategy
+from kschedd.queue.hints import AFTER_BACKOFF, HintTable, MatchedRegistration, RequeueDecision, Strategy
 from kschedd.queue.keyed_heap import KeyedHeap
 
 PreCheck = Callable[[Pod], bool]
@@ -32,8 +32,8 @@ _Shape = dict[str, QueuedPod]  # by key
 @attrs.define(eq=False)
 class UnschedulablePods:
     hints: HintTable
-    _groups: dict[_GroupKey, dict[PodShape, _Shape]] = attrs.field(factory=dict, init=False)
-    _spots: dict[str, tuple[_GroupKey, PodShape]] = attrs.field(factory=dict, init=False)
+    _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
+    _spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
     _by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _unmoved_by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _gated: int = attrs.field(default=0, init=False)
@@ -43,13 +43,15 @@ class UnschedulablePods:
         return len(self._spots)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (entry for shapes in self._groups.values() for pods in shapes.values() for entry in pods.values())
+        return (
+            entry for signatures in self._groups.values() for pods in signatures.values() for entry in pods.values()
+        )
 
     def kinds(self) -> Iterator[Collection[QueuedPod]]:
         """The pods that are not gated, grouped by pod signature and rejecting plugins."""
-        for (_, _, _, gating), shapes in self._groups.items():
+        for (_, _, _, gating), signatures in self._groups.items():
             if not gating:
-                for pods in shapes.values():
+                for pods in signatures.values():
                     yield pods.values()
 
     @property
@@ -58,31 +60,31 @@ class UnschedulablePods:
 
     def add(self, entry: QueuedPod) -> None:
         pod = entry.pod
-        shape = pod.shape
+        signature = pod.signature
         group = (
-            shape.spec.scheduler_name,
+            signature.spec.scheduler_name,
             entry.unschedulable_plugins,
             entry.pending_plugins,
             entry.gating_plugin,
         )
-        self._spots[entry.key] = (group, shape)
-        self._groups.setdefault(group, {}).setdefault(shape, {})[entry.key] = entry
+        self._spots[entry.key] = (group, signature)
+        self._groups.setdefault(group, {}).setdefault(signature, {})[entry.key] = entry
         if not entry.gating_plugin:
             self._by_age.put(entry.key, entry.timestamp, entry)
         else:
             self._gated += 1
-            moved = self.hints.reaches(entry.gating_plugin, UNSCHEDULABLE_TIMEOUT)
+            moved = self.hints.is_registered_for(entry.gating_plugin, UNSCHEDULABLE_TIMEOUT)
             (self._by_age if moved else self._unmoved_by_age).put(entry.key, entry.timestamp, entry)
 
     def remove(self, key: str) -> None:
         """Remove the pod from the group it was added to, even if its entry has changed since."""
-        group, shape = self._spots.pop(key)
-        shapes = self._groups[group]
-        pods = shapes[shape]
+        group, signature = self._spots.pop(key)
+        signatures = self._groups[group]
+        pods = signatures[signature]
         del pods[key]
         if not pods:
-            del shapes[shape]
-            if not shapes:
+            del signatures[signature]
+            if not signatures:
                 del self._groups[group]
         if group[3]:
             self._gated -= 1
@@ -116,11 +118,11 @@ class UnschedulablePods:
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
         """False for gated pods whose gating plugin did not register for this event: no hint is called then."""
-        return not gating_plugin or self.hints.reaches(gating_plugin, event)
+        return not gating_plugin or self.hints.is_registered_for(gating_plugin, event)
 
     def decide_each(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
-    ) -> list[tuple[QueuedPod, Decision]]:
+    ) -> list[tuple[QueuedPod, RequeueDecision]]:
         """The pods the event moves, with hints called for every pod separately."""
         moved = []
         for entry in self:
@@ -135,19 +137,19 @@ class UnschedulablePods:
 
     def decide(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
-    ) -> list[tuple[QueuedPod, Decision]]:
+    ) -> list[tuple[QueuedPod, RequeueDecision]]:
         """The same pods as `decide_each`, in another order, without visiting groups the event does not concern."""
-        moved: list[tuple[QueuedPod, Decision]] = []
+        moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
         own = self._about(old, new)
         if own is not None and self._reached(own.gating_plugin, event):
             decision = self.hints.decide(own, event, old, new)
             if decision.strategy is not Strategy.SKIP:
                 moved.append((own, decision))
-        for (profile, unschedulable, pending, gating), shapes in self._groups.items():
+        for (profile, unschedulable, pending, gating), signatures in self._groups.items():
             if not self._reached(gating, event):
                 continue
-            relevant: tuple[Asked, ...] | None = None
+            relevant: tuple[MatchedRegistration, ...] | None = None
             if unschedulable or pending:
                 if event.wildcard:
                     if new is not None:
@@ -157,10 +159,10 @@ class UnschedulablePods:
                     if relevant == ():
                         continue
             if relevant is None:
-                for pods in shapes.values():
+                for pods in signatures.values():
                     moved.extend((entry, AFTER_BACKOFF) for entry in pods.values() if entry is not own)
             elif all(asked.by_signature or asked.hint is None for asked in relevant):
-                for pods in shapes.values():
+                for pods in signatures.values():
                     some = next(iter(pods.values()))
                     if some is own:
                         others = [entry for entry in pods.values() if entry is not own]
@@ -171,8 +173,8 @@ class UnschedulablePods:
                     if decision.strategy is not Strategy.SKIP:
                         moved.extend((entry, decision) for entry in pods.values() if entry is not own)
             else:
-                answers: dict[tuple[int, PodShape], QueueingHint] = {}
-                for pods in shapes.values():
+                answers: dict[tuple[int, PodSignature], QueueingHint] = {}
+                for pods in signatures.values():
                     for entry in pods.values():
                         if entry is own:
                             continue

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from kschedd.api.objects import Object
-from kschedd.rpc.cluster import Cluster
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
 from kschedd.rpc.workers import GivenUp
@@ -24,7 +24,7 @@ _TEXT: Final = 1 << 9  # each so many characters of text count as one more value
 
 
 async def change(
-    cluster: Cluster,
+    cluster: ClusterBackend,
     call: Call,
     request: Callable[[ClusterWriter], T],
     about: Callable[[ClusterWriter], Object | None] | None = None,
@@ -43,7 +43,7 @@ async def change(
     return await aside(cluster, call, lambda store, _: request(store))
 
 
-async def aside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
+async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run the request on a fork and adopt its changes; the objects in its result are the adopted ones."""
     for _ in range(_TRIES):
         fork = await cluster.store.do(lambda store: store.fork())
@@ -65,7 +65,7 @@ async def aside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, 
     raise RpcError("conflict", f"{call.method}: what it depends on was changed {_TRIES} times meanwhile; try again")
 
 
-async def beside(cluster: Cluster, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
+async def beside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run the request on a fork and discard the fork's changes."""
     fork = await cluster.store.do(lambda store: store.fork())
     return await call.desk.workers.run(call.client, lambda given_up: request(fork, given_up))

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from kschedd.rpc.asking import ended_by, no_stream, request_bytes, stream_id, wire_params
+from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
 from kschedd.rpc.paths import path_to_connect
 from kschedd.rpc.protocol import (

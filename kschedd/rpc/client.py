@@ -23,8 +23,8 @@ from typing import Any, Self
 import attrs
 import trio
 
-from kschedd.rpc.asking import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
 from kschedd.rpc.outbox import pump
 from kschedd.rpc.paths import default_socket_path, path_to_connect

@@ -22,10 +22,10 @@ T = TypeVar("T")
 S_co = TypeVar("S_co", covariant=True)
 
 
-class Asks(Protocol[S_co]):
+class OwnerRef(Protocol[S_co]):
     """A way to ask the owner of something a question: a function that is run over it, between two of its own steps."""
 
-    async def ask(self, question: Callable[[S_co], T]) -> T: ...
+    async def query(self, question: Callable[[S_co], T]) -> T: ...
 
 
 class Queue(Protocol):
@@ -53,33 +53,33 @@ class Objects(Protocol):
     async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> ClusterWatch: ...
 
 
-class Clock(Protocol):
+class ClusterClock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch."""
 
     def now_ns(self) -> int: ...
 
 
-class Cluster(Protocol):
+class ClusterBackend(Protocol):
     """See the module. `journal` is the journal's file, if there is one; `epoch` names the history of the store."""
 
     @property
     def store(self) -> Objects: ...
 
     @property
-    def scheduler(self) -> Asks[SchedulingDriver]: ...
+    def scheduler(self) -> OwnerRef[SchedulingDriver]: ...
 
     @property
-    def queue(self) -> Asks[Queue]: ...
+    def queue(self) -> OwnerRef[Queue]: ...
 
     @property
-    def events(self) -> Asks[EventRecord]: ...
+    def events(self) -> OwnerRef[EventRecord]: ...
 
     @property
-    def decisions(self) -> Asks[DecisionRecord]: ...
+    def decisions(self) -> OwnerRef[DecisionRecord]: ...
 
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> ClusterClock: ...
 
     @property
     def seed(self) -> int: ...

@@ -117,8 +117,8 @@ class UnknownMethodError(KscheddError):
     rpc_code: ClassVar[str] = "unknown_method"
 
     def __str__(self) -> str:
-        near = " or ".join(f'"{name}"' for name in self.did_you_mean)
-        hint = f"did you mean {near}?" if near else "`rpc.methods` lists them all"
+        similar_names = " or ".join(f'"{name}"' for name in self.did_you_mean)
+        hint = f"did you mean {similar_names}?" if similar_names else "`rpc.methods` lists them all"
         return f'no method "{self.method}"; {hint}'
 
 

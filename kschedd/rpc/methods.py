@@ -7,25 +7,25 @@
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, configuration, decisions, explanations
 
-Each method queries the actor that owns the state, through `Cluster`, and keeps no state. Names, parameters and
+Each method queries the actor that owns the state, through `SchedulerCache`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
 `python -m kschedd.rpc.methods > METHODS.md`.
 """
 
 from typing import cast
 
-from kschedd.rpc.cluster import Cluster
-from kschedd.rpc.methods_daemon import Daemon, DaemonMethods
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.method_docs import methods_page
+from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
-from kschedd.rpc.page import methods_page
 from kschedd.rpc.table import Method, method_table
 
 
-def daemon_methods(cluster: Cluster, daemon: Daemon) -> list[Method]:
+def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """The methods, in the order of METHODS.md."""
     return [
         *DaemonMethods(cluster, daemon).table(),
@@ -39,8 +39,8 @@ def daemon_methods(cluster: Cluster, daemon: Daemon) -> list[Method]:
 
 def page() -> str:
     """The generated text of METHODS.md; the methods are described, never called."""
-    nobody = cast(Cluster, None)
-    return methods_page(method_table(daemon_methods(nobody, cast(Daemon, None))))
+    nobody = cast(ClusterBackend, None)
+    return methods_page(method_table(daemon_methods(nobody, cast(DaemonState, None))))
 
 
 if __name__ == "__main__":

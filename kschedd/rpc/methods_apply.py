@@ -98,7 +98,7 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
 
 
 def _told(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
-    told = {
+    change_result = {
         "source": error.file,
         "line": error.line,
         "path": error.path,
@@ -109,14 +109,16 @@ def _told(error: ManifestError, wanted: Wanted | None = None, code: str = "inval
     }
     if wanted is not None:
         meta = wanted.raw.get("metadata")
-        told["kind"] = str(wanted.raw.get("kind"))
-        told["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
-        told["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
-    return told
+        change_result["kind"] = str(wanted.raw.get("kind"))
+        change_result["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
+        change_result["name"] = (
+            str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
+        )
+    return change_result
 
 
 @attrs.frozen(eq=False)
-class Terms:
+class ApplyOptions:
     """How manifests are taken: fields that a kind does not have, and where objects go that name no namespace."""
 
     validation: FieldValidation = "Strict"
@@ -124,7 +126,7 @@ class Terms:
 
 
 @attrs.define(eq=False)
-class Outcome:
+class ApplyOutcome:
     """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
 
     results: list[dict[str, Any]] = attrs.field(factory=list)
@@ -133,7 +135,7 @@ class Outcome:
     unsupported: list[dict[str, Any]] = attrs.field(factory=list)
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
-    def tell(self) -> "Outcome":
+    def tell(self) -> "ApplyOutcome":
         """The same with its refusals among the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
@@ -144,7 +146,7 @@ class Outcome:
         self.refused.clear()
         return self
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "ApplyOutcome") -> None:
         self.results.extend(other.results)
         self.errors.extend(other.errors)
         self.refused.extend(other.refused)
@@ -153,10 +155,13 @@ class Outcome:
 
 
 def apply_all(
-    wanted: Iterable[Wanted], store: ClusterWriter, terms: Terms = Terms(), given_up: GivenUp | None = None
-) -> Outcome:
+    wanted: Iterable[Wanted],
+    store: ClusterWriter,
+    terms: ApplyOptions = ApplyOptions(),
+    given_up: GivenUp | None = None,
+) -> ApplyOutcome:
     """Apply one after the other; those that are refused are noted, the others applied."""
-    outcome = Outcome()
+    outcome = ApplyOutcome()
     for one in wanted:
         if given_up is not None:
             given_up.check()

@@ -7,7 +7,7 @@ import attrs
 import trio
 
 from kschedd.object_faults import as_maps
-from kschedd.rpc.cluster import Cluster
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
@@ -17,7 +17,7 @@ MOST_GRACE_S = 3600
 
 
 @attrs.define(eq=False)
-class Daemon:
+class DaemonState:
     """What the process knows of itself. `stop` is set to end it, `grace_s` is how long clients may take then."""
 
     version: str
@@ -31,8 +31,8 @@ class Daemon:
 
 @attrs.frozen(eq=False)
 class DaemonMethods:
-    _cluster: Cluster
-    _daemon: Daemon
+    _cluster: ClusterBackend
+    _daemon: DaemonState
 
     def table(self) -> list[Method]:
         return [
@@ -70,7 +70,7 @@ class DaemonMethods:
 
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
-        config = await cluster.scheduler.ask(lambda owner: owner.machine.config)
+        config = await cluster.scheduler.query(lambda owner: owner.machine.config)
         counted = await cluster.store.do(_counted)
         unwritable = await cluster.store.condition()
         limits = {"max_object_bytes": await cluster.store.do(lambda store: store.max_object_bytes)}

@@ -17,7 +17,7 @@ from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_selector_text
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_kinds import space_of
+from kschedd.rpc.methods_kinds import resolve_namespace
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.patching import PatchType
@@ -45,7 +45,7 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
     return [path]
 
 
-def told(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def change_result(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """The answer to a change: the object, what changed, and what there is to warn of."""
     return {
         "object": new.raw,
@@ -66,7 +66,7 @@ def patch(
     validation: FieldValidation,
     dry_run: bool,
 ) -> dict[str, Any]:
-    space = space_of(kind, namespace)
+    space = resolve_namespace(kind, namespace)
     old = store.get(kind.name, space, name)
     new, warnings = store.patch(
         kind.name,
@@ -78,7 +78,7 @@ def patch(
         validation=validation,
         dry_run=dry_run,
     )
-    return told(old, new, warnings)
+    return change_result(old, new, warnings)
 
 
 def scale(store: ClusterWriter, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:
@@ -87,13 +87,13 @@ def scale(store: ClusterWriter, kind: Kind, name: str, namespace: str | None, re
         raise RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
-    space = space_of(kind, namespace)
+    space = resolve_namespace(kind, namespace)
     old = store.get(kind.name, space, name)
     new = store.merge_patch(kind.name, space, name, {"spec": {"replicas": replicas}})
     return {"object": new.raw, "before": old.spec.get("replicas", 1), "after": new.spec.get("replicas", 1)}
 
 
-def mark(
+def set_metadata(
     store: ClusterWriter,
     field: str,
     kind: Kind,
@@ -104,7 +104,7 @@ def mark(
     overwrite: bool,
 ) -> dict[str, Any]:
     """Set and take away labels or annotations (`field`)."""
-    space = space_of(kind, namespace)
+    space = resolve_namespace(kind, namespace)
     old = store.get(kind.name, space, name)
     present = old.metadata.get(field) or {}
     both = sorted(set(wanted) & set(remove))
@@ -117,14 +117,14 @@ def mark(
             why = f"'{key}' already has a value ({present[key]}), and overwrite is false"
             raise RpcError("conflict", why, {"key": key, "value": present[key]})
     change = {**wanted, **dict.fromkeys(remove)}
-    return told(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
+    return change_result(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
 
 
 def cordon(store: ClusterWriter, name: str, unschedulable: bool) -> dict[str, Any]:
     old = store.get("Node", "", name)
     if bool(old.spec.get("unschedulable")) == unschedulable:
         return {"object": old.raw, "changed": []}
-    return told(old, store.merge_patch("Node", "", name, {"spec": {"unschedulable": unschedulable or None}}))
+    return change_result(old, store.merge_patch("Node", "", name, {"spec": {"unschedulable": unschedulable or None}}))
 
 
 def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: boo
             taints[taints.index(same[0])] = entry if (same[0].get("value") or "") != value else same[0]
         else:
             taints.append(entry)
-    return told(old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}))
+    return change_result(old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}))
 
 
 def _read_taint(text: str) -> tuple[str, str, str, bool]:
@@ -182,7 +182,7 @@ def delete(
         raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
     if grace_period_s is not None and grace_period_s < 0:
         raise RpcError("invalid", f"grace_period_s: {grace_period_s}: must be 0 or more")
-    space = space_of(kind, namespace)
+    space = resolve_namespace(kind, namespace)
     if name is not None:
         chosen = [store.get(kind.name, space, name)]
     else:

@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from kschedd.actors.events import SOURCE, EventRecord, Told
+from kschedd.actors.events import SOURCE, EventRecord, EventSeries
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.object_faults import ObjectFault
-from kschedd.rpc.cluster import Cluster
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
@@ -28,7 +28,7 @@ _ITEM = (
 
 @attrs.frozen(eq=False)
 class EventMethods:
-    _cluster: Cluster
+    _cluster: ClusterBackend
 
     def table(self) -> list[Method]:
         return [
@@ -57,9 +57,9 @@ class EventMethods:
     async def list(self, call: Call) -> Any:
         namespace, limit = call["namespace"], call["limit"]
         kind, name = _about(call["for"])
-        told: list[Told] = []
+        told: list[EventSeries] = []
         if kind in (None, "Pod"):
-            told = await self._cluster.events.ask(lambda record: record.latest(namespace, name, limit))
+            told = await self._cluster.events.query(lambda record: record.latest(namespace, name, limit))
         stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
         faults = [
             _fault(fault)
@@ -71,7 +71,7 @@ class EventMethods:
         return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
 
     async def watch(self, call: Call) -> Any:
-        started = await self._cluster.events.ask(lambda record: record.number)
+        started = await self._cluster.events.query(lambda record: record.number)
 
         async def feed(stream: Stream) -> None:
             await follow(self._cluster, started, call["namespace"], _told, stream)
@@ -80,11 +80,15 @@ class EventMethods:
 
 
 async def follow(
-    cluster: Cluster, seen: int, namespace: str | None, item: Callable[[Told], dict[str, Any]], stream: Stream
+    cluster: ClusterBackend,
+    seen: int,
+    namespace: str | None,
+    item: Callable[[EventSeries], dict[str, Any]],
+    stream: Stream,
 ) -> None:
     """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
     bell = Doorbell()
-    ask = cluster.events.ask
+    ask = cluster.events.query
     await ask(lambda record: record.bells.add(bell))
     try:
         while True:
@@ -97,7 +101,7 @@ async def follow(
         bell.close()
 
 
-def as_object(told: Told) -> dict[str, Any]:
+def as_object(told: EventSeries) -> dict[str, Any]:
     """An event of the scheduler as the Event object that kube-scheduler would have written."""
     first = told.first
     return {
@@ -130,7 +134,7 @@ def _about(text: str | None) -> tuple[str | None, str | None]:
     return lookup(word).name, name
 
 
-def _told(told: Told) -> dict[str, Any]:
+def _told(told: EventSeries) -> dict[str, Any]:
     first = told.first
     return {
         "time": stamp(first.at_s),

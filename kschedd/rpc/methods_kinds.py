@@ -4,7 +4,7 @@ from typing import Any
 
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.params import near
+from kschedd.rpc.params import similar_names
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom import DEFINITION, defined_kind
 
@@ -24,19 +24,19 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
     if kind.known:
         return kind
     others = custom_kinds(store)
-    spoken = word.lower()
+    named = word.lower()
     for other in others:
         names = {other.name.lower(), other.plural, other.singular, *other.short}
         names |= {f"{name}.{other.group}" for name in names if other.group}
-        if spoken in names or spoken in {name.partition(".")[0] for name in names}:
+        if named in names or named in {name.partition(".")[0] for name in names}:
             return other
     known = [name for kind in (*KINDS, *others) for name in (kind.name, kind.plural, *kind.short)]
-    close = near(word, known)
+    close = similar_names(word, known)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
     raise RpcError("not_found", f'there is no kind "{word[:100]}"{hint}', {"kind": word[:100], "did_you_mean": close})
 
 
-def space_of(kind: Kind, namespace: str | None) -> str:
+def resolve_namespace(kind: Kind, namespace: str | None) -> str:
     """The namespace an object of this kind is in when the caller says `namespace`."""
     return (namespace or "default") if kind.namespaced else ""
 

@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.aside import change
-from kschedd.rpc.cluster import Cluster
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -18,7 +18,7 @@ _NODE = Param("name", "string", doc="the node's name")
 
 @attrs.frozen(eq=False)
 class NodeMethods:
-    _cluster: Cluster
+    _cluster: ClusterBackend
 
     def table(self) -> list[Method]:
         return [

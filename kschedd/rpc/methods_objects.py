@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.actors.events import Told
+from kschedd.actors.events import EventSeries
 from kschedd.api.decoding import FIELD_VALIDATIONS
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.kinds import lookup
@@ -16,11 +16,11 @@ from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.aside import LARGE, aside, beside, change, weight
-from kschedd.rpc.cluster import Cluster
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_apply import Outcome, Parsed, Terms, Wanted, apply_all, chunks, in_namespace, parse
+from kschedd.rpc.methods_apply import ApplyOptions, ApplyOutcome, Parsed, Wanted, apply_all, chunks, in_namespace, parse
 from kschedd.rpc.methods_events import SPACES, as_object, follow
-from kschedd.rpc.methods_kinds import described, find_kind, space_of
+from kschedd.rpc.methods_kinds import described, find_kind, resolve_namespace
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Large, Method, Stream
 from kschedd.rpc.workers import GivenUp
@@ -68,7 +68,7 @@ DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, chan
 
 @attrs.frozen(eq=False)
 class ObjectMethods:
-    _cluster: Cluster
+    _cluster: ClusterBackend
 
     def table(self) -> list[Method]:
         return [
@@ -227,8 +227,8 @@ class ObjectMethods:
             parsed, portions = await workers.run(call.client, partial(_read, manifests, source))
         else:
             parsed, portions = _read(manifests, source)
-        outcome = Outcome(errors=list(parsed.errors))
-        terms = Terms(call["field_validation"], call["namespace"])
+        outcome = ApplyOutcome(errors=list(parsed.errors))
+        terms = ApplyOptions(call["field_validation"], call["namespace"])
         if call["dry_run"] or (call["atomic"] and parsed.errors):
             tried = await beside(self._cluster, call, partial(_tried, parsed.wanted, terms))
             if call["atomic"] and (parsed.errors or tried.errors):
@@ -247,9 +247,13 @@ class ObjectMethods:
                     outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
         if large and outcome.refused:
             await workers.run(call.client, lambda given_up: outcome.tell())
-        told = outcome.tell()
-        head = {"errors": told.errors, "warnings": told.warnings, "unsupported": told.unsupported}
-        return Large(head, "results", told.results, each=_RESULT_BYTES)
+        change_result = outcome.tell()
+        head = {
+            "errors": change_result.errors,
+            "warnings": change_result.warnings,
+            "unsupported": change_result.unsupported,
+        }
+        return Large(head, "results", change_result.results, each=_RESULT_BYTES)
 
     async def create(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
@@ -269,7 +273,7 @@ class ObjectMethods:
     async def get(self, call: Call) -> Any:
         def read(store: ClusterReader) -> Any:
             kind = find_kind(store, call["kind"])
-            return store.get(kind.name, space_of(kind, call["namespace"]), call["name"]).raw
+            return store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"]).raw
 
         try:
             return {"object": await self._cluster.store.do(read)}
@@ -282,7 +286,10 @@ class ObjectMethods:
 
     async def _recorded(self, namespace: str | None) -> Sequence[dict[str, Any]]:
         """The events of the scheduler as objects."""
-        return [as_object(told) for told in await self._cluster.events.ask(lambda record: record.latest(namespace))]
+        return [
+            as_object(change_result)
+            for change_result in await self._cluster.events.query(lambda record: record.latest(namespace))
+        ]
 
     async def list(self, call: Call) -> Any:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
@@ -353,7 +360,7 @@ class ObjectMethods:
 
         def about(store: ClusterWriter) -> Object | None:
             kind = find_kind(store, call["kind"])
-            return store.find(kind.name, space_of(kind, call["namespace"]), call["name"])
+            return store.find(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])
 
         return await change(self._cluster, call, request, about)
 
@@ -366,7 +373,7 @@ class ObjectMethods:
     async def _mark(self, field: str, call: Call) -> Any:
         return await self._changed(
             call,
-            lambda store: edit.mark(
+            lambda store: edit.set_metadata(
                 store,
                 field,
                 find_kind(store, call["kind"]),
@@ -392,16 +399,16 @@ class ObjectMethods:
         since = watch.version
         namespace = call["namespace"]
         shown = _metadata if call["metadata_only"] else _whole
-        told = await self._cluster.events.ask(lambda record: record.number)
+        change_result = await self._cluster.events.query(lambda record: record.number)
 
-        def recorded(event: Told) -> dict[str, Any]:
+        def recorded(event: EventSeries) -> dict[str, Any]:
             change = "ADDED" if event.count == 1 else "MODIFIED"
             return {"type": change, "object": shown(as_object(event)), "resource_version": since}
 
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
                 if kinds == {"Event"}:
-                    beside.start_soon(follow, self._cluster, told, namespace, recorded, stream)
+                    beside.start_soon(follow, self._cluster, change_result, namespace, recorded, stream)
                 await stored(stream)
                 beside.cancel_scope.cancel()
 
@@ -424,8 +431,8 @@ class ObjectMethods:
 
 
 def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
-    told = [attrs.asdict(each) for each in unsupported(obj.raw)]
-    return {"object": obj.raw, "warnings": list(warnings), "unsupported": told}
+    change_result = [attrs.asdict(each) for each in unsupported(obj.raw)]
+    return {"object": obj.raw, "warnings": list(warnings), "unsupported": change_result}
 
 
 def _whole(raw: Raw) -> Raw:
@@ -439,7 +446,7 @@ def _metadata(raw: Raw) -> Raw:
 class _Refused(Exception):
     """Not all of an atomic apply was accepted, so nothing of it is done."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome
 
 
@@ -449,11 +456,13 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
-def _tried(wanted: Sequence[Wanted], terms: Terms, fork: ClusterWriter, given_up: GivenUp) -> Outcome:
+def _tried(wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:
     return apply_all(wanted, fork, terms, given_up).tell()
 
 
-def _all_or_nothing(wanted: Sequence[Wanted], terms: Terms, fork: ClusterWriter, given_up: GivenUp) -> Outcome:
+def _all_or_nothing(
+    wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp
+) -> ApplyOutcome:
     outcome = _tried(wanted, terms, fork, given_up)
     if outcome.errors:
         outcome.results = []

@@ -8,15 +8,15 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import condition
-from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
-from kschedd.rpc.cluster import Cluster, Queue
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
+from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Large, Method
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.times import stamp
 
-PLACES = tuple(place.value for place in Place if place is not Place.OUTSIDE)
+PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
 
 _ENTRY_BYTES = 1_500  # of memory
 _SHOWN = 200  # entries shown before others may have their turn
@@ -34,7 +34,7 @@ _MEANING = (
 
 @attrs.frozen(eq=False)
 class QueueMethods:
-    _cluster: Cluster
+    _cluster: ClusterBackend
 
     def table(self) -> list[Method]:
         plugin = Param("plugin", "string", False, doc="null: for all plugins it waits for")
@@ -93,13 +93,13 @@ class QueueMethods:
         ]
 
     async def list(self, call: Call) -> Any:
-        place = None if call["place"] is None else Place(call["place"])
+        place = None if call["place"] is None else SubQueue(call["place"])
         limit = call["limit"]
         now = self._cluster.clock.now_ns()
 
         def read(owner: Queue) -> tuple[dict[str, int], Sequence[QueuedPod]]:
             queue = owner.queue
-            places = [place] if place is not None else [p for p in Place if p is not Place.OUTSIDE]
+            places = [place] if place is not None else [p for p in SubQueue if p is not SubQueue.OUTSIDE]
             entries: list[QueuedPod] = []
             for one in places:
                 if limit is None or len(entries) < limit:
@@ -108,18 +108,18 @@ class QueueMethods:
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[dict[str, Any]]:
             # One that has left the queue meanwhile is not shown.
-            return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not Place.OUTSIDE]
+            return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()
-        counts, entries = await self._cluster.queue.ask(read)
+        counts, entries = await self._cluster.queue.query(read)
         pods: list[dict[str, Any]] = []
         for start in range(0, len(entries), _SHOWN):
-            pods += await self._cluster.queue.ask(partial(shown, entries[start : start + _SHOWN]))
+            pods += await self._cluster.queue.query(partial(shown, entries[start : start + _SHOWN]))
         return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
 
     async def _nominated(self) -> Mapping[str, str]:
         """Uid of each nominated pod -> its node."""
-        return await self._cluster.scheduler.ask(lambda owner: owner.nominator.node_by_uid())
+        return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
     async def pod(self, call: Call) -> Any:
         now = self._cluster.clock.now_ns()
@@ -130,14 +130,14 @@ class QueueMethods:
             if entry is None and not moves:
                 raise RpcError("not_found", f'the queue knows no pod "{call["pod"]}"', {"pod": call["pod"]})
             told = (
-                {"key": call["pod"], "place": Place.OUTSIDE.value}
+                {"key": call["pod"], "place": SubQueue.OUTSIDE.value}
                 if entry is None
                 else _entry(owner, entry, now, nominated)
             )
             return {**told, "history": [_move(move) for move in moves]}
 
         nominated = await self._nominated()
-        return await self._cluster.queue.ask(read)
+        return await self._cluster.queue.query(read)
 
     async def activate(self, call: Call) -> Any:
         keys: Sequence[str] = call["pods"] or ()
@@ -155,7 +155,7 @@ class QueueMethods:
             pods = [entry.pod for entry in entries if entry is not None]
             return {"moved": [entry.key for entry in queue.activate(pods, now)]}
 
-        return await self._cluster.queue.ask(move)
+        return await self._cluster.queue.query(move)
 
     async def waiting(self, call: Call) -> Any:
         now = self._cluster.clock.now()
@@ -170,7 +170,7 @@ class QueueMethods:
                 for waiting in owner.machine.waiting.pods.values()
             ]
 
-        return await self._cluster.scheduler.ask(read)
+        return await self._cluster.scheduler.query(read)
 
     async def allow(self, call: Call) -> Any:
         def let_go(owner: SchedulingDriver) -> Any:
@@ -179,7 +179,7 @@ class QueueMethods:
                 waiting.allow(plugin)
             return {"pod": call["pod"], "decided": waiting.decided}
 
-        return await self._cluster.scheduler.ask(let_go)
+        return await self._cluster.scheduler.query(let_go)
 
     async def reject(self, call: Call) -> Any:
         def turn_away(owner: SchedulingDriver) -> Any:
@@ -187,7 +187,7 @@ class QueueMethods:
             waiting.reject(_plugins(waiting, call["plugin"])[0], call["reason"])
             return {"pod": call["pod"], "decided": waiting.decided}
 
-        return await self._cluster.scheduler.ask(turn_away)
+        return await self._cluster.scheduler.query(turn_away)
 
 
 def _waiting_pod(owner: SchedulingDriver, key: str) -> Any:
@@ -209,7 +209,7 @@ def _plugins(waiting: Any, plugin: str | None) -> list[str]:
 
 def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
     queue = owner.queue
-    backoff = queue.backoff_until(entry) if entry.place in (Place.BACKOFF, Place.ERROR_BACKOFF) else 0
+    backoff = queue.backoff_until(entry) if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0
     status = entry.gating_status
     return {
         "key": entry.key,

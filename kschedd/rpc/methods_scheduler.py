@@ -13,7 +13,7 @@ from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.explain import SHAPE as EXPLANATION
 from kschedd.explain.explain import begin, finish
-from kschedd.rpc.cluster import Cluster, Queue
+from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
@@ -39,7 +39,7 @@ _SHORTEST_S, _LONGEST_S = 0.05, 3600
 
 @attrs.frozen(eq=False)
 class SchedulerMethods:
-    _cluster: Cluster
+    _cluster: ClusterBackend
 
     def table(self) -> list[Method]:
         return [
@@ -98,9 +98,9 @@ class SchedulerMethods:
     async def _status(self) -> dict[str, Any]:
         cluster = self._cluster
         now = cluster.clock.now()
-        queue = await cluster.queue.ask(_queue_counts)
-        seen = await cluster.scheduler.ask(_seen)
-        decided = await cluster.decisions.ask(lambda record: _decided(record, now))
+        queue = await cluster.queue.query(_queue_counts)
+        seen = await cluster.scheduler.query(_seen)
+        decided = await cluster.decisions.query(lambda record: _decided(record, now))
         return {**queue, **seen, **decided, "paused": False}
 
     async def watch(self, call: Call) -> Any:
@@ -118,7 +118,7 @@ class SchedulerMethods:
         return {"stream": call.open_stream(feed)}
 
     async def config(self, call: Call) -> Any:
-        return described(await self._cluster.scheduler.ask(lambda owner: owner.machine.config))
+        return described(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
 
     async def set_weight(self, call: Call) -> Any:
         name, plugin, weight = call["profile"], call["plugin"], call["weight"]
@@ -128,10 +128,10 @@ class SchedulerMethods:
             profile = before.profile(name)
             return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
 
-        return await self._cluster.scheduler.ask(change)
+        return await self._cluster.scheduler.query(change)
 
     async def decisions(self, call: Call) -> Any:
-        found = await self._cluster.decisions.ask(lambda record: record.of(call["pod"], call["limit"]))
+        found = await self._cluster.decisions.query(lambda record: record.of(call["pod"], call["limit"]))
         return [_decision(decision) for decision in found]
 
     async def explain(self, call: Call) -> Any:
@@ -143,10 +143,10 @@ class SchedulerMethods:
         else:
             pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
         assert isinstance(pod, Pod)
-        recorded = await self._cluster.decisions.ask(lambda record: record.of(pod.key, 1))
+        recorded = await self._cluster.decisions.query(lambda record: record.of(pod.key, 1))
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
-        fork = await self._cluster.scheduler.ask(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
+        fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
         return await call.desk.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)

@@ -148,7 +148,7 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
     return bound
 
 
-def near(name: str, names: Iterable[str]) -> tuple[str, ...]:
+def similar_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
     """Known names similar to a misspelt one, best first."""
     folded = {candidate.casefold(): candidate for candidate in names}
     matches = difflib.get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.6)
@@ -195,6 +195,6 @@ def _is_named(declared: Sequence[Param], given: list[Any]) -> bool:
 
 
 def _unknown(name: str, names: list[str]) -> ParamFault:
-    close = near(name, names)
+    close = similar_names(name, names)
     hint = f' (did you mean "{close[0]}"?)' if close else ""
     return ParamFault(f'"{name[:60]}"', "a parameter of no such name", ", ".join(names) or "none", hint)

@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from kschedd.rpc.protocol import NO_MSGID, encode_error
-from kschedd.rpc.session import Session, Shared, Terms
+from kschedd.rpc.session import ClientSession, SessionLimits, Shared
 from kschedd.rpc.table import Method
 
 Listener = trio.abc.Listener[Any]
@@ -46,7 +46,7 @@ class Server:
         methods: Mapping[str, Method],
         *,
         identity: Mapping[str, Any] | None = None,
-        terms: Terms | None = None,
+        terms: SessionLimits | None = None,
         places: Places | None = None,
         shared: Shared | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
@@ -54,11 +54,11 @@ class Server:
         assert "rpc.methods" in methods, "make the table with method_table: it adds the built-in methods"
         self._methods = methods
         self._identity = dict(identity or {})
-        self._terms = terms or Terms()
+        self._terms = terms or SessionLimits()
         self._places = places or Places()
         self._shared = shared or Shared()
         self._log = log or structlog.get_logger("kschedd.rpc")
-        self._sessions: dict[Session, int] = {}  # value: the client's process id, 0 if unknown
+        self._sessions: dict[ClientSession, int] = {}  # value: the client's process id, 0 if unknown
         self._numbers = itertools.count(1)
         self._grace_s = 0.0
         self._stop = trio.Event()
@@ -99,7 +99,7 @@ class Server:
         if refusal:
             await self._turn_away(stream, name, "too_many", refusal)
             return
-        session = Session(stream, name, self._methods, self._identity, terms, self._shared, self._log)
+        session = ClientSession(stream, name, self._methods, self._identity, terms, self._shared, self._log)
         self._sessions[session] = process
         self._log.debug("rpc.client_came", client=name)
         try:
@@ -108,7 +108,7 @@ class Server:
             del self._sessions[session]
             self._log.debug("rpc.client_ended", client=name)
 
-    def _place_for(self, process: int) -> tuple[str, Terms]:
+    def _place_for(self, process: int) -> tuple[str, SessionLimits]:
         """Why there is no place for another client of this process, "" if there is one; and the client's limits."""
         places = self._places
         there = [session for session in self._sessions if not session.ending]
@@ -125,7 +125,7 @@ class Server:
             return "", attrs.evolve(self._terms, streams=0)
         return why, self._terms
 
-    def _end_idle(self, among: Sequence[Session], why: str) -> bool:
+    def _end_idle(self, among: Sequence[ClientSession], why: str) -> bool:
         """End the longest idle session; false if none is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))

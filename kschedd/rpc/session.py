@@ -43,7 +43,7 @@ from kschedd.rpc.protocol import (
     unpack_in_slices,
 )
 from kschedd.rpc.sending import Outbox, Pieces, Total
-from kschedd.rpc.table import Call, Feed, Large, Method, find_method
+from kschedd.rpc.table import Call, Large, Method, StreamProducer, find_method
 from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.workers import WorkerPool
 
@@ -57,7 +57,7 @@ _STOPPING = ("shutting_down", "the daemon is ending")
 
 
 @attrs.frozen
-class Terms:
+class SessionLimits:
     """The limits of one client: concurrent requests and streams, queued bytes, time to read."""
 
     requests: int = 64
@@ -79,7 +79,7 @@ class Shared:
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
 
 
-class Session:
+class ClientSession:
     """See the module. `run` once; `shut_down` at any time."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Session:
         name: str,
         methods: Mapping[str, Method],
         identity: Mapping[str, Any],
-        terms: Terms,
+        terms: SessionLimits,
         shared: Shared,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
@@ -275,7 +275,7 @@ class Session:
         succeeded."""
         msgid = message.msgid if isinstance(message, Request) else None
 
-        def open_stream(feed: Feed) -> int:
+        def open_stream(feed: StreamProducer) -> int:
             if msgid is None:
                 raise RpcError(
                     "bad_params", f"{message.method} opens a stream: call it as a request, not a notification"
@@ -389,7 +389,7 @@ class Session:
 class _OpenStream:
     id: int
     method: str
-    feed: Feed
+    feed: StreamProducer
     _outbox: Outbox
     _turns: Turns
     _client: str

@@ -16,7 +16,7 @@ when the client cancels the stream or disconnects, and ends the stream by return
 a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and accept it
 as a parameter of the method.
 
-Talks to: the session (session.py) through the `Desk` it implements.
+Talks to: the session (session.py) through the `ClientServices` it implements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.rpc.errors import UnknownMethodError
-from kschedd.rpc.params import Param, near
+from kschedd.rpc.params import Param, similar_names
 from kschedd.rpc.protocol import encode_pieces
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import Workers
@@ -46,7 +46,7 @@ class Stream(Protocol):
         """Sends several items at once: cheaper than one by one."""
 
 
-Feed = Callable[[Stream], Awaitable[None]]
+StreamProducer = Callable[[Stream], Awaitable[None]]
 
 
 @attrs.frozen(eq=False)
@@ -70,7 +70,7 @@ class Large:
         return 64 + self.each * len(self.values)
 
 
-class Desk(Protocol):
+class ClientServices(Protocol):
     """The services that a client's session offers to the client's calls."""
 
     @property
@@ -95,14 +95,14 @@ class Call:
     method: str
     args: dict[str, Any]
     client: str  # for logs: "client 3 (pid 4711, uid 1000)"
-    desk: Desk
-    _open: Callable[[Feed], int]
+    desk: ClientServices
+    _open: Callable[[StreamProducer], int]
     size: int = 0  # of the request in bytes if it is large, else 0
 
     def __getitem__(self, param: str) -> Any:
         return self.args[param]
 
-    def open_stream(self, feed: Feed) -> int:
+    def open_stream(self, feed: StreamProducer) -> int:
         """The id of a new stream that `feed` fills. The result must be a map with this id as `stream`.
 
         Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
@@ -144,7 +144,7 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
     """The method of that name. Raises UnknownMethodError with similar names."""
     method = table.get(name)
     if method is None:
-        raise UnknownMethodError(name[:100], near(name, table))
+        raise UnknownMethodError(name[:100], similar_names(name, table))
     return method
 
 

@@ -30,10 +30,10 @@ from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
 from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response, finished
-from kschedd.rpc.table import Call, Feed, Large, Method, find_method, method_table
+from kschedd.rpc.table import Call, Large, Method, StreamProducer, find_method, method_table
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import AtOnce
 from kschedd.scheduling.driver import SchedulingDriver
@@ -51,7 +51,7 @@ class AtHand(Generic[S]):
 
     _owned: S
 
-    async def ask(self, question: Callable[[S], T]) -> T:
+    async def query(self, question: Callable[[S], T]) -> T:
         return question(self._owned)
 
 
@@ -123,7 +123,7 @@ class VirtualCluster:
         self.seed = seed
         self.journal: Path | None = None
         self.epoch = "virtual"
-        self.engine.settle()
+        self.engine.run_until_idle()
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())
@@ -136,11 +136,11 @@ class VirtualCluster:
 
 
 class VirtualDaemon:
-    """See the module. It serves one client and implements `Desk` for it."""
+    """See the module. It serves one client and implements `ClientServices` for it."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self._cluster = cluster
-        own = Daemon("in virtual time", "(none)", cluster.engine.start_s, pid=0)
+        own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0)
         self.methods: Mapping[str, Method] = method_table(daemon_methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.turns, self.workers = Turns(), AtOnce()
@@ -156,7 +156,7 @@ class VirtualDaemon:
             raise RpcError(*wire_error(failure)) from failure
         engine = self._cluster.engine
         engine.loop.apply_effects()
-        engine.settle()
+        engine.run_until_idle()
         return _carried(answer)
 
     @contextmanager
@@ -180,5 +180,5 @@ def _no_streams() -> RpcError:
     return RpcError("invalid", "nothing changes here while a command runs: look again after `advance` or `rest`")
 
 
-def _refuse_stream(feed: Feed) -> int:
+def _refuse_stream(feed: StreamProducer) -> int:
     raise _no_streams()

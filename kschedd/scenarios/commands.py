@@ -22,11 +22,11 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import load_config
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.printing.look import Look
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.scenarios.cluster import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -104,11 +104,11 @@ class ScenarioCluster:
         if given.strip() and flag is not None and flag not in words:
             words = [*words, flag, "-"]
         printed: list[str] = []
-        session = Session(
+        session = VerbSession(
             self.connect,
             printed.append,
             printed.append,
-            Look(),
+            TerminalStyle(),
             lambda: self.cluster.engine.now,
             _no_sleep,
             given.encode,

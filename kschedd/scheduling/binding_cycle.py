@@ -14,13 +14,13 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.profile import RunningProfile
+from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.waiting import WaitingPod
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class AssumedPod:
     """The pod is assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
 
@@ -30,7 +30,7 @@ class AssumedPod:
     waiting: WaitingPod | None
 
     @property
-    def framework(self) -> RunningProfile:
+    def framework(self) -> Framework:
         """The framework (plugin instances) that its scheduling cycle used."""
         return self.result.framework
 
@@ -47,7 +47,7 @@ class ReleaseInFlight:
     """Call `queue.done`; later failures requeue through `undo`."""
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class ExecutePlan:
     """Do a plan's writes and wait until it is ready; answered with None, or the Status of the failure."""
 

@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 KIND: Final = "PodDisruptionBudget"
 
@@ -66,7 +66,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Budgets:
     """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
 
-    cluster: Cluster
+    cluster: SchedulerCache
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)

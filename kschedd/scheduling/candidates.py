@@ -5,7 +5,7 @@ that count there and the budgets that cover any of its victims are unchanged, an
 row. So each signature has columns with the outcome and the ranking criteria by row; only rows that changed are
 tried again, all in one batch.
 
-Invariant: a cached result equals what `preemption.try_rows` would return now.
+Invariant: a cached result equals what `preemption.select_victims` would return now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
 Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting
@@ -28,7 +28,7 @@ from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NominatedByRow
-from kschedd.scheduling.preemption import Tried, earliest_start, try_rows
+from kschedd.scheduling.preemption import DryRunResult, earliest_start, select_victims
 from kschedd.scheduling.verdicts import fit_error
 
 CANDIDATE: Final = -1
@@ -98,7 +98,7 @@ class _Columns:
         changed: Rows = rows[self.tried_at[rows] < table.versions.row_pods_at[rows]]
         return changed
 
-    def learn(self, table: NodeTable, rows: list[int], tried: list[Tried]) -> None:
+    def learn(self, table: NodeTable, rows: list[int], tried: list[DryRunResult]) -> None:
         """Store the results of dry runs on these rows."""
         self.tried_at[rows] = table.versions.now
         outcomes = [self._outcome(result.outcome) for result in tried]
@@ -150,7 +150,7 @@ class Candidates:
 
     filters: Filters
     _budgets: Budgets = attrs.field(init=False)
-    _shapes: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
+    _signatures: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._budgets = Budgets(self.filters.cluster)
@@ -165,7 +165,7 @@ class Candidates:
         counted: NominatedByRow,
         cached: CachedEvaluation | None,
     ) -> DryRun:
-        """See `PostFilterView.dry_run`. With `cached` None no result is kept."""
+        """See `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
         table = self.filters.cluster.table
         self._budgets.refresh()
         if not len(rows):
@@ -203,22 +203,22 @@ class Candidates:
         table, budgets = self.filters.cluster.table, self._budgets.all
         if cached is None or not self.filters.row_by_row(state, pod):
             return _Columns(table, budgets, None)
-        number = pod.shape.number
-        columns = self._shapes.get(number)
+        number = pod.signature.id
+        columns = self._signatures.get(number)
         if columns is None or columns.cached is not cached:
-            columns = self._shapes[number] = _Columns(table, budgets, cached)
+            columns = self._signatures[number] = _Columns(table, budgets, cached)
             most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
-            while len(self._shapes) > most:
-                self._shapes.popitem(last=False)
+            while len(self._signatures) > most:
+                self._signatures.popitem(last=False)
         columns.invalidate(table, budgets, counted)
-        self._shapes.move_to_end(number)
+        self._signatures.move_to_end(number)
         return columns
 
     def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: NominatedByRow) -> None:
         table = self.filters.cluster.table
         rows = columns.stale(table, window).tolist()
         if rows:
-            columns.learn(table, rows, try_rows(self.filters, state, pod, rows, self._budgets, counted))
+            columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self._budgets, counted))
 
 
 def _chosen(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:

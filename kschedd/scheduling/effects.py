@@ -8,10 +8,10 @@ from kschedd.queue.operations import QueueOperation
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class Eviction:
     """The writes of one preemption; if they fail so that no deletion follows, call `eviction_failed`."""
 

@@ -31,13 +31,13 @@ import numpy as np
 from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
-from kschedd.scheduling.profile import EvaluationStyle, RunningProfile
+from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _MEMORY = 192 << 20  # bytes of columns of all entries together
@@ -117,8 +117,8 @@ class CachedEvaluation:
 class EvaluationCache:
     """The cached evaluations of one profile on one cluster."""
 
-    profile: RunningProfile
-    cluster: Cluster
+    profile: Framework
+    cluster: SchedulerCache
     of_nodes: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
@@ -142,9 +142,11 @@ class EvaluationCache:
 
         To be called once an attempt, after PreFilter.
         """
-        shape = pod.shape
+        signature = pod.signature
         # Pods pinned to different nodes share one cache entry where PreFilter has already checked the node.
-        number = shape.kinship if state.already_filtered_by and self._ignoring_node else shape.number
+        number = (
+            signature.signature_ignoring_node if state.already_filtered_by and self._ignoring_node else signature.id
+        )
         found = self._entries.get(number)
         if found is None and number not in self._seen:
             self._seen[number] = None

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import NeverRejects
@@ -27,8 +27,8 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
-from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, RunningProfile
-from kschedd.scheduling.verdicts import PASSED, SPOKEN, Places
+from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, Framework
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
 
 # Independent pieces of work; the caller of the search runs them, in parallel if it wants to.
 Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
@@ -43,8 +43,8 @@ _SHARD = 64  # rows in one shard of per-node work
 class Filters:
     """Runs a profile's filters over a cluster."""
 
-    profile: RunningProfile
-    cluster: Cluster
+    profile: Framework
+    cluster: SchedulerCache
     local: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
     others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # those that are not node-local
@@ -63,8 +63,8 @@ class Filters:
             cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
         ]
 
-    def run(self, state: CycleState, pod: Pod, rows: Rows, spoken: dict[int, Status]) -> Work[FilterPass]:
-        """The rows that pass all filters, in order; statuses of per-node filters go to `spoken`."""
+    def run(self, state: CycleState, pod: Pod, rows: Rows, explicit_status: dict[int, Status]) -> Work[FilterPass]:
+        """The rows that pass all filters, in order; statuses of per-node filters go to `explicit_status`."""
         done = FilterPass(rows)
         table = self.cluster.table
         for filter_ in self.profile.filters:
@@ -76,7 +76,7 @@ class Filters:
             if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
-                codes = yield from self._ask_plain(filter_, state, pod, table, passing, spoken)
+                codes = yield from self._ask_plain(filter_, state, pod, table, passing, explicit_status)
             if codes is not None:
                 done.reject(filter_.place, codes)
         return done
@@ -88,9 +88,9 @@ class Filters:
         pod: Pod,
         table: NodeTable,
         rows: Rows,
-        spoken: dict[int, Status],
+        explicit_status: dict[int, Status],
     ) -> Work[Ints]:
-        """A per-node filter's codes on the rows, SPOKEN where it rejects one; its statuses go to `spoken`."""
+        """A per-node filter's codes on the rows, SPOKEN where it rejects one; its statuses go to `explicit_status`."""
         asked = rows.tolist()
         shards: Shards = [
             _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
@@ -98,14 +98,14 @@ class Filters:
         ]
         statuses = [status for answers in (yield shards) for status in answers]
         rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
-        spoken.update(rejected)
-        return np.array([SPOKEN if status is not None else 0 for status in statuses], dtype=np.int64)
+        explicit_status.update(rejected)
+        return np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
 
     def run_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
     ) -> Work[dict[int, Status]]:
         """Run the filters that are not node-local on the rows that no earlier filter rejected."""
-        spoken: dict[int, Status] = {}
+        explicit_status: dict[int, Status] = {}
         for filter_ in self.others:
             if filter_.name in state.skip_filter:
                 continue
@@ -114,12 +114,12 @@ class Filters:
             if filter_.style is not EvaluationStyle.PER_NODE:
                 said = filter_columns(filter_, state, pod, table, open_)
             else:
-                said = yield from self._ask_plain(filter_, state, pod, table, open_, spoken)
+                said = yield from self._ask_plain(filter_, state, pod, table, open_, explicit_status)
             if said is not None:
                 rejected = said.nonzero()[0]
                 failed[places[rejected]] = filter_.place
                 codes[places[rejected]] = said[rejected]
-        return spoken
+        return explicit_status
 
     # -- what if ----------------------------------------------------------------------------------------------
 
@@ -147,13 +147,13 @@ class Filters:
         failed, codes = plugins.judge(state, pod, table, rows)
         if state_of is None:
             return failed, codes, drive(self.run_others(state, pod, table, rows, failed, codes))
-        spoken: dict[int, Status] = {}
+        explicit_status: dict[int, Status] = {}
         first = min((filter_.place for filter_ in self.others if filter_.name not in state.skip_filter), default=PASSED)
         for place in np.flatnonzero(failed > first).tolist():
             one = slice(place, place + 1)
             own = state_of(int(rows[place]))
-            spoken.update(drive(self.run_others(own, pod, table, rows[one], failed[one], codes[one])))
-        return failed, codes, spoken
+            explicit_status.update(drive(self.run_others(own, pod, table, rows[one], failed[one], codes[one])))
+        return failed, codes, explicit_status
 
     def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
         """The plugins whose state must follow pods added or removed in a what-if copy."""

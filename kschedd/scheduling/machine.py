@@ -24,7 +24,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config, Profile
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint, hint_map
@@ -56,7 +56,7 @@ from kschedd.queue.hints import Registrations
 from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, Binding, ExecutePlan, ReleaseInFlight
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.nominated_pods import Nominated
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
@@ -75,13 +75,13 @@ class SchedulingMachine:
         config: Config,
         *,
         registry: Registry | None = None,
-        cluster: Cluster | None = None,
+        cluster: SchedulerCache | None = None,
         seed: int = 0,
         choose: Choose | None = None,
         remember: bool = True,
     ) -> None:
         self.registry = guarded(registry)
-        self.cluster = cluster or Cluster()
+        self.cluster = cluster or SchedulerCache()
         self.seed = seed
         self.faults: FaultLedger[None] = FaultLedger("scheduler cache")
         self.start = StartNode()
@@ -108,7 +108,7 @@ class SchedulingMachine:
 
     def _scheduler(self, config: Config, profile: Profile) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)
-        framework = start_profile(
+        framework = build_profile(
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
         return Scheduler(framework, self.cluster, self._choose, self.start, self._remember)
@@ -168,7 +168,7 @@ class SchedulingMachine:
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):
-            self.cluster.vanish(obj)  # its running binding will fail, and forget it
+            self.cluster.mark_deleted(obj)  # its running binding will fail, and forget it
             return
         self.cluster.remove(obj)
 

@@ -20,7 +20,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
-from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, RunningProfile
+from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import PASSED, Places
 
 NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
@@ -83,7 +83,7 @@ def check_range(score: EnabledScore, values: Ints) -> None:
 class NodeLocalPlugins:
     """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
 
-    def __init__(self, profile: RunningProfile, of_pods: bool | None) -> None:
+    def __init__(self, profile: Framework, of_pods: bool | None) -> None:
         """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:

@@ -23,7 +23,7 @@ from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters, Work
 from kschedd.scheduling.nominated_pods import NominatedByRow, NominatedPodFilter
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 Search = Work["Found"]
 
@@ -31,7 +31,7 @@ _FEWEST = 100  # nodes to find, at least
 _PASSED_ONE = np.array([PASSED], dtype=np.int16), np.zeros(1, dtype=np.int64)
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class Found:
     """Feasible rows in visiting order, and the verdicts on all that were visited."""
 
@@ -108,7 +108,7 @@ class NodeSearch:
                 table = self._table
                 return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
         batches: list[FilterPass] = []
-        spoken: dict[int, Status] = {}
+        explicit_status: dict[int, Status] = {}
         lacking, visited = wanted, 0
         size = total if failed is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
         while lacking > 0 and visited < total:
@@ -116,9 +116,9 @@ class NodeSearch:
             rows = order[first : first + min(size, total - visited)]
             passed: FilterPass
             if cached is None and not nominated:
-                passed = yield from self.filters.run(state, pod, rows, spoken)
+                passed = yield from self.filters.run(state, pod, rows, explicit_status)
             else:
-                passed = yield from self._look_up(state, pod, rows, nominated, cached, by_itself, spoken)
+                passed = yield from self._look_up(state, pod, rows, nominated, cached, by_itself, explicit_status)
             passed.cut(lacking)
             batches.append(passed)
             lacking -= len(passed.passing)
@@ -132,9 +132,9 @@ class NodeSearch:
         if len(batches) > 1:
             rows = np.concatenate([batch.rows for batch in batches])
             found = np.concatenate([batch.passing for batch in batches])
-        if spoken:
+        if explicit_status:
             there = set(rows.tolist())
-            spoken = {row: status for row, status in spoken.items() if row in there}
+            explicit_status = {row: status for row, status in explicit_status.items() if row in there}
         verdicts = Verdicts(
             self._table,
             self.filters.profile.filters,
@@ -143,10 +143,10 @@ class NodeSearch:
             rows,
             None,
             None,
-            spoken,
-            work_out=lambda: _together(batches),
+            explicit_status,
+            compute=lambda: _together(batches),
         )
-        broken = next((s for s in spoken.values() if not s.rejected), None)
+        broken = next((s for s in explicit_status.values() if not s.rejected), None)
         result = Found(found, visited, verdicts, broken)
         if kept is not None:
             kept.failed_search = None
@@ -162,7 +162,7 @@ class NodeSearch:
         nominated: NominatedByRow,
         cached: CachedEvaluation | None,
         by_itself: bool,
-        spoken: dict[int, Status],
+        explicit_status: dict[int, Status],
     ) -> Work[FilterPass]:
         """Verdicts on the rows, from the cache and from the other filters, nominated pods included."""
         if cached is None:
@@ -181,11 +181,11 @@ class NodeSearch:
                 failed[places], codes[places] = some_failed, some_codes
             else:
                 said = yield from self.filters.run_others(state, pod, self._table, rows, failed, codes)
-            spoken.update(said)
+            explicit_status.update(said)
         for place, verdict in rejected.items():
             failed[place], codes[place] = verdict.failed, verdict.code
-            if verdict.spoken is not None:
-                spoken[int(rows[place])] = verdict.spoken
+            if verdict.explicit_status is not None:
+                explicit_status[int(rows[place])] = verdict.explicit_status
         return FilterPass.of_columns(rows, failed, codes)
 
 

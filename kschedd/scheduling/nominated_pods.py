@@ -25,7 +25,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.verdicts import PASSED, SPOKEN
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED
 
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 NominatedByRow = Mapping[int, tuple[Pod, ...]]  # row -> nominated pods that count
@@ -76,7 +76,7 @@ class NominatedVerdict:
     stamp: int
     failed: int
     code: int
-    spoken: Status | None = None
+    explicit_status: Status | None = None
 
 
 @attrs.define(eq=False)
@@ -125,15 +125,15 @@ class NominatedPodFilter:
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 broken[number] = Status(Code.ERROR, (fault_text(fault),))
         rows = np.arange(len(stale), dtype=np.int64)
-        failed, codes, spoken = filters.judge_rows(
+        failed, codes, explicit_status = filters.judge_rows(
             filters.local, state, pod, copy, rows, states.__getitem__ if notified else None
         )
         for number, status in broken.items():
-            failed[number], codes[number], spoken[number] = 0, SPOKEN, status
+            failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
         for number, row in enumerate(stale):
             judged = int(failed[number]), int(codes[number])
             known[row] = NominatedVerdict(
-                counted[row], table.nodes[row], table.versions.now, *judged, spoken.get(number)
+                counted[row], table.nodes[row], table.versions.now, *judged, explicit_status.get(number)
             )
 
 

@@ -60,19 +60,19 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 
 @attrs.frozen(eq=False)
-class Tried:
+class DryRunResult:
     """Result of one row's dry run, and the keys of the budgets it depends on."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
 
 
-_NOBODY_TO_EVICT: Final = Tried(NO_VICTIMS)
+_NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
 
 
-def try_rows(
+def select_victims(
     filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: NominatedByRow
-) -> list[Tried]:
+) -> list[DryRunResult]:
     """Dry-run preemption on these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
@@ -88,7 +88,7 @@ def try_rows(
     return tried
 
 
-def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list[Tried]:
+def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list[DryRunResult]:
     stage.empty(lesser)
     verdicts = stage.judge(list(range(len(lesser))), stage.filters.local)
     rejected = [verdicts.status(row) for row in range(len(lesser))]
@@ -101,23 +101,23 @@ def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list
     back: list[list[bool]] = [[] for _ in queues]
     for turn in range(max(map(len, queues), default=0)):
         rows = [row for row, queue in enumerate(queues) if turn < len(queue)]
-        for row, fits in zip(rows, stage.let_back(rows, [queues[row][turn] for row in rows]), strict=True):
+        for row, fits in zip(rows, stage.reprieve(rows, [queues[row][turn] for row in rows]), strict=True):
             back[row].append(fits)
     tried = []
     for row, (split, status) in enumerate(zip(splits, rejected, strict=True)):
         if split is None:
             assert status is not None
-            tried.append(Tried(status))
+            tried.append(DryRunResult(status))
             continue
         victims = [pod for pod, stays in zip(queues[row], back[row], strict=True) if not stays]
         name = stage.table.names[row]
         if not victims:
-            tried.append(Tried(error(f'expected at least one victim pod on node "{name}"'), split.covering))
+            tried.append(DryRunResult(error(f'expected at least one victim pod on node "{name}"'), split.covering))
             continue
         violations = back[row][: len(split.violating)].count(False)
         if split.violating and split.others:
             victims.sort(key=importance)
-        tried.append(Tried(Candidate(name, tuple(victims), violations), split.covering))
+        tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering))
     return tried
 
 
@@ -145,7 +145,7 @@ class _Stage:
             rows = [row for row, pods in enumerate(lesser) if turn < len(pods)]
             self.table.remove_each(rows, [lesser[row][-1 - turn] for row in rows])
 
-    def let_back(self, rows: list[int], pods: list[Pod]) -> list[bool]:
+    def reprieve(self, rows: list[int], pods: list[Pod]) -> list[bool]:
         """Add one pod back to each row; remove it again where the preemptor no longer fits. Returns where it fits."""
         self.table.add_each(rows, pods)
         self._tell("add_pod", rows, pods)
@@ -163,18 +163,20 @@ class _Stage:
         counting = [row for row in rows if row in self.nominated] if self.nominated else []
         crowded = self._with_nominated(counting, plugins) if counting else {}
         if not crowded:
-            failed, codes, spoken = self._judge(rows, plugins)
+            failed, codes, explicit_status = self._judge(rows, plugins)
         else:
             places = [place for place, row in enumerate(rows) if row not in crowded]
             failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
-            failed[places], codes[places], spoken = self._judge([rows[place] for place in places], plugins)
+            failed[places], codes[places], explicit_status = self._judge([rows[place] for place in places], plugins)
             for place, row in enumerate(rows):
                 if row in crowded:
                     failed[place], codes[place], status = crowded[row]
                     if status is not None:
-                        spoken[row] = status
+                        explicit_status[row] = status
         asked = np.array(rows, dtype=np.int64)
-        return Verdicts(self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, spoken)
+        return Verdicts(
+            self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, explicit_status
+        )
 
     def _with_nominated(
         self, counting: list[int], plugins: NodeLocalPlugins
@@ -185,13 +187,14 @@ class _Stage:
             self._state_of(row)
             self.table.add_pod(row, other)
             self._tell("add_pod", [row], [other])
-        failed, codes, spoken = self._judge(counting, plugins)
+        failed, codes, explicit_status = self._judge(counting, plugins)
         for row, other in reversed(others):
             self.table.remove_pod(row, other)
             self._tell("remove_pod", [row], [other])
         rejected = np.flatnonzero(failed != PASSED).tolist()
         return {
-            counting[place]: (int(failed[place]), int(codes[place]), spoken.get(counting[place])) for place in rejected
+            counting[place]: (int(failed[place]), int(codes[place]), explicit_status.get(counting[place]))
+            for place in rejected
         }
 
     def _judge(self, rows: list[int], plugins: NodeLocalPlugins) -> tuple[Places, Ints, dict[int, Status]]:

@@ -15,7 +15,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.config.model import Config, Profile
-from kschedd.framework.fast_path import CachedEvaluation, ConstantScore, Dependency
+from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency
 from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
@@ -81,7 +81,7 @@ class EnabledScore:
 def _style(plugin: Plugin, vector_method: str) -> tuple[EvaluationStyle, frozenset[Dependency]]:
     if not hasattr(plugin, vector_method):
         return EvaluationStyle.PER_NODE, frozenset()
-    depends_on = cast(CachedEvaluation, plugin).depends_on if hasattr(plugin, "depends_on") else None
+    depends_on = cast(CacheableEvaluation, plugin).depends_on if hasattr(plugin, "depends_on") else None
     return (EvaluationStyle.CACHED, depends_on) if depends_on else (EvaluationStyle.VECTOR, frozenset())
 
 
@@ -119,7 +119,7 @@ class MadeOf:
 
 
 @attrs.define(eq=False)
-class RunningProfile:
+class Framework:
     profile: Profile
     percentage: int  # of nodes to score; 0 is adaptive
     plugins: dict[str, Plugin]
@@ -143,9 +143,9 @@ class RunningProfile:
         return cast(list[P], found)
 
 
-def start_profile(
-    config: Config, profile: Profile, registry: Registry, handle: Handle, before: RunningProfile | None = None
-) -> RunningProfile:
+def build_profile(
+    config: Config, profile: Profile, registry: Registry, handle: Handle, before: Framework | None = None
+) -> Framework:
     """Build the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be constructed.
 
     Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged.
@@ -177,6 +177,6 @@ def start_profile(
     ]
     scores = [enabled_score(*score) for score in at(SCORE, PRE_SCORE)]
     reads_pods = any("pods" in one.depends_on for one in filters) or any("pods" in one.depends_on for one in scores)
-    return RunningProfile(
+    return Framework(
         profile, config.percentage(profile), plugins, tuple(filters), tuple(scores), in_tree, reads_pods, made_of
     )

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import PreScoreBySignature
@@ -30,7 +30,7 @@ from kschedd.scheduling.node_local_plugins import (
     out_of_range,
     score_columns,
 )
-from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, RunningProfile
+from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
 
 _SHARD = 64
 _MOST_SHAPES = 4096
@@ -50,8 +50,8 @@ class Scores:
 class Ranking:
     """Runs a profile's score plugins on a cluster."""
 
-    profile: RunningProfile
-    cluster: Cluster
+    profile: Framework
+    cluster: SchedulerCache
     cache: EvaluationCache | None
     local: NodeLocalPlugins = attrs.field(init=False)
     _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
@@ -65,7 +65,7 @@ class Ranking:
         self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
-        number = pod.shape.number
+        number = pod.signature.id
         skipped = self._skipped.get(number)
         if skipped is None:
             if len(self._skipped) >= _MOST_SHAPES:
@@ -99,7 +99,7 @@ class Ranking:
     def totals(self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None) -> Work[Ints]:
         """The total of each row. Raises PluginFault."""
         table = self.cluster.table
-        if table.wraps or pod.pod_spec.asks.wraps:
+        if table.wraps or pod.pod_spec.resource_requests.wraps:
             return (yield from self._checked(state, pod, rows))
         raw: dict[str, Ints] = {}
         if cached is None:

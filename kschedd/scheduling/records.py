@@ -1,12 +1,12 @@
 """What the scheduling driver reports: a record of every attempt, and the events shown to users."""
 
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 NORMAL = "Normal"
 WARNING = "Warning"
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class AttemptRecord:
     """One attempt; or, with `of_binding`, a binding that failed after its attempt had found a node."""
 
@@ -25,7 +25,7 @@ class AttemptRecord:
     of_binding: bool = False
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class SchedulerEvent:
     """A pod's event as `kubectl get events` would show it. Its message is formatted on demand."""
 

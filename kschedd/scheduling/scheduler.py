@@ -18,8 +18,8 @@ from typing import cast
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod, PodShape
-from kschedd.cache.cluster import Cluster
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import SkipsPreFilter
@@ -41,10 +41,10 @@ from kschedd.scheduling.filters import Filters, Work
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
-from kschedd.scheduling.profile import RunningProfile
+from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 Choose = Callable[[Rows, Sequence[str]], int]
 """Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
@@ -69,13 +69,13 @@ class AtRandom:
         return int(rows[self.random.randrange(len(rows))])
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class ScheduleResult:
     """The pod goes to `node_name`; nothing has been assumed yet."""
 
     pod: Pod
     node_name: str
-    framework: RunningProfile  # the plugins that chose it
+    framework: Framework  # the plugins that chose it
     state: CycleState
     feasible: Rows
     visited: int
@@ -111,8 +111,8 @@ Attempt = Work[ScheduleResult | FitError]
 class Scheduler:
     """The attempts of one profile. `start` is where the next search begins; profiles of one daemon share it."""
 
-    profile: RunningProfile
-    cluster: Cluster
+    profile: Framework
+    cluster: SchedulerCache
     choose: Choose
     start: "StartNode"
     remember: bool = True
@@ -123,7 +123,7 @@ class Scheduler:
     candidates: Candidates = attrs.field(init=False)
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
-    _idle: list[tuple[str, Callable[[PodShape], bool]]] = attrs.field(init=False)
+    _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
     _of_kin: bool = attrs.field(init=False)  # whether pods that differ only in their pinned node get the same answers
     _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
 
@@ -166,7 +166,7 @@ class Scheduler:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
-            view = PostFilterView(self, self._nobody(state, pod, status), counting, None)
+            view = FailedAttemptView(self, self._nobody(state, pod, status), counting, None)
             return self._post_filter(state, pod, diagnosis, view)
         cached = None if self.cache is None else self.cache.of(pod, state)
         try:
@@ -179,7 +179,7 @@ class Scheduler:
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = PostFilterView(self, found.verdicts, counting, cached)
+            view = FailedAttemptView(self, found.verdicts, counting, cached)
             return self._post_filter(state, pod, diagnosis, view)
         return (yield from self._select(state, pod, found, diagnosis, cached))
 
@@ -190,7 +190,7 @@ class Scheduler:
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
-        asked, idle = self._concerned(pod.shape)
+        asked, idle = self._concerned(pod.signature)
         state.skip_filter.update(idle)
         for plugin in asked:
             try:
@@ -218,12 +218,12 @@ class Scheduler:
                 return None, Status(Code.ERROR, (text,), plugin.name), set()
         return narrowed, rejected, narrowed_by
 
-    def _concerned(self, shape: PodShape) -> tuple[list[PreFilterPlugin], frozenset[str]]:
+    def _concerned(self, signature: PodSignature) -> tuple[list[PreFilterPlugin], frozenset[str]]:
         """The plugins whose PreFilter runs for pods of this signature, and the names of those that skip it."""
-        number = shape.kinship if self._of_kin else shape.number
+        number = signature.signature_ignoring_node if self._of_kin else signature.id
         known = self._concerned_by.get(number)
         if known is None:
-            idle = frozenset([name for name, is_idle in self._idle if is_idle(shape)])
+            idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
             asked = [plugin for plugin in self._pre_filters if plugin.name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
@@ -234,7 +234,9 @@ class Scheduler:
         """Verdicts where PreFilter rejected the pod on all nodes."""
         none = np.zeros(0, dtype=np.int64)
         table = self.cluster.table
-        return Verdicts(table, self.profile.filters, state, pod, none, none.astype(np.int16), none, absent=status)
+        return Verdicts(
+            table, self.profile.filters, state, pod, none, none.astype(np.int16), none, default_status=status
+        )
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -270,7 +272,7 @@ class Scheduler:
         found = yield from self.search.run(state, pod, order, start, wanted, counting.everywhere, cached)
         if narrowing is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
-            found.verdicts.absent = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
+            found.verdicts.default_status = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:
             if table.row_of[wished] not in found.verdicts.rows:
@@ -315,7 +317,7 @@ class Scheduler:
 
     # -- postfilter -------------------------------------------------------------------------------------------
 
-    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "PostFilterView") -> FitError:
+    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "FailedAttemptView") -> FitError:
         result = None
         if self._post_filters:
             result = self.post_filter(state, pod, view)
@@ -330,10 +332,10 @@ class Scheduler:
         if failed.post_filter is None or diagnosis.verdicts is None:
             return failed
         counting = NominatedPods(self.cluster.table, failed.pod, nominated)
-        view = PostFilterView(self, diagnosis.verdicts, counting, None)
+        view = FailedAttemptView(self, diagnosis.verdicts, counting, None)
         return self._post_filter(failed.state, failed.pod, diagnosis, view)
 
-    def post_filter(self, state: CycleState, pod: Pod, view: "PostFilterView") -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, view: "FailedAttemptView") -> PostFilterResult:
         """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
@@ -371,7 +373,7 @@ class Scheduler:
 
 
 @attrs.frozen(eq=False)
-class PostFilterView:
+class FailedAttemptView:
     """PostFilter plugins' view of a failed attempt; see `kschedd.framework.postfilter`."""
 
     scheduler: Scheduler
@@ -382,7 +384,7 @@ class PostFilterView:
 
     def code_on(self, node_name: str) -> Code:
         row = self.scheduler.cluster.table.row_of.get(node_name)
-        return self.verdicts.absent.code if row is None else self.verdicts.code_on(row)
+        return self.verdicts.default_status.code if row is None else self.verdicts.code_on(row)
 
     def rows_with(self, code: Code) -> Rows:
         return self.verdicts.rows_with(code)

@@ -18,7 +18,7 @@ from kschedd.framework.status import Status, error
 
 
 @attrs.frozen
-class Unprepared:
+class MissingCycleState:
     name: str
     why: str
 
@@ -34,4 +34,4 @@ def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[s
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin
-    return cast(Plugin, Unprepared(plugin.name, why))  # its name is the instance's, not the class's
+    return cast(Plugin, MissingCycleState(plugin.name, why))  # its name is the instance's, not the class's

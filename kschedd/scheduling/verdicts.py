@@ -2,7 +2,7 @@
 
 Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that
 rejected the row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number,
-SPOKEN where it gave a Status, which is then in `spoken`.
+SPOKEN where it gave a Status, which is then in `explicit_status`.
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
 
@@ -21,7 +21,7 @@ from kschedd.scheduling.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767
-SPOKEN = -1
+EXPLICIT = -1
 
 _FEW_KEYS = 1 << 14  # up to this, counting every key is faster than sorting
 
@@ -30,9 +30,9 @@ ABSENT = unresolvable()  # status of a node that no filter was called on
 
 @attrs.define(eq=False)
 class Verdicts:
-    """`absent` is the status of the nodes that are not among `rows`.
+    """`default_status` is the status of the nodes that are not among `rows`.
 
-    `failed` and `codes` may be None; then `work_out` computes them on demand.
+    `failed` and `codes` may be None; then `compute` computes them on demand.
     """
 
     table: NodeTable
@@ -42,9 +42,9 @@ class Verdicts:
     rows: Rows
     _failed: Places | None
     _codes: Ints | None
-    spoken: dict[int, Status] = attrs.field(factory=dict)  # row -> status
-    absent: Status = ABSENT
-    _work_out: Callable[[], tuple[Places, Ints]] | None = None
+    explicit_status: dict[int, Status] = attrs.field(factory=dict)  # row -> status
+    default_status: Status = ABSENT
+    _compute: Callable[[], tuple[Places, Ints]] | None = None
     # Computed on demand; verdicts derived from others compute it again.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
     _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
@@ -62,8 +62,8 @@ class Verdicts:
 
     def _columns(self) -> tuple[Places, Ints]:
         if self._failed is None or self._codes is None:
-            assert self._work_out is not None, "verdicts are given, or can be worked out"
-            self._failed, self._codes = self._work_out()
+            assert self._compute is not None, "verdicts are given, or can be worked out"
+            self._failed, self._codes = self._compute()
         return self._failed, self._codes
 
     def status(self, place: int) -> Status | None:
@@ -72,8 +72,8 @@ class Verdicts:
         if failed == PASSED:
             return None
         code = int(self.codes[place])
-        if code == SPOKEN:
-            return self.spoken[int(self.rows[place])]
+        if code == EXPLICIT:
+            return self.explicit_status[int(self.rows[place])]
         return self._say(failed, code)
 
     def _say(self, failed: int, code: int) -> Status:
@@ -89,18 +89,18 @@ class Verdicts:
         for place, row in enumerate(self.rows.tolist()):
             yield self.table.names[row], self.status(place)
 
-    def kinds(self) -> list[tuple[Status, int]]:
+    def distinct_statuses(self) -> list[tuple[Status, int]]:
         """Each distinct rejecting status and its number of nodes."""
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
-            self._kinds += Counter(self.spoken.values()).items()
+            self._kinds += Counter(self.explicit_status.values()).items()
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
         """(status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
             keys = self._row_keys()
-            keys = keys[(self.failed != PASSED) & (self.codes != SPOKEN)]
+            keys = keys[(self.failed != PASSED) & (self.codes != EXPLICIT)]
             width = len(self.filters)
             if len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS:
                 counts = np.bincount(keys)
@@ -127,18 +127,20 @@ class Verdicts:
 
     def _find_rows(self, code: Code) -> Rows:
         rejected = [key for status, _, key in self._coded() if status.code == code]
-        spoken = [row for row, status in self.spoken.items() if status.code == code]
+        explicit_status = [row for row, status in self.explicit_status.items() if status.code == code]
         if sum(count for _, count, key in self._coded() if key in rejected) == len(self.rows):
             found = self.rows
-        elif rejected or spoken:
-            chosen = np.isin(self.rows, spoken) if spoken else np.zeros(len(self.rows), dtype=np.bool_)
+        elif rejected or explicit_status:
+            chosen = (
+                np.isin(self.rows, explicit_status) if explicit_status else np.zeros(len(self.rows), dtype=np.bool_)
+            )
             if rejected:
-                coded = (self.failed != PASSED) & (self.codes != SPOKEN)
+                coded = (self.failed != PASSED) & (self.codes != EXPLICIT)
                 chosen |= coded & np.isin(self._row_keys(), rejected)
             found = self.rows[chosen]
         else:
             found = self.rows[:0]
-        if self.absent.code != code:
+        if self.default_status.code != code:
             return found
         order = self.table.order
         return np.concatenate((found, order[~np.isin(order, self.rows)]))
@@ -147,7 +149,7 @@ class Verdicts:
         """The status code of one row."""
         place = np.flatnonzero(self.rows == row)
         if not len(place):
-            return self.absent.code
+            return self.default_status.code
         status = self.status(int(place[0]))
         return Code.SUCCESS if status is None else status.code
 
@@ -155,7 +157,7 @@ class Verdicts:
         """How often each reason was given; read-only."""
         if self._reasons is None:
             self._reasons = Counter()
-            for status, count in self.kinds():
+            for status, count in self.distinct_statuses():
                 for reason in status.reasons:
                     self._reasons[reason] += count
         return self._reasons
@@ -167,19 +169,24 @@ class Verdicts:
             rows=np.concatenate((self.rows, others.rows)),
             failed=np.concatenate((self.failed, others.failed)),
             codes=np.concatenate((self.codes, others.codes)),
-            spoken={**self.spoken, **others.spoken},
+            explicit_status={**self.explicit_status, **others.explicit_status},
         )
 
     def before_error(self) -> "Verdicts":
         """The verdicts up to the first filter error, where the search ends."""
         rows = self.rows.tolist()
-        end = next((n for n, row in enumerate(rows) if row in self.spoken and not self.spoken[row].rejected), len(rows))
-        kept = {row: self.spoken[row] for row in rows[:end] if row in self.spoken}
-        return attrs.evolve(self, rows=self.rows[:end], failed=self.failed[:end], codes=self.codes[:end], spoken=kept)
+        end = next(
+            (n for n, row in enumerate(rows) if row in self.explicit_status and not self.explicit_status[row].rejected),
+            len(rows),
+        )
+        kept = {row: self.explicit_status[row] for row in rows[:end] if row in self.explicit_status}
+        return attrs.evolve(
+            self, rows=self.rows[:end], failed=self.failed[:end], codes=self.codes[:end], explicit_status=kept
+        )
 
     def __len__(self) -> int:
         """How many nodes were rejected."""
-        return sum(count for _, count in self.kinds())
+        return sum(count for _, count in self.distinct_statuses())
 
 
 @attrs.define(eq=False)
@@ -202,7 +209,7 @@ class Diagnosis:
         """Add the plugins that rejected nodes (in `verdicts` if given, else in all)."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
-            for status, _ in verdicts.kinds():
+            for status, _ in verdicts.distinct_statuses():
                 self.add_plugin(status)
 
     @property
@@ -213,9 +220,9 @@ class Diagnosis:
             text = f"{_none_of(self.node_count)} {said}." if said else _none_of(self.node_count)
         elif self.verdicts is not None:
             reasons = self.verdicts.reasons()
-            absent = self.node_count - len(self.verdicts)
-            if absent and self.verdicts.absent.reasons:
-                reasons = reasons + Counter(dict.fromkeys(self.verdicts.absent.reasons, absent))
+            default_status = self.node_count - len(self.verdicts)
+            if default_status and self.verdicts.default_status.reasons:
+                reasons = reasons + Counter(dict.fromkeys(self.verdicts.default_status.reasons, default_status))
             text = fit_error(self.node_count, reasons)
         else:
             text = _none_of(self.node_count)

@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.errors import KscheddError
 from kschedd.explain.audit import Auditor
 from kschedd.framework.registry import Registry
@@ -43,7 +43,7 @@ _TIMES_EACH = 20
 
 
 @attrs.define(eq=False)
-class EndlessMoment(KscheddError):
+class LivelockError(KscheddError):
     """Livelock: pods requeue each other endlessly while virtual time is constant. Only out-of-tree plugins cause it."""
 
     elapsed_s: float
@@ -119,7 +119,7 @@ class Engine:
         self.driver = self.loop.driver
         self.queue = self.loop.queue
         self.auditor = Auditor(self.queue, self.driver) if audit else None
-        self._settling = Settling(self.store, controllers) if controllers else None
+        self._runner = ControllerRunner(self.store, controllers) if controllers else None
         self._cursor = self.store.watch(None, 0)
         self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         self._on_decision = on_decision
@@ -158,20 +158,20 @@ class Engine:
             # Unschedulable pods are flushed only every 30 s (flushUnschedulablePodsLeftover).
             steps = max(0, -(-(due / SECOND - self._next_leftover) // (LEFTOVER_FLUSH / SECOND)))
             moments.append(self._next_leftover + steps * (LEFTOVER_FLUSH / SECOND))
-        if self._settling is not None and self._settling.wake_at is not None:
-            moments.append(self._settling.wake_at)
+        if self._runner is not None and self._runner.next_deadline is not None:
+            moments.append(self._runner.next_deadline)
         return min(moments, default=None)
 
     def advance(self, until_s: float) -> None:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way."""
-        self.settle()
+        self.run_until_idle()
         while True:
             moment = self.next_moment()
             if moment is None or moment > until_s:
                 break
             self._now_s = max(self._now_s, moment)
             self._ring()
-            self.settle()
+            self.run_until_idle()
         self._now_s = max(self._now_s, until_s)
 
     def run_to_rest(self, limit_s: float = 3600.0) -> bool:
@@ -180,7 +180,7 @@ class Engine:
         Returns False if that takes more than `limit_s` virtual seconds.
         """
         end = self._now_s + limit_s
-        self.settle()
+        self.run_until_idle()
         while True:
             busy = self.next_moment(retries=False)
             if busy is None:
@@ -190,7 +190,7 @@ class Engine:
                 return False
             self._now_s = max(self._now_s, moment)
             self._ring()
-            self.settle()
+            self.run_until_idle()
 
     def _ring(self) -> None:
         """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
@@ -203,12 +203,12 @@ class Engine:
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
+    def run_until_idle(self) -> None:
         """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
         most = self.decisions + _FEWEST_AT_ONCE + _TIMES_EACH * self.store.count("Pod")
         while True:
             busy = self._deliver()
-            if self._settling is not None and self._settling.settle():
+            if self._runner is not None and self._runner.run_until_idle():
                 continue
             if self.loop.resume_bindings():
                 continue
@@ -216,7 +216,7 @@ class Engine:
             if entry is not None:
                 self.cycle(entry)
                 if self.decisions > most:
-                    raise EndlessMoment(self.elapsed, entry.key)
+                    raise LivelockError(self.elapsed, entry.key)
             elif not busy:
                 break
         if self.auditor is not None:

@@ -12,7 +12,7 @@ import attrs
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.kinds import kind_of
-from kschedd.api.manifests import Manifest, Reading, read_bytes, read_paths
+from kschedd.api.manifests import Manifest, ManifestReading, read_bytes, read_paths
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
@@ -31,16 +31,16 @@ class Applied:
     warnings: list[str] = attrs.field(factory=list)
 
 
-def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> Reading:
+def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> ManifestReading:
     """Read the manifests of these files and directories; `-` is standard input."""
-    found = Reading()
+    found = ManifestReading()
     for path in paths:
         found += read_bytes(stdin.read(), "<stdin>") if path == STDIN else read_paths([path])
     return found
 
 
 def apply_all(
-    store: Store, reading: Reading, *, make_namespaces: bool = True, validation: FieldValidation = "Strict"
+    store: Store, reading: ManifestReading, *, make_namespaces: bool = True, validation: FieldValidation = "Strict"
 ) -> Applied:
     """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
-from kschedd.api.manifests import Reading
+from kschedd.api.manifests import ManifestReading
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
@@ -61,9 +61,9 @@ class Simulation(Engine):
         self._gone: list[Pending] = []
         self._utilisation = Utilisation(self.machine.cluster.table)
 
-    def settle(self) -> None:
-        super().settle()
-        self._utilisation.look(self.elapsed)
+    def run_until_idle(self) -> None:
+        super().run_until_idle()
+        self._utilisation.style(self.elapsed)
         if self._pods.behind:
             self._count_pods()
 
@@ -83,7 +83,7 @@ class Simulation(Engine):
 
     # -- running ------------------------------------------------------------------------------------------------
 
-    def load(self, reading: Reading, validation: FieldValidation = "Strict") -> Applied:
+    def load(self, reading: ManifestReading, validation: FieldValidation = "Strict") -> Applied:
         self.applied = apply_all(self.store, reading, validation=validation)
         return self.applied
 
@@ -92,7 +92,7 @@ class Simulation(Engine):
         event, also between events of the same time."""
         for node in trace.nodes:
             self._try(lambda node=node: self.store.apply(node))  # type: ignore[misc]
-        self.settle()
+        self.run_until_idle()
         events = trace.events()
         for number, event in enumerate(events):
             if until_s is not None and event.time_s > until_s:
@@ -105,7 +105,7 @@ class Simulation(Engine):
                 namespace, _, name = event.key.partition("/")
                 if self.store.find("Pod", namespace, name) is not None:
                     self.store.delete("Pod", namespace, name, grace_period_s=0)
-            self.settle()
+            self.run_until_idle()
             if progress is not None:
                 progress(number / len(events), len(self.placed), self._waiting)
 
@@ -120,7 +120,7 @@ class Simulation(Engine):
         if until_s is None:
             return self.run_to_rest(LONGEST_REST_S)
         self.advance(self.start_s + until_s)
-        self._utilisation.look(self.elapsed)
+        self._utilisation.style(self.elapsed)
         return self.next_moment(retries=False) is None
 
     # -- results ------------------------------------------------------------------------------------------------

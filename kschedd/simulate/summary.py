@@ -15,7 +15,7 @@ import numpy as np
 from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
 from kschedd.explain.audit import Auditor, MissedWakeUp
-from kschedd.queue.wakeups import Wakeups
+from kschedd.queue.requeue_stats import RequeueStats
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
@@ -51,7 +51,7 @@ class Utilisation:
         self._sum = np.zeros(1)
         self._most = np.zeros(1)
 
-    def look(self, elapsed_s: float) -> None:
+    def style(self, elapsed_s: float) -> None:
         """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
         table = self._table
         if elapsed_s > self._since:
@@ -99,7 +99,7 @@ class Audit:
 
     missed: Sequence[MissedWakeUp]
     known: Sequence[MissedWakeUp]  # those that kube-scheduler 1.34 also misses
-    wakeups: Wakeups
+    wakeups: RequeueStats
     tried: int
 
     @classmethod

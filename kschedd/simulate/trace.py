@@ -23,7 +23,7 @@ from typing import Any, Literal
 import attrs
 
 from kschedd.api.validation_names import dns_subdomain, label_value
-from kschedd.simulate.tracefile import Record, TraceError, TraceFault, records
+from kschedd.simulate.tracefile import TraceError, TraceFault, TraceRecord, records
 
 Raw = dict[str, Any]
 
@@ -115,7 +115,7 @@ def _nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
     return [_node(record, seen) for record in records(path, NODE_COLUMNS, faults)]
 
 
-def _node(record: Record, seen: dict[str, int]) -> Raw:
+def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
     name = _name(record, "sn", seen)
     resources = {
         "cpu": f"{record.whole('cpu_milli')}m",
@@ -145,7 +145,7 @@ def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
     return [_pod(record, seen) for record in records(path, POD_COLUMNS, faults)]
 
 
-def _pod(record: Record, seen: dict[str, int]) -> TracePod:
+def _pod(record: TraceRecord, seen: dict[str, int]) -> TracePod:
     name = _name(record, "name", seen)
     cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
     gpus = record.whole("num_gpu", most=MOST_GPUS)
@@ -173,7 +173,7 @@ def _pod(record: Record, seen: dict[str, int]) -> TracePod:
     )
 
 
-def _name(record: Record, column: str, seen: dict[str, int]) -> str:
+def _name(record: TraceRecord, column: str, seen: dict[str, int]) -> str:
     name = record.cells[column]
     for fault in dns_subdomain(name):
         record.refuse(column, fault)
@@ -183,7 +183,7 @@ def _name(record: Record, column: str, seen: dict[str, int]) -> str:
     return name
 
 
-def _share(record: Record, gpus: int) -> int:
+def _share(record: TraceRecord, gpus: int) -> int:
     """Thousandths of each GPU that the pod requests; a fraction is allowed only if it requests one GPU."""
     if gpus == 1:
         return record.whole("gpu_milli", least=1, most=1000)
@@ -193,7 +193,7 @@ def _share(record: Record, gpus: int) -> int:
     return share
 
 
-def _models(record: Record) -> tuple[str, ...]:
+def _models(record: TraceRecord) -> tuple[str, ...]:
     spec = record.cells["gpu_spec"]
     if not spec:
         return ()
@@ -203,7 +203,7 @@ def _models(record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_model(record, "gpu_spec", model) for model in models))
 
 
-def _model(record: Record, column: str, model: str) -> str:
+def _model(record: TraceRecord, column: str, model: str) -> str:
     for fault in label_value(model):
         record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
     return model

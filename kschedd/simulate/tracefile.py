@@ -53,7 +53,7 @@ def _short(value: str) -> str:
 
 
 @attrs.define
-class Record:
+class TraceRecord:
     """One row of a table."""
 
     file: str
@@ -90,7 +90,7 @@ class Record:
         return text
 
 
-def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[Record]:
+def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[TraceRecord]:
     """The rows of the table that have all columns; the faults of other rows are added to `faults`."""
     file = str(path)
     text = _text(path, faults)
@@ -120,7 +120,7 @@ def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> I
             why = f"has {len(cells)} columns, must have {len(heading)} as the heading has"
             faults.append(TraceFault(file, line, "", None, why))
         else:
-            yield Record(file, line, dict(zip(heading, cells, strict=True)), faults)
+            yield TraceRecord(file, line, dict(zip(heading, cells, strict=True)), faults)
     if heading is None:
         faults.append(TraceFault(file, 0, "", None, f"is empty, must have the columns {', '.join(columns)}"))
 

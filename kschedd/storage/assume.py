@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.storage.volumes import StorageError, Volume
 
 CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
@@ -131,12 +131,12 @@ class VolumeCache(AssumeCache):
 class AssumedVolumes:
     """The claims and volumes of the scheduler cache, with assumptions applied."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCache) -> None:
         versions = cluster.versions
         self.claims = AssumeCache(CLAIM, lambda: cluster.of_kind(CLAIM))
         self.volumes = VolumeCache(VOLUME, lambda: cluster.of_kind(VOLUME), version=lambda: versions.latest(VOLUME))
 
-    def fork(self, cluster: Cluster) -> "AssumedVolumes":
+    def fork(self, cluster: SchedulerCache) -> "AssumedVolumes":
         """The same assumptions over a fork of the cluster."""
         forked = AssumedVolumes(cluster)
         forked.claims.assume_as(self.claims)

@@ -52,7 +52,7 @@ def has_attachable(pod: Pod) -> bool:
         volume.get("persistentVolumeClaim") is not None
         or volume.get("ephemeral") is not None
         or in_tree(volume) is not None
-        for volume in pod.shape.spec.volumes
+        for volume in pod.signature.spec.volumes
     )
 
 
@@ -67,7 +67,7 @@ class Storage:
     def attachables(self, pod: Pod, *, new: bool) -> list[Attachable | Fault]:
         """In the order of the pod's volumes. Missing claims of a running pod (not `new`) are skipped."""
         found: list[Attachable | Fault] = []
-        for volume in pod.shape.spec.volumes:
+        for volume in pod.signature.spec.volumes:
             source = volume.get("persistentVolumeClaim")
             ephemeral = source is None and volume.get("ephemeral") is not None
             if source is None and not ephemeral:

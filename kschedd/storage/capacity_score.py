@@ -15,7 +15,7 @@ _FULL: Final = 100
 _PER_POINT: Final = 10  # a shape point's score is 0 to 10
 
 
-class Corner(Protocol):
+class UtilizationPoint(Protocol):
     @property
     def utilization(self) -> int: ...
     @property
@@ -44,7 +44,7 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
     return found
 
 
-def score(shape: Sequence[Corner], classes: dict[str, tuple[int, int]]) -> int:
+def score(shape: Sequence[UtilizationPoint], classes: dict[str, tuple[int, int]]) -> int:
     """The mean score over the classes, rounded half up; 0 without any."""
     if not classes:
         return 0
@@ -56,7 +56,7 @@ def _utilization(asked: int, there: int) -> int:
     return _FULL if there == 0 or asked > there else asked * _FULL // there
 
 
-def _on_line(shape: Sequence[Corner], utilization: int) -> int:
+def _on_line(shape: Sequence[UtilizationPoint], utilization: int) -> int:
     left = shape[0]
     for right in shape:
         if utilization <= right.utilization:

@@ -27,7 +27,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 
 @attrs.frozen
-class ClaimUse:
+class PodClaimRef:
     """A claim used by a pod's volume: named by the pod, or generated for an ephemeral volume (`ephemeral`)."""
 
     name: str
@@ -35,21 +35,21 @@ class ClaimUse:
     ephemeral: bool
 
 
-def claims_used(pod: Pod) -> Iterator[ClaimUse]:
+def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
     """The claims of a pod in the order of its volumes; a claim used twice is yielded twice."""
-    for volume in pod.shape.spec.volumes:
+    for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
             name = source.get("claimName") or ""
-            yield ClaimUse(name, f"{pod.namespace}/{name}", False)
+            yield PodClaimRef(name, f"{pod.namespace}/{name}", False)
         elif volume.get("ephemeral") is not None:
             name = ephemeral_claim(pod, volume.get("name") or "")
-            yield ClaimUse(name, f"{pod.namespace}/{name}", True)
+            yield PodClaimRef(name, f"{pod.namespace}/{name}", True)
 
 
 def claims_named(pod: Pod) -> Iterator[str]:
     """The names of the claims the pod refers to by name, without those of ephemeral volumes."""
-    for volume in pod.shape.spec.volumes:
+    for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
             yield source.get("claimName") or ""

@@ -12,18 +12,18 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.selectors import LabelSelector, SelectorError, parse_label_selector
-from kschedd.storage.by_label import ByLabel
 from kschedd.storage.claims import FILESYSTEM, class_of, requested
+from kschedd.storage.label_index import LabelIndex
 from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 
 
 @attrs.frozen(eq=False)
-class Candidates:
+class VolumeCandidates:
     """The volumes one claim could be bound to."""
 
     reserved: tuple[Volume, ...]  # pre-bound: their claimRef names this claim
     free: tuple[Volume, ...]  # available, smallest first
-    _near: ByLabel[Volume]
+    _near: LabelIndex[Volume]
 
     def on(self, labels: Mapping[str, str], taken: Collection[str] = ()) -> Volume | None:
         """The volume the claim is bound to on a node with these labels; volumes named in `taken` are excluded.
@@ -33,13 +33,13 @@ class Candidates:
         for volume in self.reserved:
             if volume.name not in taken:
                 return volume if volume.usable_from(labels) else None
-        for volume in self._near.near(labels):
+        for volume in self._near.candidates(labels):
             if volume.name not in taken and volume.usable_from(labels):
                 return volume
         return None
 
 
-def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: bool = True) -> Candidates:
+def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: bool = True) -> VolumeCandidates:
     """The volumes that match the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
     selector = _selector(claim)
     wanted_attributes = claim.spec.get("volumeAttributesClassName") or ""
@@ -75,8 +75,8 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
         ):
             free.append(volume)
     free.sort(key=lambda volume: volume.capacity)
-    filed = ByLabel.of((volume, volume.demand) for volume in free)
-    return Candidates(tuple(reserved), tuple(free), filed)
+    filed = LabelIndex.of((volume, volume.demand) for volume in free)
+    return VolumeCandidates(tuple(reserved), tuple(free), filed)
 
 
 def _selector(claim: Object) -> LabelSelector | None:

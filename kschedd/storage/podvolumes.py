@@ -24,9 +24,9 @@ from kschedd.storage.claims import (
     requested,
     volume_of,
 )
-from kschedd.storage.matching import Candidates, candidates
+from kschedd.storage.matching import VolumeCandidates, candidates
 from kschedd.storage.migration import InTree, in_tree, migrated_plugins, translated_affinity
-from kschedd.storage.provisioning import Capacity, Provisioning, Room, provisioning, waits_for_consumer
+from kschedd.storage.provisioning import Capacity, CapacityOutcome, Provisioning, provisioning, waits_for_consumer
 from kschedd.storage.volumes import StorageError, Volume, node_affinity, usable_from
 
 NO_MATCH = "node(s) didn't find available persistent volumes to bind"
@@ -88,7 +88,7 @@ class _Unbound:
     """An unbound WaitForFirstConsumer claim. `volumes` None: a volume is already being provisioned for it."""
 
     claim: Object
-    volumes: Candidates | StorageError | None
+    volumes: VolumeCandidates | StorageError | None
     making: Provisioning
 
 
@@ -144,16 +144,16 @@ class PodClaims:
         provisions = []
         for making in to_make:
             room, capacity = making.on(labels)
-            if room is Room.NOT_HERE:
+            if room is CapacityOutcome.NOT_HERE:
                 return NO_MATCH
-            if room is Room.NO_SPACE:
+            if room is CapacityOutcome.NO_SPACE:
                 return NO_SPACE
             provisions.append(Provision(making.claim, capacity))
         return NodeVolumes(tuple(bindings), tuple(provisions))
 
 
 @attrs.frozen(eq=False)
-class Known:
+class StorageListers:
     """The objects needed to classify a pod's claims."""
 
     claims: AssumeCache
@@ -164,39 +164,39 @@ class Known:
     attributes_classes: bool = True
 
 
-def pod_claims(pod: Pod, known: Known) -> PodClaims:
+def pod_claims(pod: Pod, listers: StorageListers) -> PodClaims:
     """Raises StorageError."""
     bound: list[_Used | None] = []
     selected: list[tuple[_Unbound, str]] = []
     to_match: list[_Unbound] = []
     immediate = False
     for use in claims_used(pod):
-        claim = known.claims.get(use.key)
+        claim = listers.claims.get(use.key)
         if claim is None:
             why = f'could not find v1.PersistentVolumeClaim "{use.key}"'
             raise StorageError(f'error getting PVC "{use.key}": {why}')
         if use.ephemeral and (why := not_made_for(pod, claim)):
             raise StorageError(why)
         if fully_bound(claim):
-            volume = known.volumes.volume(volume_of(claim))
+            volume = listers.volumes.volume(volume_of(claim))
             bound.append(None if volume is None else _Used(volume, in_tree(volume.obj.spec)))
-        elif not waits_for_consumer(claim, known.classes) or volume_of(claim):
+        elif not waits_for_consumer(claim, listers.classes) or volume_of(claim):
             immediate = True
         else:
-            making = provisioning(claim, known.classes, known.drivers, known.capacities)
+            making = provisioning(claim, listers.classes, listers.drivers, listers.capacities)
             node = claim.annotations.get(SELECTED_NODE)
             if node is not None:
                 selected.append((_Unbound(claim, None, making), node))
             else:
-                to_match.append(_Unbound(claim, _candidates(claim, known), making))
+                to_match.append(_Unbound(claim, _candidates(claim, listers), making))
     to_match.sort(key=lambda unbound: requested(unbound.claim))
     return PodClaims(tuple(bound), tuple(selected), tuple(to_match), immediate)
 
 
-def _candidates(claim: Object, known: Known) -> Candidates | StorageError:
-    volumes = known.volumes.of_class(class_of(claim))
+def _candidates(claim: Object, listers: StorageListers) -> VolumeCandidates | StorageError:
+    volumes = listers.volumes.of_class(class_of(claim))
     try:
-        return candidates(claim, volumes, attributes_classes=known.attributes_classes)
+        return candidates(claim, volumes, attributes_classes=listers.attributes_classes)
     except StorageError as fault:
         return fault
 

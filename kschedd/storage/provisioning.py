@@ -17,8 +17,8 @@ from kschedd.api.objects import Object
 from kschedd.api.quantity import value
 from kschedd.api.requirements import requirement_problems
 from kschedd.api.selectors import IN, LabelSelector, Requirement, SelectorError, interned, parse_label_selector
-from kschedd.storage.by_label import ByLabel, demand_of_labels
 from kschedd.storage.claims import WAIT_FOR_FIRST_CONSUMER, class_of, requested_bytes
+from kschedd.storage.label_index import LabelIndex, required_label
 from kschedd.storage.volumes import StorageError
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -26,7 +26,7 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 Kinds = Mapping[str, Object]
 
 
-class Room(Enum):
+class CapacityOutcome(Enum):
     """Whether a node can get the volume to be provisioned."""
 
     POSSIBLE = "possible"
@@ -48,22 +48,22 @@ class Provisioning:
     fault: str = ""
     possible: bool = True
     topologies: tuple[LabelSelector, ...] | None = None  # None: every node is allowed
-    capacities: ByLabel[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
+    capacities: LabelIndex[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
 
-    def on(self, labels: Mapping[str, str]) -> tuple[Room, Capacity | None]:
+    def on(self, labels: Mapping[str, str]) -> tuple[CapacityOutcome, Capacity | None]:
         """Whether a node with these labels can get the volume, and the capacity used. Raises StorageError."""
         if self.fault:
             raise StorageError(self.fault)
         if not self.possible:
-            return Room.NOT_HERE, None
+            return CapacityOutcome.NOT_HERE, None
         if self.topologies is not None and not any(term.matches(labels) for term in self.topologies):
-            return Room.NOT_HERE, None
+            return CapacityOutcome.NOT_HERE, None
         if self.capacities is None:
-            return Room.POSSIBLE, None
-        for capacity in self.capacities.near(labels):
+            return CapacityOutcome.POSSIBLE, None
+        for capacity in self.capacities.candidates(labels):
             if capacity.selector.matches(labels):
-                return Room.POSSIBLE, capacity
-        return Room.NO_SPACE, None
+                return CapacityOutcome.POSSIBLE, capacity
+        return CapacityOutcome.NO_SPACE, None
 
 
 def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kinds) -> Provisioning:
@@ -83,7 +83,7 @@ def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kind
     if size is None or driver is None or not driver.spec.get("storageCapacity"):
         return Provisioning(claim, topologies=topologies)
     enough = (_capacity(obj, name, size) for obj in capacities.values())
-    filed = ByLabel.of((found, demand_of_labels(found.selector)) for found in enough if found is not None)
+    filed = LabelIndex.of((found, required_label(found.selector)) for found in enough if found is not None)
     return Provisioning(claim, topologies=topologies, capacities=filed)
 
 

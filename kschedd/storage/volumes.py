@@ -14,8 +14,8 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.quantity import QuantityError, nanos
 from kschedd.api.selectors import NodeSelector, Requirement, SelectorError, parse_node_selector
 from kschedd.errors import KscheddError
-from kschedd.storage.by_label import demand_of_nodes
 from kschedd.storage.claims import BOUND_BY_CONTROLLER, FILESYSTEM, class_of
+from kschedd.storage.label_index import required_node_label
 
 AVAILABLE = "Available"
 
@@ -69,7 +69,7 @@ class Volume:
             obj.deleting,
             None if ref is None else ClaimRef(ref.get("namespace") or "", ref.get("name") or "", ref.get("uid") or ""),
             affinity,
-            demand_of_nodes(affinity),
+            required_node_label(affinity),
         )
 
     def reserved_for(self, claim: Object) -> bool:

@@ -46,8 +46,8 @@ Plugin = Callable[[str, Raw, Classes], Raw]
 
 def default_priority_class(classes: Classes) -> Object | None:
     """The class marked globalDefault; of several, the one with the lowest value."""
-    marked = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
-    return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
+    begin_deletion = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
+    return min(begin_deletion, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
 
 
 def priority(pod: str, spec: Raw, classes: Classes) -> Raw:

@@ -13,7 +13,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.store.errors import Conflict, Invalid
-from kschedd.store.intake import typed_pod
+from kschedd.store.pod_strategy import typed_pod
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -65,4 +65,4 @@ def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
         "spec": {**raw["spec"], "nodeName": node_name},
         "status": new_status,
     }
-    return typed_pod(stored, pod.shape, node_name)
+    return typed_pod(stored, pod.signature, node_name)

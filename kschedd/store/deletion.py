@@ -29,7 +29,7 @@ def grace_of(obj: Object, asked: int | None) -> int:
     return int(grace) if grace >= 0 else 1
 
 
-def marked(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
+def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
     """The object with its deletionTimestamp set, or None if it is to be removed at once.
 
     An object that is being deleted already may be returned unchanged, or with a shorter grace period.

@@ -6,7 +6,7 @@ Raises: StrictDecodingError.
 from typing import Any
 
 from kschedd.api.decoding import FieldValidation, decode, strict_message
-from kschedd.api.shapes import check_shape, without_nulls
+from kschedd.api.schema_check import check_schema, without_nulls
 from kschedd.store.errors import StrictDecodingError
 
 
@@ -19,7 +19,7 @@ def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict
     decoded = decode(raw)
     if not decoded.faults or validation == "Ignore":
         return decoded.raw, ()
-    if validation == "Warn" or check_shape(without_nulls(raw)):
+    if validation == "Warn" or check_schema(without_nulls(raw)):
         return decoded.raw, tuple(map(str, decoded.faults))
     faults = tuple(fault.field_error() for fault in decoded.faults)
     raise StrictDecodingError(strict_message(raw, decoded.faults), faults)

@@ -14,10 +14,10 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectRef
-from kschedd.store.intake import sharing
 from kschedd.store.journal_format import CODES as _CODES
 from kschedd.store.journal_format import Event, JournalDamaged, State, link, ours, read_event, whole
 from kschedd.store.log import DELETED, EventType
+from kschedd.store.pod_strategy import intern_pod
 from kschedd.store.set_aside import Row
 
 
@@ -94,7 +94,7 @@ def read_object(kind: str, packed: bytes) -> Object:
     except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException, KscheddError) as error:
         raise UnreadableObject(f"an object of kind {kind} cannot be read: {error}") from error
     if isinstance(obj, Pod):
-        return sharing(obj)
+        return intern_pod(obj)
     return obj if obj.kind == kind else attrs.evolve(obj, kind=kind)
 
 

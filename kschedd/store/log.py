@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from kschedd.api.objects import Object
 from kschedd.store.errors import Gone, StillToCome
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -24,7 +24,7 @@ _TRIM_STEP: Final = 1000  # events
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-@value(eq=False)
+@fast_frozen(eq=False)
 class WatchEvent:
     """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from kschedd.api.decoding import FieldValidation, StrictFault, decode
 from kschedd.api.fields import FieldError
-from kschedd.api.shapes import check_shape, schema_for, without_nulls
+from kschedd.api.schema_check import check_schema, schema_for, without_nulls
 from kschedd.store.errors import BadPatch, Invalid
 from kschedd.store.json_patch import json_patch, unknown_members
 from kschedd.store.patches import merge_patch
@@ -76,7 +76,7 @@ def known_patched_fields(
         return decoded.raw, ()
     if validation == "Warn":
         return decoded.raw, tuple(map(str, faults))
-    if check_shape(without_nulls(whole)):
+    if check_schema(without_nulls(whole)):
         return decoded.raw, ()  # refused later for its type errors, which take precedence
     shown = go_text(patch) if patch_type == "strategic" else json.dumps(whole, default=str, separators=(",", ":"))
     text = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."

@@ -2,7 +2,7 @@
 
 Every write has the next resourceVersion and adds one event to the log; readers get typed objects that never change.
 A write that would change nothing is none: it adds no version and no event, so two writers cannot feed each other for
-ever. Pods take a fast path (`intake`): equal specs are checked once and held once.
+ever. Pods take a fast path (`pod_strategy`): equal specs are checked once and held once.
 
 Owns all objects, indexes over them (pods by node, dependents by owner) and the event log. Does no I/O and waits for
 nothing: whoever owns the store (an actor, a simulation, a what-if fork) calls it. Time comes from `now` (seconds since
@@ -30,17 +30,17 @@ from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
-from kschedd.store.applied import applied, first_applied
+from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
-from kschedd.store.deletion import Propagation, finished, marked
+from kschedd.store.deletion import Propagation, begin_deletion, finished
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, TooLarge
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
-from kschedd.store.intake import SHARED_META, PodIntake, accepted, checked_status, new_pod, packed, pod_again
 from kschedd.store.job_selector import with_selector
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.patching import PatchType, known_patched_fields, patched
+from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.set_aside import SetAside
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
@@ -76,7 +76,7 @@ class Store:
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
         self._log = EventLog(version, history=history)
-        self._intake = PodIntake(self._admission, self)
+        self._pod_strategy = PodStrategy(self._admission, self)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
         if objects is None:
@@ -348,7 +348,7 @@ class Store:
             raise Conflict(kind, name, why)
         if kind == "Namespace" and name in _UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
-        left = marked(old, grace_period_s, propagation, self._now())
+        left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
             return old
         if kind == custom.DEFINITION:
@@ -579,14 +579,14 @@ class Store:
         node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
             accepted(kind, name, {**raw, "metadata": meta})
-        admitted = self._intake.admit(raw, meta, name)
+        admitted = self._pod_strategy.admit(raw, meta, name)
         for field in SHARED_META:
             meta.pop(field, None)
         meta.update(admitted.meta)
         self._born(kind, meta, restore)
         status: Raw = admitted.status
         if restore and raw.get("status"):
-            status = self._intake.restored_status(admitted, raw, meta, name)
+            status = self._pod_strategy.restored_status(admitted, raw, meta, name)
         self._check_size(kind, name, admitted.size + len(packed(kind, name, (meta, status))))
         return new_pod(raw, meta, admitted, node_name, status)
 
@@ -629,7 +629,7 @@ class Store:
     def _replace(
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> Object:
-        wanted = updates.requested(old, raw, subresource, with_status=with_status)
+        wanted = updates.merged_update(old, raw, subresource, with_status=with_status)
         if subresource == "status":
             wanted = checked_status(old.kind, old.name, wanted)
             if faults := validate_status_update(old.raw, wanted):
@@ -651,7 +651,7 @@ class Store:
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._intake.admit_update(wanted, old.name, check)
+            checked = self._pod_strategy.admit_update(wanted, old.name, check)
             if checked.get("status") is not old.raw.get("status"):
                 checked = checked_status(old.kind, old.name, checked)
             if checked["spec"] == old.raw["spec"]:
@@ -660,7 +660,7 @@ class Store:
             checked = accepted(old.kind, old.name, wanted, check)
             self._check_devices(old.kind, old.name, checked)
             self._admission.check(old.kind, checked, old.name, self)
-        if old.kind in updates.WITH_GENERATION and updates.asked_more(old.raw, checked):
+        if old.kind in updates.WITH_GENERATION and updates.spec_changed(old.raw, checked):
             meta = checked["metadata"]
             checked["metadata"] = {**meta, "generation": updates.next_generation(old.metadata)}
         return checked
@@ -686,7 +686,7 @@ class Store:
         return changed
 
     def _retyped(self, old: Object, raw: dict[str, Any]) -> Object:
-        return pod_again(raw, old) if isinstance(old, Pod) else self._typed(old.kind, raw)
+        return rebuild_pod(raw, old) if isinstance(old, Pod) else self._typed(old.kind, raw)
 
     def _remove(self, old: Object) -> Object:
         version = self._log.version + 1
@@ -717,7 +717,7 @@ class Store:
             if new is not None:
                 self._uids.add(new.uid)
         if obj.kind in _CLASSES:
-            self._intake.forget()
+            self._pod_strategy.forget()
 
     def _space(self, kind: str, namespace: str) -> dict[str, Object]:
         try:

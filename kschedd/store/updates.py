@@ -63,7 +63,7 @@ def check_resource_version(old: Object, meta: Raw) -> None:
         raise Conflict(old.kind, old.name)
 
 
-def requested(old: Object, raw: Raw, subresource: Subresource, *, with_status: bool) -> dict[str, Any]:
+def merged_update(old: Object, raw: Raw, subresource: Subresource, *, with_status: bool) -> dict[str, Any]:
     """The updated object: the part that this request may change from `raw`, the rest from `old`."""
     if subresource == "status":
         changed = dict(old.raw)
@@ -123,7 +123,7 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
     return {field: value for field, value in changed.items() if field not in _RESIZED or field in now}
 
 
-def asked_more(old: Raw, new: Raw) -> bool:
+def spec_changed(old: Raw, new: Raw) -> bool:
     """Whether anything but metadata and status differs, so that the generation is incremented."""
     aside = ("metadata", "status")
     return any(old.get(name) != new.get(name) for name in {*old, *new} if name not in aside)

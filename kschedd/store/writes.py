@@ -10,7 +10,7 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.store.deletion import Propagation
 from kschedd.store.updates import Subresource
-from kschedd.values import value
+from kschedd.values import fast_frozen
 
 
 @attrs.frozen(eq=False)
@@ -26,7 +26,7 @@ class Update:
     subresource: Subresource = ""
 
 
-@value
+@fast_frozen
 class Bind:
     """Give the pod its node; only if `uid` ("": any) is still the pod's."""
 
@@ -57,7 +57,7 @@ class Delete:
     propagation: Propagation = "Background"
 
 
-@value
+@fast_frozen
 class Evict:
     """Delete the pod unless its disruption budget forbids that for now; only if `uid` ("": any) is still the pod's."""
 

@@ -5,20 +5,20 @@ from typing import Any
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.filters import drive
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 
 
 class TwoSchedulers:
     """`outcomes` of one attempt: with the evaluation cache, and without."""
 
-    def __init__(self, cluster: Cluster, plugin_class: type[Any], args: Any) -> None:
+    def __init__(self, cluster: SchedulerCache, plugin_class: type[Any], args: Any) -> None:
         name = plugin_class.name
         registry = Registry() if name in IN_TREE else Registry({name: plugin_class})
         enabled = list(dict.fromkeys((name, "PrioritySort", "DefaultBinder")))
@@ -32,7 +32,7 @@ class TwoSchedulers:
         profile = config.profiles[0]
         if args is not None:
             profile = attrs.evolve(profile, plugin_args={**profile.plugin_args, name: args})
-        running = start_profile(config, profile, registry, Handle(cluster))
+        running = build_profile(config, profile, registry, Handle(cluster))
         self._both = [Scheduler(running, cluster, by_name, StartNode(), remember) for remember in (True, False)]
 
     def outcomes(self, pod: Pod) -> list[object]:

@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 Raw = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ _MOST_NODES: Final = 6
 
 
 @attrs.frozen
-class Change:
+class ClusterChange:
     """What one step changed: for each node the parts of it, as `fast_path.Dependency` names them."""
 
     of: Mapping[str, frozenset[str]]  # node name -> changed parts
@@ -44,7 +44,7 @@ class RandomCluster:
         pod_labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.random = Random(seed)
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         self._node_labels = {"disk": ("ssd", "hdd"), **(node_labels or {})}
         self._pod_labels = {"app": ("x", "y"), **(pod_labels or {})}
         self._placed: list[Pod] = []
@@ -108,9 +108,9 @@ class RandomCluster:
 
     # -- changes ----------------------------------------------------------------------------------------------
 
-    def change(self) -> Change:
+    def change(self) -> ClusterChange:
         """Make one random change."""
-        steps: tuple[Callable[[], Change], ...] = (
+        steps: tuple[Callable[[], ClusterChange], ...] = (
             self._change_node,
             self._add_pod,
             self._remove_pod,
@@ -119,31 +119,31 @@ class RandomCluster:
         )
         return self.random.choice(steps)()
 
-    def _change_node(self) -> Change:
+    def _change_node(self) -> ClusterChange:
         name = f"n{self.random.randrange(_MOST_NODES)}"
         if name in self.cluster.table.row_of and self.random.random() < 0.2:
             self.cluster.remove_node(name)
         else:
             self.cluster.put_node(self.node(name))
-        return Change({name: frozenset(("node", "requested", "pods"))})
+        return ClusterChange({name: frozenset(("node", "requested", "pods"))})
 
-    def _add_pod(self) -> Change:
+    def _add_pod(self) -> ClusterChange:
         name = self.random.choice(sorted(self.cluster.table.row_of))
         self._placed.append(self.pod(name))
         self.cluster.put_pod(self._placed[-1])
-        return Change({name: frozenset(("requested", "pods"))})
+        return ClusterChange({name: frozenset(("requested", "pods"))})
 
-    def _remove_pod(self) -> Change:
+    def _remove_pod(self) -> ClusterChange:
         if not self._placed:
-            return Change({})
+            return ClusterChange({})
         pod = self._placed.pop(self.random.randrange(len(self._placed)))
         self.cluster.remove_pod(pod)
-        return Change({pod.node_name: frozenset(("requested", "pods"))})
+        return ClusterChange({pod.node_name: frozenset(("requested", "pods"))})
 
-    def _touch_pod(self) -> Change:
+    def _touch_pod(self) -> ClusterChange:
         """A pod on a node changes without changing its requests: new annotations, or it is being deleted."""
         if not self._placed:
-            return Change({})
+            return ClusterChange({})
         place = self.random.randrange(len(self._placed))
         old = self._placed[place]
         meta = dict(old.raw["metadata"])
@@ -153,7 +153,7 @@ class RandomCluster:
             meta["annotations"] = {"touched": str(self.random.random())}
         self._placed[place] = Pod.from_raw({**old.raw, "metadata": meta})
         self.cluster.put_pod(self._placed[place])
-        return Change({old.node_name: frozenset(("pods",))})
+        return ClusterChange({old.node_name: frozenset(("pods",))})
 
 
 # -- pod specs ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.config.args import RawArgs
 from kschedd.framework.cycle_state import CycleState
@@ -56,7 +56,7 @@ class Trial:
     args: Any
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SchedulerCache:
         return self.world.cluster
 
     @property
@@ -275,7 +275,7 @@ def _skips_pre_filter(trial: Trial) -> None:
         return
     for _ in range(_STEPS):
         pod = trial.world.pod()
-        if trial.plugin.skips_pre_filter(pod.shape):
+        if trial.plugin.skips_pre_filter(pod.signature):
             state, said = trial.pre_filter(pod)
             trial.says(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
             trial.says(not state.data, f"left {state.data} for {pod.raw['spec']}")

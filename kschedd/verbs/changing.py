@@ -11,7 +11,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
-    Words,
+    VerbParser,
     dry_run_flag,
     namespace_flags,
     namespace_of,
@@ -21,13 +21,13 @@ from kschedd.verbs.grammar import (
     validation_of,
 )
 from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import Target, targets_of, where, with_near_name
 
 _FORMS = ("table", "name", "yaml", "json")
 
 
-def _answer(session: Session, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
+def _answer(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
     """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
     output = output_of(options.output, _FORMS)
     if output.form == "yaml":
@@ -56,7 +56,7 @@ def _value(value: Any) -> str:
 
 
 def _each(
-    session: Session, targets: Sequence[Target], options: argparse.Namespace
+    session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
 ) -> list[tuple[Kind, str, str | None]]:
     """(kind, name, namespace) of every selected object: by name, or with -l or --all."""
     namespace = namespace_of(session, options)
@@ -75,14 +75,14 @@ def _each(
             meta = item["metadata"]
             found.append((target.kind, meta["name"], meta.get("namespace")))
     if not found:
-        session.complain("No resources found.\n")
+        session.write_error("No resources found.\n")
     return found
 
 
 # -- create ---------------------------------------------------------------------------------------------------------
 
 
-def _create_words(words: Words) -> None:
+def _create_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME", help="namespace, deployment, or priorityclass")
     file_flag(words, needed=False)
     namespace_flags(words)
@@ -96,7 +96,7 @@ def _create_words(words: Words) -> None:
     words.add_argument("--global-default", action="store_true", help="the priority class of pods that name none")
 
 
-def create(session: Session, options: argparse.Namespace) -> int:
+def create(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options) or "default"
     if options.filename:
         if options.what:
@@ -176,7 +176,7 @@ def _assignments(words: Sequence[str], example: str) -> dict[str, str]:
 # -- delete ---------------------------------------------------------------------------------------------------------
 
 
-def _delete_words(words: Words) -> None:
+def _delete_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
     file_flag(words, needed=False)
     namespace_flags(words, everywhere=True)
@@ -190,7 +190,7 @@ def _delete_words(words: Words) -> None:
     output_flag(words, ("table", "name"))
 
 
-def delete(session: Session, options: argparse.Namespace) -> int:
+def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
     grace = 0 if options.force else 1 if options.now else options.grace_period
     flags: dict[str, Any] = {"dry_run": options.dry_run != "none"}
@@ -232,7 +232,7 @@ def delete(session: Session, options: argparse.Namespace) -> int:
             count += 1
             session.write(_gone(gone, output.form, dry_run=flags["dry_run"]))
     if not count and not failed and not options.ignore_not_found:
-        session.complain("No resources found.\n")
+        session.write_error("No resources found.\n")
     return 1 if failed else 0
 
 
@@ -248,7 +248,7 @@ def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
 # -- patch, scale ---------------------------------------------------------------------------------------------------
 
 
-def _patch_words(words: Words) -> None:
+def _patch_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
     words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
     words.add_argument("--patch-file", metavar="FILE", help="a file with the patch; - is standard input")
@@ -265,7 +265,7 @@ def _patch_words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def patch(session: Session, options: argparse.Namespace) -> int:
+def patch(session: VerbSession, options: argparse.Namespace) -> int:
     change = _patch_given(session, options)
     flags: dict[str, Any] = {
         "patch": change,
@@ -294,7 +294,7 @@ def patch(session: Session, options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _patch_given(session: Session, options: argparse.Namespace) -> Any:
+def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
     """The patch from -p or --patch-file. Raises UsageError."""
     from kschedd.api.documents import read_documents
 
@@ -321,7 +321,7 @@ def _patch_given(session: Session, options: argparse.Namespace) -> Any:
 
 
 def _call(
-    session: Session, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
+    session: VerbSession, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
 ) -> dict[str, Any] | None:
     """The result of the call; None if it failed, after the error was written to standard error."""
     try:
@@ -340,7 +340,7 @@ def _request_error(text: str) -> str:
     return "The request is invalid: " + re.sub(r'Invalid value: "(?:[^"\\]|\\.){200,}": ', "", bare)
 
 
-def _scale_words(words: Words) -> None:
+def _scale_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
     words.add_argument("--replicas", type=int, required=True, metavar="N")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
@@ -349,7 +349,7 @@ def _scale_words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def scale(session: Session, options: argparse.Namespace) -> int:
+def scale(session: VerbSession, options: argparse.Namespace) -> int:
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
     failed = 0
@@ -367,7 +367,7 @@ def scale(session: Session, options: argparse.Namespace) -> int:
 # -- label, annotate ------------------------------------------------------------------------------------------------
 
 
-def _label_words(words: Words) -> None:
+def _label_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- takes a key away")
     words.add_argument("--overwrite", action="store_true", help="also where the key has another value")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
@@ -376,15 +376,15 @@ def _label_words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def _label(session: Session, options: argparse.Namespace) -> int:
+def _label(session: VerbSession, options: argparse.Namespace) -> int:
     return _mark(session, options, "objects.label", "labeled")
 
 
-def _annotate(session: Session, options: argparse.Namespace) -> int:
+def _annotate(session: VerbSession, options: argparse.Namespace) -> int:
     return _mark(session, options, "objects.annotate", "annotated")
 
 
-def _mark(session: Session, options: argparse.Namespace, method: str, done: str) -> int:
+def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: str) -> int:
     changes = [word for place, word in enumerate(options.what) if place and _is_change(word)]
     rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
     if not changes:

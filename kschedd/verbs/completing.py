@@ -13,12 +13,12 @@ import attrs
 
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.printing.scheduling import PLACES
-from kschedd.verbs.grammar import Verb, Words
+from kschedd.verbs.grammar import Verb, VerbParser
 from kschedd.verbs.parsing import Flag
 from kschedd.verbs.table import BY_NAME
 
 
-class Names(Protocol):
+class CompletionNames(Protocol):
     """Source of the names to complete. Mappings are keyed by kind, such as `Pod`."""
 
     @property
@@ -50,7 +50,7 @@ class Names(Protocol):
 
 
 @attrs.frozen
-class Candidate:
+class CompletionCandidate:
     text: str
     meaning: str = ""
 
@@ -78,7 +78,9 @@ def split(line: str) -> tuple[list[str], str]:
     return words, word
 
 
-def candidates(line: str, names: Names, namespace: str, others: Mapping[str, str] = {}) -> list[Candidate]:
+def candidates(
+    line: str, names: CompletionNames, namespace: str, others: Mapping[str, str] = {}
+) -> list[CompletionCandidate]:
     """Completions of the line's last word, in display order. `others`: commands that are not verbs, with their help."""
     words, last = split(line)
     found = _all(words, last, names, namespace, others)
@@ -86,26 +88,28 @@ def candidates(line: str, names: Names, namespace: str, others: Mapping[str, str
 
 
 def _all(
-    words: Sequence[str], last: str, names: Names, namespace: str, others: Mapping[str, str]
-) -> Iterable[Candidate]:
+    words: Sequence[str], last: str, names: CompletionNames, namespace: str, others: Mapping[str, str]
+) -> Iterable[CompletionCandidate]:
     if not words:
         return _verbs(others)
     if words[0] == "help":
         return _verbs(others) if len(words) == 1 else ()
     if words[0] == "use" and "use" in others:
-        return [Candidate(name) for name in names.namespaces] if len(words) == 1 else ()
+        return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
     if words[0] == "watch":
         return _all(words[1:], last, names, namespace, {})
     verb = BY_NAME.get(words[0])
     return () if verb is None else _after(verb, words[1:], last, names, namespace)
 
 
-def _verbs(others: Mapping[str, str]) -> list[Candidate]:
-    found = [Candidate(name, verb.summary) for name, verb in BY_NAME.items() if name == verb.name]
-    return sorted([*found, *(Candidate(name, what) for name, what in others.items())], key=lambda c: c.text)
+def _verbs(others: Mapping[str, str]) -> list[CompletionCandidate]:
+    found = [CompletionCandidate(name, verb.summary) for name, verb in BY_NAME.items() if name == verb.name]
+    return sorted([*found, *(CompletionCandidate(name, what) for name, what in others.items())], key=lambda c: c.text)
 
 
-def _after(verb: Verb, words: Sequence[str], last: str, names: Names, namespace: str) -> Iterable[Candidate]:
+def _after(
+    verb: Verb, words: Sequence[str], last: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
     parser = verb.parser()
     plain: list[str] = []
     waits = ""  # the flag whose value is expected next
@@ -125,15 +129,16 @@ def _after(verb: Verb, words: Sequence[str], last: str, names: Names, namespace:
         flag, equals, value = last.partition("=")
         if equals:
             return [
-                Candidate(f"{flag}={c.text}", c.meaning) for c in _values(parser, flag, value, kind, names, namespace)
+                CompletionCandidate(f"{flag}={c.text}", c.meaning)
+                for c in _values(parser, flag, value, kind, names, namespace)
             ]
         return flags_of(parser.noted)
     return _positional(verb, plain, last, names, namespace)
 
 
-def flags_of(noted: Iterable[Flag]) -> list[Candidate]:
+def flags_of(noted: Iterable[Flag]) -> list[CompletionCandidate]:
     """The flags of a command, long ones first."""
-    found = [Candidate(name, flag.help) for flag in noted for name in flag.names]
+    found = [CompletionCandidate(name, flag.help) for flag in noted for name in flag.names]
     return sorted(found, key=lambda candidate: (-len(candidate.text), candidate.text))
 
 
@@ -146,44 +151,46 @@ def _kind(verb: Verb, plain: Sequence[str]) -> str:
     return lookup(plain[0].split(",")[-1].split("/")[0]).name if plain else ""
 
 
-def _values(parser: Words, flag: str, value: str, kind: str, names: Names, namespace: str) -> Iterable[Candidate]:
+def _values(
+    parser: VerbParser, flag: str, value: str, kind: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
     match flag:
         case "-n" | "--namespace":
-            return [Candidate(name) for name in names.namespaces]
+            return [CompletionCandidate(name) for name in names.namespaces]
         case "-o" | "--output":
             noted = parser.flag("-o")
             forms = noted.help.removeprefix("one of ").split(", ") if noted is not None else ()
-            return [Candidate(form.removesuffix("TEMPLATE")) for form in forms]
+            return [CompletionCandidate(form.removesuffix("TEMPLATE")) for form in forms]
         case "-l" | "--selector":
             return list(_selectors(value, kind, names))
         case "-f" | "--filename" | "--patch-file":
             return list(_files(value))
         case "--node":
-            return [Candidate(name) for name in names.of("Node", "")]
+            return [CompletionCandidate(name) for name in names.of("Node", "")]
         case "--plugin":
-            return [Candidate(name) for name in names.plugins]
+            return [CompletionCandidate(name) for name in names.plugins]
         case "--profile":
-            return [Candidate(name) for name in names.profiles]
+            return [CompletionCandidate(name) for name in names.profiles]
         case "--for":
             return _slashed(value, names, namespace)
         case "--types":
-            return [Candidate("Normal"), Candidate("Warning")]
+            return [CompletionCandidate("Normal"), CompletionCandidate("Warning")]
         case "--field-selector":
             fields = ("metadata.name=", "metadata.namespace=", "spec.nodeName=", "status.phase=")
-            return [Candidate(field) for field in fields]
+            return [CompletionCandidate(field) for field in fields]
         case _:
             noted = parser.flag(flag)
-            return [Candidate(choice) for choice in noted.choices] if noted is not None else ()
+            return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
 
 
-def _selectors(value: str, kind: str, names: Names) -> Iterator[Candidate]:
+def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[CompletionCandidate]:
     """Label keys; after a `=`, whole labels. After a comma, completes the next requirement."""
     before, comma, last = value.rpartition(",")
     for text in names.labels.get(kind, ()) if "=" in last else names.label_keys.get(kind, ()):
-        yield Candidate(before + comma + text)
+        yield CompletionCandidate(before + comma + text)
 
 
-def _files(value: str) -> Iterator[Candidate]:
+def _files(value: str) -> Iterator[CompletionCandidate]:
     folder, _, start = value.rpartition("/")
     here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
     try:
@@ -195,10 +202,12 @@ def _files(value: str) -> Iterator[Candidate]:
             is_folder = path.is_dir()
             if is_folder or path.suffix in (".yaml", ".yml", ".json"):
                 text = f"{folder}/{path.name}" if folder or value.startswith("/") else path.name
-                yield Candidate(text + ("/" if is_folder else ""))
+                yield CompletionCandidate(text + ("/" if is_folder else ""))
 
 
-def _positional(verb: Verb, plain: Sequence[str], last: str, names: Names, namespace: str) -> Iterable[Candidate]:
+def _positional(
+    verb: Verb, plain: Sequence[str], last: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
     match verb.completes:
         case "kinds":
             if not plain:
@@ -206,44 +215,50 @@ def _positional(verb: Verb, plain: Sequence[str], last: str, names: Names, names
             if "/" in plain[0]:
                 return _slashed(last, names, namespace)
             kind = lookup(plain[0].split(",")[-1]).name
-            live = [Candidate(name) for name in names.of(kind, namespace) if name not in plain]
+            live = [CompletionCandidate(name) for name in names.of(kind, namespace) if name not in plain]
             if verb.name in ("label", "annotate") and len(plain) > 1:
                 keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
-                return [*live, *(Candidate(key + "=") for key in keys)]
+                return [*live, *(CompletionCandidate(key + "=") for key in keys)]
             return live
         case "pod":
-            return [Candidate(name) for name in names.of("Pod", namespace) if name not in plain]
+            return [CompletionCandidate(name) for name in names.of("Pod", namespace) if name not in plain]
         case "queue":
             if plain[:1] == ["pod"]:
-                return [Candidate(name) for name in names.of("Pod", namespace)]
+                return [CompletionCandidate(name) for name in names.of("Pod", namespace)]
             return (
-                [Candidate("pod", "the way of one pod"), *(Candidate(place) for place in PLACES)] if not plain else ()
+                [CompletionCandidate("pod", "the way of one pod"), *(CompletionCandidate(place) for place in PLACES)]
+                if not plain
+                else ()
             )
         case "node":
-            return [Candidate(name) for name in names.of("Node", "") if name not in plain]
+            return [CompletionCandidate(name) for name in names.of("Node", "") if name not in plain]
         case "object":
             return _slashed(last, names, namespace) if not plain else ()
         case "profile":
-            return [Candidate(name) for name in names.profiles] if not plain else ()
+            return [CompletionCandidate(name) for name in names.profiles] if not plain else ()
         case "weight":
             return (
-                [Candidate("weight")] if not plain else [Candidate(n) for n in names.plugins] if len(plain) == 1 else ()
+                [CompletionCandidate("weight")]
+                if not plain
+                else [CompletionCandidate(n) for n in names.plugins]
+                if len(plain) == 1
+                else ()
             )
         case _:
             return ()
 
 
-def _kinds(last: str, names: Names) -> list[Candidate]:
+def _kinds(last: str, names: CompletionNames) -> list[CompletionCandidate]:
     before, comma, _ = last.rpartition(",")
     short = {kind.plural: ", ".join(kind.short) for kind in KINDS}
     live = {lookup(name).plural for name, count in names.counts if count}
     ordered = sorted(names.kinds, key=lambda kind: (kind not in live, kind))
-    return [Candidate(before + comma + kind, short.get(kind, "")) for kind in ordered]
+    return [CompletionCandidate(before + comma + kind, short.get(kind, "")) for kind in ordered]
 
 
-def _slashed(last: str, names: Names, namespace: str) -> list[Candidate]:
+def _slashed(last: str, names: CompletionNames, namespace: str) -> list[CompletionCandidate]:
     """KIND/NAME of live objects of the kind before the slash, or of every kind."""
     word, slash, _ = last.partition("/")
     if slash:
-        return [Candidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]
-    return [Candidate(f"{lookup(kind).singular}/") for kind, count in names.counts if count]
+        return [CompletionCandidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]
+    return [CompletionCandidate(f"{lookup(kind).singular}/") for kind, count in names.counts if count]

@@ -5,20 +5,20 @@ from collections import Counter
 
 from kschedd.api.kinds import lookup
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import UsageError, Verb, Words, namespace_flags, namespace_of
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import where
 
 _POD = lookup("pod")
 
 
-def _words(words: Words) -> None:
+def _words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="pods by LABEL", help="a label of nodes")
     words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
     namespace_flags(words, everywhere=True)
 
 
-def count(session: Session, options: argparse.Namespace) -> int:
+def count(session: VerbSession, options: argparse.Namespace) -> int:
     """Print a row for each value of the label, including values whose nodes have no pods."""
     if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
         raise UsageError("count pods by LABEL, such as: count pods by topology.kubernetes.io/zone")
@@ -38,7 +38,7 @@ def count(session: Session, options: argparse.Namespace) -> int:
     rows = [(value, str(found[value])) for value in sorted(found)]
     if pending:
         rows.append(("(no node)", str(pending)))
-    session.write(render(Table((label.rpartition("/")[2].upper(), "PODS"), tuple(rows)), session.look))
+    session.write(render(Table((label.rpartition("/")[2].upper(), "PODS"), tuple(rows)), session.style))
     return 0
 
 

@@ -13,15 +13,15 @@ from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
-    Words,
-    did_you_mean,
+    VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
+    suggest,
 )
 from kschedd.verbs.manifests import file_flag, read_objects
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key, with_near_name
 
 _FORMS = ("table", "json", "yaml")
@@ -56,7 +56,7 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template.get("spec") or {}}
 
 
-def _words(words: Words) -> None:
+def _words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="*", metavar="POD")
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
@@ -65,7 +65,7 @@ def _words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def explain(session: Session, options: argparse.Namespace) -> int:
+def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
@@ -87,12 +87,12 @@ def explain(session: Session, options: argparse.Namespace) -> int:
     from kschedd.printing.explaining import explanation
 
     for place, answer in enumerate(answers):
-        text = explanation(answer, session.look, node=options.node, every_node=options.all)
+        text = explanation(answer, session.style, node=options.node, every_node=options.all)
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
 
 
-def _of_files(session: Session, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
+def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
     """The explanations of all pods in the files, and the number of pods that could not be explained."""
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
@@ -111,10 +111,10 @@ def _of_files(session: Session, options: argparse.Namespace, namespace: str) -> 
 def _check_node(node: str, answer: Mapping[str, Any]) -> None:
     known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
     if node and node not in known:
-        raise UsageError(f'there is no node "{node}"{did_you_mean(node, known)}')
+        raise UsageError(f'there is no node "{node}"{suggest(node, known)}')
 
 
-def call_about_pod(session: Session, word: str, namespace: str | None, method: str, **params: Any) -> Any:
+def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:
     """The result of a call about one pod. The error for a pod that does not exist suggests similar names."""
     key = pod_key(word, namespace)
     try:

@@ -4,15 +4,15 @@ import argparse
 
 from kschedd.printing import documents
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import Verb, Words, output_flag, output_of
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import Verb, VerbParser, output_flag, output_of
+from kschedd.verbs.session import VerbSession
 
 
-def _kinds_words(words: Words) -> None:
+def _kinds_words(words: VerbParser) -> None:
     output_flag(words, ("table", "json", "yaml"))
 
 
-def kinds(session: Session, options: argparse.Namespace) -> int:
+def kinds(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, ("table", "json", "yaml")).form
     found = session.daemon.call("objects.kinds")
     if form != "table":
@@ -30,18 +30,18 @@ def kinds(session: Session, options: argparse.Namespace) -> int:
         for kind in found
     )
     headers = ("NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND", "COUNT")
-    session.write(render(Table(headers, rows), session.look))
+    session.write(render(Table(headers, rows), session.style))
     return 0
 
 
-def _stop_words(words: Words) -> None:
+def _stop_words(words: VerbParser) -> None:
     words.add_argument("--grace", type=float, metavar="SECONDS", help="that running requests get to end")
     words.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
-def stop(session: Session, options: argparse.Namespace) -> int:
+def stop(session: VerbSession, options: argparse.Namespace) -> int:
     if not options.yes and not session.confirm("Stop the daemon? What it keeps only in memory is gone."):
-        session.complain("The daemon goes on.\n")
+        session.write_error("The daemon goes on.\n")
         return 1
     session.daemon.call("daemon.stop", **({} if options.grace is None else {"grace_s": options.grace}))
     session.write("the daemon is stopping\n")

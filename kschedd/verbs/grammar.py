@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.decoding import VALIDATE
 from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import Flag, NotingParser
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 
 
 @attrs.define(eq=False)
@@ -28,7 +28,7 @@ class UsageError(KscheddError):
         return self.why
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean "pods"?`, or "" if no known name is similar."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
@@ -37,7 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
 
 
-class Words(NotingParser):
+class VerbParser(NotingParser):
     """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
 
     def __init__(self, verb: str, summary: str, program: str) -> None:
@@ -85,7 +85,7 @@ class Words(NotingParser):
             first = unknown.split()[0]
             if first.startswith("-"):
                 flag = first.partition("=")[0]
-                return f"unknown flag {flag}{did_you_mean(flag, self.flags())}"
+                return f"unknown flag {flag}{suggest(flag, self.flags())}"
             return f"unexpected argument {unknown}"
         return message
 
@@ -123,21 +123,21 @@ def output_of(text: str, forms: Sequence[str] = OUTPUTS) -> Output:
         except JsonPathError as fault:
             raise UsageError(str(fault)) from fault
     if form not in plain or equals:
-        raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{did_you_mean(form, plain)}')
+        raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
     return Output(form)
 
 
-def output_flag(words: Words, forms: Sequence[str] = OUTPUTS) -> None:
+def output_flag(words: VerbParser, forms: Sequence[str] = OUTPUTS) -> None:
     words.add_argument("-o", "--output", default="table", metavar="FORM", help="one of " + ", ".join(forms))
 
 
-def namespace_flags(words: Words, *, everywhere: bool = False) -> None:
+def namespace_flags(words: VerbParser, *, everywhere: bool = False) -> None:
     words.add_argument("-n", "--namespace", metavar="NS", help="in this namespace")
     if everywhere:
         words.add_argument("-A", "--all-namespaces", action="store_true", help="in every namespace")
 
 
-def namespace_of(session: Session, options: argparse.Namespace) -> str | None:
+def namespace_of(session: VerbSession, options: argparse.Namespace) -> str | None:
     """The namespace the command applies to; None means all namespaces."""
     if getattr(options, "all_namespaces", False):
         return None
@@ -145,7 +145,7 @@ def namespace_of(session: Session, options: argparse.Namespace) -> str | None:
     return given.removeprefix("=") if given else session.namespace
 
 
-def dry_run_flag(words: Words) -> None:
+def dry_run_flag(words: VerbParser) -> None:
     words.add_argument(
         "--dry-run",
         choices=("none", "client", "server"),
@@ -155,7 +155,7 @@ def dry_run_flag(words: Words) -> None:
     words.implied["--dry-run"] = "server"
 
 
-def validate_flag(words: Words) -> None:
+def validate_flag(words: VerbParser) -> None:
     words.add_argument(
         "--validate",
         choices=tuple(VALIDATE),
@@ -176,15 +176,15 @@ class Verb:
 
     name: str
     summary: str
-    run: Callable[[Session, argparse.Namespace], int]
-    words: Callable[[Words], None] = lambda words: None
+    run: Callable[[VerbSession, argparse.Namespace], int]
+    words: Callable[[VerbParser], None] = lambda words: None
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     #: what the positional arguments are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
 
-    def parser(self, program: str = "") -> Words:
-        words = Words(self.name, self.summary, program)
+    def parser(self, program: str = "") -> VerbParser:
+        words = VerbParser(self.name, self.summary, program)
         self.words(words)
         if self.examples:
             words.epilog = "examples:\n" + "".join(f"  {program}{example}\n" for example in self.examples)

@@ -18,14 +18,14 @@ from kschedd.verbs.grammar import (
     Output,
     UsageError,
     Verb,
-    Words,
+    VerbParser,
     dry_run_flag,
     output_flag,
     output_of,
     validate_flag,
     validation_of,
 )
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _FORMS = ("table", "name", "json", "yaml")
@@ -39,7 +39,7 @@ class Source:
     text: str
 
 
-def file_flag(words: Words, *, needed: bool) -> None:
+def file_flag(words: VerbParser, *, needed: bool) -> None:
     words.add_argument(
         "-f",
         "--filename",
@@ -57,7 +57,7 @@ def file_flag(words: Words, *, needed: bool) -> None:
     )
 
 
-def sources_of(session: Session, names: Sequence[str]) -> tuple[list[Source], int]:
+def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
     """The texts of all named files, in order, and the number that could not be read (each error was written)."""
     sources: list[Source] = []
     failed = 0
@@ -90,7 +90,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
 
 
-def _take(session: Session, sources: list[Source], name: str, data: bytes) -> int:
+def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -> int:
     try:
         sources.append(Source(name, data.decode("utf-8-sig")))
     except UnicodeDecodeError as wrong:
@@ -103,7 +103,7 @@ def _take(session: Session, sources: list[Source], name: str, data: bytes) -> in
 # -- apply ----------------------------------------------------------------------------------------------------------
 
 
-def _apply_words(words: Words) -> None:
+def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
     words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
     words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
@@ -112,7 +112,7 @@ def _apply_words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def apply(session: Session, options: argparse.Namespace) -> int:
+def apply(session: VerbSession, options: argparse.Namespace) -> int:
     """Apply every object. Unless --atomic, the valid objects of a file are applied even if others are invalid."""
     output = output_of(options.output, _FORMS)
     sources, unreadable = sources_of(session, options.filename)
@@ -154,7 +154,7 @@ def apply(session: Session, options: argparse.Namespace) -> int:
 
 
 def _report(
-    session: Session,
+    session: VerbSession,
     output: Output,
     answers: Sequence[dict[str, Any]],
     results: Sequence[dict[str, Any]],
@@ -207,7 +207,7 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
-def _limit(session: Session, sources: Sequence[Source]) -> int:
+def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
     """The maximum request size in bytes. Queried from the daemon only if the sources are large enough to matter."""
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
@@ -259,7 +259,7 @@ class _Joined:
 
 
 def _apply_each(
-    session: Session, joined: _Joined, flags: dict[str, Any], limit: int
+    session: VerbSession, joined: _Joined, flags: dict[str, Any], limit: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Apply a List that is too large for one request: parse it here and send its objects one by one.
 
@@ -304,7 +304,7 @@ def _fields(fault: Any) -> dict[str, Any]:
 
 
 def read_objects(
-    session: Session, names: Sequence[str], namespace: str
+    session: VerbSession, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
     """(place, object) of every object in the files, and the number of faults written to standard error."""
     from kschedd.api.kinds import kind_of

@@ -6,21 +6,21 @@ from typing import Any
 
 from kschedd.api.kinds import lookup
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import UsageError, Verb, Words
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import with_near_name
 
 NODE = lookup("node")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def _node_words(words: Words) -> None:
+def _node_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="NODE...")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
-def _nodes(session: Session, options: argparse.Namespace, names: list[str]) -> list[str]:
+def _nodes(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
     """The names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
@@ -31,14 +31,16 @@ def _nodes(session: Session, options: argparse.Namespace, names: list[str]) -> l
         found = session.daemon.call("objects.list", kind="Node", label_selector=options.selector)["items"]
         names = [item["metadata"]["name"] for item in found]
         if not names:
-            session.complain("No resources found.\n")
+            session.write_error("No resources found.\n")
         return names
     if not names:
         raise UsageError("which node? Say its name, or -l LABELS, or --all")
     return names
 
 
-def _each(session: Session, names: list[str], call: Callable[[str], dict[str, Any]], say: Callable[[bool], str]) -> int:
+def _each(
+    session: VerbSession, names: list[str], call: Callable[[str], dict[str, Any]], say: Callable[[bool], str]
+) -> int:
     failed = 0
     answers = []
     for name in names:
@@ -54,7 +56,7 @@ def _each(session: Session, names: list[str], call: Callable[[str], dict[str, An
     return 1 if failed else 0
 
 
-def cordon(session: Session, options: argparse.Namespace) -> int:
+def cordon(session: VerbSession, options: argparse.Namespace) -> int:
     return _each(
         session,
         _nodes(session, options, options.what),
@@ -63,7 +65,7 @@ def cordon(session: Session, options: argparse.Namespace) -> int:
     )
 
 
-def uncordon(session: Session, options: argparse.Namespace) -> int:
+def uncordon(session: VerbSession, options: argparse.Namespace) -> int:
     return _each(
         session,
         _nodes(session, options, options.what),
@@ -72,14 +74,14 @@ def uncordon(session: Session, options: argparse.Namespace) -> int:
     )
 
 
-def _taint_words(words: Words) -> None:
+def _taint_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="+", metavar="NODE... KEY=VALUE:EFFECT | KEY:EFFECT-")
     words.add_argument("--overwrite", action="store_true", help="also where the taint has another value")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels")
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
-def taint(session: Session, options: argparse.Namespace) -> int:
+def taint(session: VerbSession, options: argparse.Namespace) -> int:
     taints = [word for word in options.what if _is_taint(word)]
     names = [word for word in options.what if not _is_taint(word)]
     if not taints:

@@ -8,18 +8,27 @@ import attrs
 
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.printing import documents
-from kschedd.printing.columns import Surroundings, event_moment
+from kschedd.printing.columns import RowContext, event_moment
 from kschedd.printing.kind_tables import table_of
 from kschedd.printing.tables import render, widths_of
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import Output, UsageError, Verb, Words, namespace_flags, namespace_of, output_flag, output_of
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import (
+    Output,
+    UsageError,
+    Verb,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+)
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import Target, get_object, targets_of, where
 
 Raw = dict[str, Any]
 
 
-def _get_words(words: Words) -> None:
+def _get_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME", help="kinds may be joined by commas")
     namespace_flags(words, everywhere=True)
     output_flag(words)
@@ -34,7 +43,7 @@ def _get_words(words: Words) -> None:
 
 
 @attrs.frozen
-class _Shape:
+class _Layout:
     """How `get` prints its results."""
 
     output: Output
@@ -44,7 +53,7 @@ class _Shape:
     prefixed: bool
 
 
-def get(session: Session, options: argparse.Namespace) -> int:
+def get(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output)
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
@@ -58,7 +67,7 @@ def get(session: Session, options: argparse.Namespace) -> int:
         raise UsageError("only one kind, or one object, can be watched at a time")
     found, failed = ([], 0) if options.watch_only else _fetch(session, targets, options, namespace)
     kinds = {target.kind.name for target in targets}
-    shape = _Shape(
+    layout = _Layout(
         output,
         not options.no_headers,
         options.show_labels,
@@ -72,11 +81,11 @@ def get(session: Session, options: argparse.Namespace) -> int:
             group.objects.sort(key=event_moment)
     objects = [raw for group in found for raw in group.objects]
     if output.form in ("table", "wide"):
-        printer = _Tables(session, shape)
+        printer = _Tables(session, layout)
         printer.first(found)
         if not objects and not failed and not watching and not (named and options.ignore_not_found):
             everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
-            session.complain(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
+            session.write_error(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
         one: Callable[[Raw], None] = printer.later
     else:
         single = named and len(targets) == 1
@@ -101,7 +110,7 @@ class _Group:
 
 
 def _fetch(
-    session: Session, targets: Sequence[Target], options: argparse.Namespace, namespace: str | None
+    session: VerbSession, targets: Sequence[Target], options: argparse.Namespace, namespace: str | None
 ) -> tuple[list[_Group], int]:
     """The objects of the targets, grouped by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
@@ -141,7 +150,7 @@ def _sort(objects: list[Raw], path: str) -> None:
         raise UsageError(f"--sort-by: {fault}") from fault
 
 
-def _print_documents(session: Session, output: Output, objects: list[Raw], *, single: bool, watching: bool) -> None:
+def _print_documents(session: VerbSession, output: Output, objects: list[Raw], *, single: bool, watching: bool) -> None:
     if output.form == "name":
         session.write("".join(f"{documents.name(raw)}\n" for raw in objects))
         return
@@ -152,7 +161,7 @@ def _print_documents(session: Session, output: Output, objects: list[Raw], *, si
         from kschedd.printing.jsonpath import evaluate
 
         text = evaluate(output.template, document)
-        session.write(text if not (session.look.width or watching) or text.endswith("\n") else text + "\n")
+        session.write(text if not (session.style.width or watching) or text.endswith("\n") else text + "\n")
     elif output.form == "json":
         session.write(documents.as_json(document))
     else:
@@ -162,53 +171,53 @@ def _print_documents(session: Session, output: Output, objects: list[Raw], *, si
 class _Tables:
     """Prints one table per kind; rows of later changes keep the column widths of the first table."""
 
-    def __init__(self, session: Session, shape: _Shape) -> None:
+    def __init__(self, session: VerbSession, layout: _Layout) -> None:
         self._session = session
-        self._shape = shape
+        self._layout = layout
         self._widths: list[int] | None = None
         self._requested: Mapping[str, Mapping[str, int]] = {}
 
     def first(self, groups: Sequence[_Group]) -> None:
-        shape, look = self._shape, self._session.look
+        layout, style = self._layout, self._session.style
         shown = [group for group in groups if group.objects]
-        if shape.output.form == "wide" and any(group.kind.name == "Node" for group in shown):
+        if layout.output.form == "wide" and any(group.kind.name == "Node" for group in shown):
             self._requested = _requested(self._session)
         for place, group in enumerate(shown):
-            prefix = f"{group.kind.resource}/" if shape.prefixed else ""
+            prefix = f"{group.kind.resource}/" if layout.prefixed else ""
             table = self._table(group.kind.name, group.objects, prefix)
             self._widths = widths_of(table)
             gap = "\n" if place else ""
-            self._session.write(gap + render(table, look, headers=shape.headers))
+            self._session.write(gap + render(table, style, headers=layout.headers))
 
     def later(self, raw: Raw) -> None:
         table = self._table(str(raw.get("kind")), [raw], "")
-        headers = self._widths is None and self._shape.headers
+        headers = self._widths is None and self._layout.headers
         if self._widths is None:
             self._widths = widths_of(table)
-        self._session.write(render(table, self._session.look, headers=headers, widths=self._widths))
+        self._session.write(render(table, self._session.style, headers=headers, widths=self._widths))
 
     def _table(self, kind: str, objects: Sequence[Raw], prefix: str) -> Any:
-        around = Surroundings(self._session.now(), self._requested)
-        wide = self._shape.output.form == "wide"
+        around = RowContext(self._session.now(), self._requested)
+        wide = self._layout.output.form == "wide"
         return table_of(
             kind,
             objects,
             around,
             wide=wide,
-            namespaces=self._shape.namespaces,
-            labels=self._shape.labels,
+            namespaces=self._layout.namespaces,
+            labels=self._layout.labels,
             prefix=prefix,
         )
 
 
-def _requested(session: Session) -> Mapping[str, Mapping[str, int]]:
+def _requested(session: VerbSession) -> Mapping[str, Mapping[str, int]]:
     from kschedd.printing.describe_node import requested_by_node
 
     return requested_by_node(session.daemon.call("objects.list", kind="Pod")["items"])
 
 
 def _watch(
-    session: Session,
+    session: VerbSession,
     target: Target,
     options: argparse.Namespace,
     namespace: str | None,
@@ -242,14 +251,14 @@ def _watch(
 # -- describe -------------------------------------------------------------------------------------------------------
 
 
-def _describe_words(words: Words) -> None:
+def _describe_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND [NAME...] | KIND/NAME")
     namespace_flags(words, everywhere=True)
     words.add_argument("-l", "--selector", metavar="LABELS", help="only objects with these labels")
     words.add_argument("--no-events", action="store_true", help="without the objects' events")
 
 
-def describe(session: Session, options: argparse.Namespace) -> int:
+def describe(session: VerbSession, options: argparse.Namespace) -> int:
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     if options.selector and any(target.name for target in targets):
@@ -265,13 +274,13 @@ def describe(session: Session, options: argparse.Namespace) -> int:
             session.write(("\n\n" if count else "") + text)
             count += 1
     if not count and not failed:
-        session.complain(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
+        session.write_error(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
     return 1 if failed else 0
 
 
-def _related(session: Session, raw: Raw, *, events: bool) -> Any:
+def _related(session: VerbSession, raw: Raw, *, events: bool) -> Any:
     """Fetch the related objects that describe shows with an object."""
-    from kschedd.printing.describe import Related
+    from kschedd.printing.describe import DescribeContext
 
     daemon = session.daemon
     meta = raw["metadata"]
@@ -282,7 +291,7 @@ def _related(session: Session, raw: Raw, *, events: bool) -> Any:
         if namespace:
             about["namespace"] = namespace
         happened = daemon.call("events.list", **about)["events"]
-    related = Related(session.now(), session.look, happened)
+    related = DescribeContext(session.now(), session.style, happened)
     if kind == "Node":
         pods = daemon.call("objects.list", kind="Pod", field_selector=f"spec.nodeName={name}")["items"]
         return attrs.evolve(related, pods=pods)
@@ -306,11 +315,11 @@ def _related(session: Session, raw: Raw, *, events: bool) -> Any:
     )
 
 
-def _waiting(session: Session, key: str) -> Raw | None:
+def _waiting(session: VerbSession, key: str) -> Raw | None:
     return next((pod for pod in session.daemon.call("waiting.list") if pod.get("pod") == key), None)
 
 
-def _maybe(session: Session, method: str, **params: Any) -> Any:
+def _maybe(session: VerbSession, method: str, **params: Any) -> Any:
     """The result of the call; None if the object is not found."""
     try:
         return session.daemon.call(method, **params)
@@ -320,7 +329,7 @@ def _maybe(session: Session, method: str, **params: Any) -> Any:
         raise
 
 
-def _one(session: Session, kind: str, name: str, namespace: str | None) -> Raw | None:
+def _one(session: VerbSession, kind: str, name: str, namespace: str | None) -> Raw | None:
     answer = _maybe(session, "objects.get", kind=kind, name=name, namespace=namespace)
     return None if answer is None else answer["object"]
 

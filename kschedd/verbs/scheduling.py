@@ -22,21 +22,21 @@ from kschedd.verbs.explain import call_about_pod
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
-    Words,
-    did_you_mean,
+    VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
+    suggest,
     whole_number,
 )
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key
 
 _FORMS = ("table", "json", "yaml")
 
 
-def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool:
+def _printed(session: VerbSession, options: argparse.Namespace, answer: Any) -> bool:
     """Print the raw result if -o asks for JSON or YAML; returns whether it was printed."""
     form = output_of(options.output, _FORMS).form
     if form == "json":
@@ -49,14 +49,14 @@ def _printed(session: Session, options: argparse.Namespace, answer: Any) -> bool
 # -- queue ----------------------------------------------------------------------------------------------------------
 
 
-def _queue_words(words: Words) -> None:
+def _queue_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="[pod NAME | PLACE]", help="one of " + ", ".join(PLACES))
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
 
-def queue(session: Session, options: argparse.Namespace) -> int:
+def queue(session: VerbSession, options: argparse.Namespace) -> int:
     what = list(options.what)
     if what and (lookup(what[0]).name == "Pod" or "/" in what[0]):
         names = what if "/" in what[0] else what[1:]
@@ -64,45 +64,45 @@ def queue(session: Session, options: argparse.Namespace) -> int:
             raise UsageError("queue pod NAME shows the way of one pod through the queue")
         return _queue_of(session, options, names[0])
     if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
-        raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{did_you_mean(what[0], PLACES)}')
+        raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
     place = {"place": what[0].replace("-", "_")} if what else {}
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if _printed(session, options, answer):
         return 0
-    counts = counts_text(answer["counts"], session.look)
+    counts = counts_text(answer["counts"], session.style)
     if not what:
-        on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.look)
-        counts += session.look.plain(f" · {on_the_way}") if on_the_way else ""
+        on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.style)
+        counts += session.style.plain(f" · {on_the_way}") if on_the_way else ""
     session.write(counts + "\n")
     pods = answer.get("pods") or []
     if pods:
-        session.write("\n" + render(queue_table(pods), session.look))
+        session.write("\n" + render(queue_table(pods), session.style))
     total = sum(count for name, count in answer["counts"].items() if not what or name == place["place"])
     if isinstance(total, int) and total > len(pods) == options.limit:
-        session.write(f"{session.look.plain('…')} and {total - len(pods)} more (--limit N shows more)\n")
+        session.write(f"{session.style.plain('…')} and {total - len(pods)} more (--limit N shows more)\n")
     return 0
 
 
-def _queue_of(session: Session, options: argparse.Namespace, word: str) -> int:
+def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> int:
     answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
     if _printed(session, options, answer):
         return 0
     if answer.get("place") in PLACES:
-        session.write(render(queue_table([answer]), session.look))
+        session.write(render(queue_table([answer]), session.style))
     else:
         session.write(f"{answer.get('key') or word} is not in the queue.\n")
     if answer.get("history"):
-        session.write("\n" + render(history_table(answer["history"]), session.look))
+        session.write("\n" + render(history_table(answer["history"]), session.style))
     return 0
 
 
-def _activate_words(words: Words) -> None:
+def _activate_words(words: VerbParser) -> None:
     words.add_argument("pods", nargs="*", metavar="POD")
     words.add_argument("--all", action="store_true", help="every pod that waits")
     namespace_flags(words)
 
 
-def activate(session: Session, options: argparse.Namespace) -> int:
+def activate(session: VerbSession, options: argparse.Namespace) -> int:
     if bool(options.pods) == options.all:
         raise UsageError("activate which pods? Say names, or --all")
     namespace = namespace_of(session, options)
@@ -111,44 +111,44 @@ def activate(session: Session, options: argparse.Namespace) -> int:
     for key in moved:
         session.write(f"pod/{key} activated\n")
     if not moved:
-        session.complain("No pod was moved: none of them waits in the queue.\n")
+        session.write_error("No pod was moved: none of them waits in the queue.\n")
     return 0
 
 
 # -- waiting pods ---------------------------------------------------------------------------------------------------
 
 
-def _output_words(words: Words) -> None:
+def _output_words(words: VerbParser) -> None:
     output_flag(words, _FORMS)
 
 
-def waiting(session: Session, options: argparse.Namespace) -> int:
+def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
     if _printed(session, options, answer):
         return 0
     if not answer:
-        session.complain("No pod is kept waiting by a Permit plugin.\n")
+        session.write_error("No pod is kept waiting by a Permit plugin.\n")
     else:
-        session.write(render(waiting_table(answer), session.look))
+        session.write(render(waiting_table(answer), session.style))
     return 0
 
 
-def _decide_words(words: Words) -> None:
+def _decide_words(words: VerbParser) -> None:
     words.add_argument("pod", metavar="POD")
     words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all that keep it waiting")
     words.add_argument("--reason", metavar="TEXT", help="of a rejection")
     namespace_flags(words)
 
 
-def allow(session: Session, options: argparse.Namespace) -> int:
+def allow(session: VerbSession, options: argparse.Namespace) -> int:
     return _decide(session, options, "waiting.allow", "allowed")
 
 
-def reject(session: Session, options: argparse.Namespace) -> int:
+def reject(session: VerbSession, options: argparse.Namespace) -> int:
     return _decide(session, options, "waiting.reject", "rejected")
 
 
-def _decide(session: Session, options: argparse.Namespace, method: str, said: str) -> int:
+def _decide(session: VerbSession, options: argparse.Namespace, method: str, said: str) -> int:
     given = {"plugin": options.plugin, "reason": options.reason if method == "waiting.reject" else None}
     answer = call_about_pod(
         session,
@@ -165,20 +165,20 @@ def _decide(session: Session, options: argparse.Namespace, method: str, said: st
 # -- status, configuration ------------------------------------------------------------------------------------------
 
 
-def status(session: Session, options: argparse.Namespace) -> int:
+def status(session: VerbSession, options: argparse.Namespace) -> int:
     info = session.daemon.call("daemon.info")
     now = session.daemon.call("scheduler.status")
     if not _printed(session, options, {**info, "status": now}):
-        session.write(status_text(info, now, session.look))
+        session.write(status_text(info, now, session.style))
     return 0
 
 
-def _weights_words(words: Words) -> None:
+def _weights_words(words: VerbParser) -> None:
     words.add_argument("profile", nargs="?", default="", metavar="PROFILE")
     output_flag(words, _FORMS)
 
 
-def weights(session: Session, options: argparse.Namespace) -> int:
+def weights(session: VerbSession, options: argparse.Namespace) -> int:
     config = session.daemon.call("scheduler.config")
     names = [name for name, _ in profiles_of(config)]
     if options.profile and options.profile not in names:
@@ -186,23 +186,23 @@ def weights(session: Session, options: argparse.Namespace) -> int:
     table = weights_table(config, options.profile)
     rows = [dict(zip(("profile", "plugin", "weight"), (a, b, int(c)), strict=True)) for a, b, c in table.rows]
     if not _printed(session, options, rows):
-        session.write(render(table, session.look))
+        session.write(render(table, session.style))
     return 0
 
 
-def config(session: Session, options: argparse.Namespace) -> int:
+def config(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("scheduler.config")
     form = output_of(options.output, _FORMS).form
     session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
     return 0
 
 
-def _set_words(words: Words) -> None:
+def _set_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="weight PLUGIN N")
     words.add_argument("--profile", metavar="NAME", help="needed where there are several")
 
 
-def set_(session: Session, options: argparse.Namespace) -> int:
+def set_(session: VerbSession, options: argparse.Namespace) -> int:
     what = options.what[1:] if options.what[:1] == ["weight"] else options.what
     if len(what) == 1 and "=" in what[0]:
         what = what[0].split("=", 1)

@@ -1,7 +1,7 @@
 """The environment of a verb: daemon connection, output streams, terminal style, and the user's settings.
 
 The command line makes one session for its one verb; the REPL makes one for all its commands. Verbs are synchronous
-functions that block in `Daemon.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
+functions that block in `DaemonClient.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.api.unsupported import Unsupported, grouped
-from kschedd.printing.look import Look
 from kschedd.printing.safe import safe
+from kschedd.printing.terminal_style import TerminalStyle
 
 
-class Daemon(Protocol):
+class DaemonClient(Protocol):
     """A client of the daemon's methods; `BlockingClient` implements it."""
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any: ...
@@ -25,42 +25,42 @@ class Daemon(Protocol):
 
 
 @attrs.define(eq=False)
-class Session:
-    """`write` and `complain` take text with its line ends and escape control characters for a terminal."""
+class VerbSession:
+    """`write` and `write_error` take text with its line ends and escape control characters for a terminal."""
 
-    connect: Callable[[], Daemon]
+    connect: Callable[[], DaemonClient]
     _write: Callable[[str], None]
-    _complain: Callable[[str], None]
-    look: Look
+    _write_error: Callable[[str], None]
+    style: TerminalStyle
     now: Callable[[], float]  # seconds since the epoch
     sleep: Callable[[float], None]
     read_input: Callable[[], bytes]  # the input of `-f -`
     confirm: Callable[[str], bool]
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
-    measure: Callable[[], Look] | None = None  # the current style: a terminal may have been resized
+    measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    _daemon: Daemon | None = None
+    _daemon: DaemonClient | None = None
 
     @property
-    def daemon(self) -> Daemon:
+    def daemon(self) -> DaemonClient:
         """The daemon, connected on first use: a usage error needs no connection."""
         if self._daemon is None:
             self._daemon = self.connect()
         return self._daemon
 
     def write(self, text: str) -> None:
-        self._write(safe(text, colour=self.look.colour))
+        self._write(safe(text, colour=self.style.colour))
 
-    def complain(self, text: str) -> None:
-        self._complain(safe(text, colour=self.look.colour))
+    def write_error(self, text: str) -> None:
+        self._write_error(safe(text, colour=self.style.colour))
 
     def command(self, terminal: str) -> None:
         """Write a control sequence to the terminal, unescaped."""
         self._write(terminal)
 
     def warn(self, text: str) -> None:
-        self.complain(f"{self.look.paint('Warning:', 'yellow')} {text}\n")
+        self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
         """Warn of the `unsupported` entries of the results (nothing acts on them): once for each kind and reason."""
@@ -69,4 +69,4 @@ class Session:
             self.warn(text)
 
     def error(self, text: str) -> None:
-        self.complain(f"{self.look.paint('error:', 'red')} {text}\n")
+        self.write_error(f"{self.style.paint('error:', 'red')} {text}\n")

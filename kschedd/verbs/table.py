@@ -8,9 +8,9 @@ from kschedd.errors import KscheddError
 from kschedd.verbs import (
     changing,
     counting,
+    events,
     explain,
     general,
-    happenings,
     manifests,
     nodes,
     reading,
@@ -18,8 +18,8 @@ from kschedd.verbs import (
     top,
     watching,
 )
-from kschedd.verbs.grammar import UsageError, Verb, did_you_mean
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, Verb, suggest
+from kschedd.verbs.session import VerbSession
 
 VERBS: Final[tuple[Verb, ...]] = (
     *reading.VERBS,
@@ -28,7 +28,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *counting.VERBS,
     *changing.VERBS,
     *nodes.VERBS,
-    *happenings.VERBS,
+    *events.VERBS,
     *explain.VERBS,
     *scheduling.VERBS,
     *general.VERBS,
@@ -43,12 +43,12 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
     """The verb of that name. Raises UsageError with similar names, including those in `others`."""
     verb = BY_NAME.get(word)
     if verb is None:
-        hint = did_you_mean(word, (*BY_NAME, *others)) or "; `help` lists them all"
+        hint = suggest(word, (*BY_NAME, *others)) or "; `help` lists them all"
         raise UsageError(f'there is no verb "{word}"{hint}')
     return verb
 
 
-def run_words(session: Session, words: Sequence[str], others: Sequence[str] = ()) -> int:
+def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] = ()) -> int:
     """Run a command. Every error is written to standard error; returns 0, 1 (it failed) or 2 (usage error).
 
     Raises ConnectionLostError and NoDaemonError: the caller decides whether the session goes on.
@@ -65,8 +65,8 @@ def run_words(session: Session, words: Sequence[str], others: Sequence[str] = ()
     except UsageError as wrong:
         session.error(str(wrong))
         if wrong.verb:
-            session.complain(f"See {session.program}{'help ' if not session.program else ''}{wrong.verb}")
-            session.complain(" --help\n" if session.program else "\n")
+            session.write_error(f"See {session.program}{'help ' if not session.program else ''}{wrong.verb}")
+            session.write_error(" --help\n" if session.program else "\n")
         return WRONG_USE
     except (ConnectionLostError, NoDaemonError):
         raise
@@ -80,7 +80,7 @@ def wants_help(words: Sequence[str]) -> bool:
     return "-h" in before or "--help" in before
 
 
-def _read(verb: Verb, session: Session, words: Sequence[str]) -> argparse.Namespace:
+def _read(verb: Verb, session: VerbSession, words: Sequence[str]) -> argparse.Namespace:
     parser = verb.parser(session.program)
     if verb.name == "watch":
         # Flags after the inner verb belong to that verb.

@@ -11,8 +11,8 @@ import attrs
 from kschedd.api.kinds import KINDS, Kind, lookup
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import UsageError, did_you_mean
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, suggest
+from kschedd.verbs.session import VerbSession
 
 ALL_KINDS = ("Pod", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 
@@ -36,7 +36,7 @@ class Target:
     name: str = ""
 
 
-def kind_of_word(session: Session, word: str) -> Kind:
+def kind_of_word(session: VerbSession, word: str) -> Kind:
     """The kind that a word names. Raises UnknownKindError."""
     kind = lookup(word)
     if kind.known:
@@ -50,7 +50,7 @@ def kind_of_word(session: Session, word: str) -> Kind:
             return known if known.known else _kind(entry)
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
     names += [str(entry.get("plural") or entry["name"]) for entry in there]
-    hint = did_you_mean(word, names) or '; `kinds` lists them all. The kind goes before the name: "pod web", "pod/web"'
+    hint = suggest(word, names) or '; `kinds` lists them all. The kind goes before the name: "pod web", "pod/web"'
     raise UnknownKindError(word, hint)
 
 
@@ -67,7 +67,7 @@ def _kind(entry: dict[str, Any]) -> Kind:
     )
 
 
-def targets_of(session: Session, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
+def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
     """The targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
@@ -88,7 +88,7 @@ def targets_of(session: Session, words: Sequence[str], *, needs_name: bool = Fal
     return [Target(kind, name) for kind in kinds for name in names]
 
 
-def _kinds(session: Session, word: str) -> list[Kind]:
+def _kinds(session: VerbSession, word: str) -> list[Kind]:
     return [lookup(name) for name in ALL_KINDS] if word == "all" else [kind_of_word(session, word)]
 
 
@@ -97,7 +97,7 @@ def where(kind: Kind, namespace: str | None) -> dict[str, str]:
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
-def get_object(session: Session, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+def get_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
     """The object. Raises RpcError; a not-found error suggests similar names."""
     try:
         answer = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))
@@ -107,7 +107,7 @@ def get_object(session: Session, kind: Kind, name: str, namespace: str | None) -
     return found
 
 
-def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
+def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
     """The error; a not-found error gets similar names, or the namespace that has an object of this name."""
     if error.code != "not_found":
         return error
@@ -116,7 +116,7 @@ def with_near_name(session: Session, error: RpcError, kind: Kind, name: str, nam
     if any(item["metadata"]["name"] == name for item in here):
         return error  # the object exists: the error is about something else
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
-    hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
+    hint = suggest(name, (item["metadata"]["name"] for item in here))
     if elsewhere:
         hint = f"; there is one in namespace {_join(elsewhere)}: add -n {elsewhere[0]}"
     elif not hint and not here:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kschedd.printing.tables import render
-from kschedd.verbs.grammar import UsageError, Verb, Words, namespace_flags, namespace_of
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, targets_of, where
 
 Raw = dict[str, Any]
 
 
-def _words(words: Words) -> None:
+def _words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="nodes [NAME...] | pods [NAME...]")
     words.add_argument("-l", "--selector", metavar="LABELS", help="only those with these labels")
     words.add_argument("--sort-by", choices=("cpu", "memory"), help="the most first; default: by name")
@@ -24,7 +24,7 @@ def _words(words: Words) -> None:
     namespace_flags(words, everywhere=True)
 
 
-def top(session: Session, options: argparse.Namespace) -> int:
+def top(session: VerbSession, options: argparse.Namespace) -> int:
     targets = targets_of(session, options.what) if options.what else []
     kinds = {target.kind.name for target in targets}
     if len(kinds) != 1 or not kinds <= {"Node", "Pod"}:
@@ -42,31 +42,31 @@ def top(session: Session, options: argparse.Namespace) -> int:
     return (_nodes if kind.name == "Node" else _pods)(session, options, found, namespace)
 
 
-def _nodes(session: Session, options: argparse.Namespace, nodes: list[Raw], namespace: str | None) -> int:
+def _nodes(session: VerbSession, options: argparse.Namespace, nodes: list[Raw], namespace: str | None) -> int:
     from kschedd.printing.describe_node import requested_by_node
     from kschedd.printing.usage import nodes_table
 
     if not nodes:
-        session.complain("No resources found.\n")
+        session.write_error("No resources found.\n")
         return 0
     requested = requested_by_node(session.daemon.call("objects.list", kind="Pod")["items"])
     _sort(nodes, options.sort_by, lambda node: requested.get(node["metadata"]["name"], {}))
-    session.write(render(nodes_table(nodes, requested), session.look, headers=not options.no_headers))
+    session.write(render(nodes_table(nodes, requested), session.style, headers=not options.no_headers))
     return 0
 
 
-def _pods(session: Session, options: argparse.Namespace, pods: list[Raw], namespace: str | None) -> int:
+def _pods(session: VerbSession, options: argparse.Namespace, pods: list[Raw], namespace: str | None) -> int:
     from kschedd.printing.describe_node import requests_of
     from kschedd.printing.usage import pod_name, pods_table
 
     going_on = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
     if not going_on:
-        session.complain(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
+        session.write_error(f"No resources found{f' in {namespace} namespace' if namespace else ''}.\n")
         return 0
     requests = {pod_name(pod): requests_of(pod) for pod in going_on}
     _sort(going_on, options.sort_by, lambda pod: requests[pod_name(pod)])
     table = pods_table(going_on, requests, namespaces=namespace is None)
-    session.write(render(table, session.look, headers=not options.no_headers))
+    session.write(render(table, session.style, headers=not options.no_headers))
     return 0
 
 

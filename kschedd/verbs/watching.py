@@ -7,20 +7,20 @@ from functools import partial
 import attrs
 
 from kschedd.printing.screen import first_screen, rows_of
-from kschedd.verbs.grammar import UsageError, Verb, Words
-from kschedd.verbs.session import Session
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.session import VerbSession
 
 Find = Callable[[str], Verb]
-Run = Callable[[Session, Sequence[str]], int]
+Run = Callable[[VerbSession, Sequence[str]], int]
 
 
-def _watch_words(words: Words) -> None:
+def _watch_words(words: VerbParser) -> None:
     words.add_argument("command", nargs=argparse.REMAINDER, metavar="VERB ...", help="what to show again and again")
     words.add_argument("-i", "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks (1)")
     words.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks; default: go on")
 
 
-def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -> int:
+def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
     """Show the output of another verb, refreshed every second until the user ends it."""
     if not options.command:
         raise UsageError("watch what? watch get pods")
@@ -29,23 +29,23 @@ def watch(find: Find, run: Run, session: Session, options: argparse.Namespace) -
     if options.interval <= 0:
         raise UsageError(f"--interval {options.interval:g}: more than 0 is expected")
     looks = 0
-    screen = session.look.width > 0
+    screen = session.style.width > 0
     if screen:
         session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end
     try:
         while True:
             shown: list[str] = []
-            inner = attrs.evolve(session, write=shown.append, complain=shown.append)
+            inner = attrs.evolve(session, write=shown.append, write_error=shown.append)
             inner._daemon = session.daemon
             code = run(inner, options.command)
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
-                look = session.measure() if session.measure is not None else session.look  # may have been resized
-                heading = look.paint(every, "dim") + "\n\n"
-                taken = rows_of(every, look.width) + 1
+                style = session.measure() if session.measure is not None else session.style  # may have been resized
+                heading = style.paint(every, "dim") + "\n\n"
+                taken = rows_of(every, style.width) + 1
                 session.command("\x1b[H\x1b[2J")
-                session.write(heading + first_screen(text, look, taken))
+                session.write(heading + first_screen(text, style, taken))
             else:
                 session.write(text)
             looks += 1

@@ -2,8 +2,8 @@
 
 Tasks: the connection to the daemon (which updates the status bar and the completion candidates), Ctrl-C, and the
 prompt loop or script. The prompt and the verbs run in worker threads, since prompt_toolkit has its own event loop and
-verbs are blocking functions. Talks to: the daemon through `Link`, the terminal. Ends: at `exit`, Ctrl-D, or the end of
-the script. The daemon keeps running.
+verbs are blocking functions. Talks to: the daemon through `DaemonConnection`, the terminal. Ends: at `exit`, Ctrl-D, or
+the end of the script. The daemon keeps running.
 """
 
 import errno
@@ -19,17 +19,17 @@ import trio
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
-from kschedd.printing.look import look_of
 from kschedd.printing.pipes import pipe_of, wait_until_unread
 from kschedd.printing.safe import safe
 from kschedd.printing.scheduling import bar_text
+from kschedd.printing.terminal_style import style_of
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.verbs.overview import listing, paragraph
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import VERBS, WRONG_USE, run_words
 from kschedd_repl.completion import OWN_WORDS
-from kschedd_repl.link import Link, ThreadDaemon, together
+from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
 from kschedd_repl.names import NameBook, keep_names
 from kschedd_repl.script import Lines, Script, read_scripts
 from kschedd_repl.terminal import Terminal
@@ -66,33 +66,33 @@ class Shell:
         self._keep_going = keep_going
         self._farewell = farewell
         self._out, self._err = sys.stdout, sys.stderr  # the real streams, before patch_stdout replaces them
-        self._look = look_of(self._out, os.environ)
+        self._look = style_of(self._out, os.environ)
         self._book = NameBook()
         self._named = trio.Event()  # completion data is available
         self._bar: str | None = None
         self._unread = False  # the reader of standard output has closed the pipe
         self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
-        self._link: Link
+        self._link: DaemonConnection
         self._terminal: Terminal | None = None
-        self._session = Session(
+        self._session = VerbSession(
             lambda: ThreadDaemon(self._link),
             self._write,
-            self._complain,
+            self._write_error,
             self._look,
             time.time,
             lambda seconds: trio.from_thread.run(trio.sleep, seconds),
             self._read_input,
             self._confirm,
             namespace,
-            measure=lambda: look_of(self._out, os.environ),
+            measure=lambda: style_of(self._out, os.environ),
         )
 
     async def run(self) -> int:
         failure: KscheddError | BrokenPipeError | None = None
         code = 0
         async with trio.open_nursery() as nursery:
-            self._link = Link(self._socket, self._notice, nursery)
+            self._link = DaemonConnection(self._socket, self._notice, nursery)
             try:
                 await nursery.start(self._link.run, self._keep_up)
                 await nursery.start(self._interrupts)
@@ -159,7 +159,7 @@ class Shell:
                 code = WRONG_USE if words is None else await self._carry_out(words) if words else 0
                 dropped = self._terminal.carried_out(line, good=code in (0, _INTERRUPTED))
                 if dropped:
-                    self._complain(
+                    self._write_error(
                         f"(the {dropped} {'line' if dropped == 1 else 'lines'} pasted after it are dropped)\n"
                     )
         self._write(f"{self._farewell}\n")
@@ -188,7 +188,7 @@ class Shell:
                 else:
                     code = await self._carry_out(words)
                 if code:
-                    self._complain(f"{script.name}:{number}: failed: {line.strip()}\n")
+                    self._write_error(f"{script.name}:{number}: failed: {line.strip()}\n")
                     worst = worst or code
                     if not self._keep_going or code == _INTERRUPTED:
                         return code
@@ -218,14 +218,14 @@ class Shell:
                 self._running = None
         if self._unread:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        self._complain("\n(cancelled)\n")
+        self._write_error("\n(cancelled)\n")
         return _INTERRUPTED
 
     def _own(self, words: list[str]) -> int | None:
         """Run a command of the REPL itself and return its exit status; None if it is a verb."""
         match words:
             case ["help"]:
-                self._write(overview(look_of(self._out, os.environ).width))
+                self._write(overview(style_of(self._out, os.environ).width))
             case ["help", verb, *_] if verb in OWN_WORDS:
                 self._write(f"{verb}: {OWN_WORDS[verb]}\n")
             case ["help", *rest]:
@@ -252,7 +252,7 @@ class Shell:
         self._out.write(text)
         self._out.flush()
 
-    def _complain(self, text: str) -> None:
+    def _write_error(self, text: str) -> None:
         self._out.flush()
         self._err.write(text)
         self._err.flush()
@@ -263,7 +263,7 @@ class Shell:
             print(self._look.paint(safe(text), "yellow"))
             self._terminal.redraw()
         else:
-            self._complain(f"{safe(text)}\n")
+            self._write_error(f"{safe(text)}\n")
 
     def _read_input(self) -> bytes:
         """The input of `-f -`: the following lines, up to a line with a single dot."""
@@ -274,7 +274,7 @@ class Shell:
 
     def _confirm(self, question: str) -> bool:
         if self._terminal is None:
-            self._complain(f"{question} A script has to say so: --yes\n")
+            self._write_error(f"{question} A script has to say so: --yes\n")
             return False
         return self._terminal.ask_yes(question)
 

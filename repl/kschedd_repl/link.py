@@ -24,7 +24,7 @@ _RETRY_S = 0.3
 Task = Callable[[Client], Awaitable[None]]
 
 
-class Link:
+class DaemonConnection:
     """The connection. The tasks of open streams run in `nursery`."""
 
     def __init__(
@@ -109,7 +109,7 @@ async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
 class ThreadDaemon:
     """Blocking interface to the daemon for verbs, for use in a thread started with `trio.to_thread.run_sync`."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: DaemonConnection) -> None:
         self._link = link
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:

@@ -25,7 +25,7 @@ from kschedd_repl.names import Names
 
 
 @attrs.define(eq=False)
-class TakenBackError(KscheddError):
+class InputCancelled(KscheddError):
     """The user cancelled the input with Ctrl-C."""
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class Terminal:
                 except EOFError:
                     break
                 except KeyboardInterrupt:
-                    raise TakenBackError from None
+                    raise InputCancelled from None
             line = self._pasted.popleft()
             if line.strip() == ".":
                 break

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import trio
 
 from kschedd.actors.cluster import LiveCluster
-from kschedd.actors.mailbox import Asking
+from kschedd.actors.mailbox import ActorRef
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -99,11 +99,11 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
     return result
 
 
-async def comes_to(asking: Asking[S], question: Callable[[S], T], expected: T) -> None:
+async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T) -> None:
     """Wait until an owner answers this; nobody rings when it does."""
-    said = await asking.ask(question)
+    said = await asking.query(question)
     with trio.move_on_after(10):
         while said != expected:
             await trio.sleep(0.001)
-            said = await asking.ask(question)
+            said = await asking.query(question)
     assert said == expected

@@ -350,7 +350,7 @@ class OddObjects:
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
         self.accepted = 0
-        self.refused: Counter[str] = Counter()
+        self.on_refused: Counter[str] = Counter()
 
     def step(self, store: Store) -> None:
         """One object taken by the store, and now and then something done to one that is there."""
@@ -370,7 +370,7 @@ class OddObjects:
         try:
             request()
         except KscheddError as refusal:
-            self.refused[type(refusal).__name__] += 1
+            self.on_refused[type(refusal).__name__] += 1
             return False
         return True
 

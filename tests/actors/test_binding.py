@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import trio
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status, error
 from kschedd.framework.writes import Create, MergePatch, Plan
@@ -35,7 +35,7 @@ class Wishes:
         if "wish" not in pod.labels:
             return None
 
-        def ready(cluster: Cluster) -> Status | None:
+        def ready(cluster: SchedulerCache) -> Status | None:
             granted = cluster.get("ConfigMap", f"default/{pod.name}")
             if granted is None or "granted" not in granted.raw["data"]:
                 return None

@@ -134,7 +134,7 @@ async def test_a_pod_whose_preenqueue_raises_is_gated_by_that() -> None:
         await cluster.store.create(node())
         await cluster.store.create_many([pod("raises"), pod("good")])
         await placed(cluster, "good")
-        entry = await cluster.queue.ask(lambda owner: owner.queue.entry("default/raises"))
+        entry = await cluster.queue.query(lambda owner: owner.queue.entry("default/raises"))
         assert entry is not None
         assert entry.gating_plugin == "Bad"
         assert entry.gating_status is not None
@@ -164,13 +164,13 @@ async def test_a_slow_plugin_does_not_hold_the_others() -> None:
         turns = 0
         async with trio.open_nursery() as beside:
 
-            async def look() -> None:
+            async def style() -> None:
                 nonlocal turns
                 while True:
                     await cluster.store.find("Node", "", "n1")
                     turns += 1
 
-            beside.start_soon(look)
+            beside.start_soon(style)
             await placed(cluster, "p")
             beside.cancel_scope.cancel()
         assert turns > 20  # while it slept for 60 nodes

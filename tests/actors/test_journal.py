@@ -56,7 +56,7 @@ async def test_a_cluster_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
         assert await cluster.store.do(lambda store: store.version) == version
         await cluster.store.create(pod("b"))
         assert await placed(cluster, "b") == {"b": "n1"}
-        assert await cluster.scheduler.ask(lambda owner: owner.machine.cluster.pod_count) == 2
+        assert await cluster.scheduler.query(lambda owner: owner.machine.cluster.pod_count) == 2
 
 
 @attrs.define(eq=False)
@@ -261,16 +261,16 @@ async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
         """Gives each node a ConfigMap, and believes that it has."""
 
         kinds: frozenset[str] = frozenset({"Node"})
-        wake_at: float | None = None
+        next_deadline: float | None = None
         named: set[str] = attrs.field(factory=set)
         faults: FaultLedger[list[Write]] = attrs.field(factory=lambda: FaultLedger("namer"))
 
-        def react(self, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
+        def reconcile(self, events: Sequence[WatchEvent], store: Store, now: float) -> list[Write]:
             new = [event.new.name for event in events if event.new.name not in self.named]
             self.named |= set(new)
             return [Create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}) for name in new]
 
-        def refused(self, write: Write, error: ApiError, store: Store, now: float) -> list[Write]:
+        def on_refused(self, write: Write, error: ApiError, store: Store, now: float) -> list[Write]:
             return []
 
     async with a_store() as kept:

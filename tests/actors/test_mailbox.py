@@ -1,7 +1,7 @@
 import pytest
 import trio
 
-from kschedd.actors.mailbox import Asking, Doorbell, Ending, Question, batch_from, waiting_in
+from kschedd.actors.mailbox import ActorRef, Doorbell, Ending, OwnerQuery, batch_from, waiting_in
 
 
 async def test_rings_before_one_looks_count_once() -> None:
@@ -37,26 +37,26 @@ async def test_a_batch_is_all_that_waits_up_to_a_limit() -> None:
 
 
 async def test_a_question_is_answered_by_the_owner_and_its_failure_is_the_askers(nursery: trio.Nursery) -> None:
-    send, receive = trio.open_memory_channel[Question[list[int], int]](0)
+    send, receive = trio.open_memory_channel[OwnerQuery[list[int], int]](0)
 
     async def owner() -> None:
         owned = [3]
         async for question in receive:
-            question.work_out(owned)
-            question.reply.announce()
+            question.evaluate(owned)
+            question.reply.publish()
 
     nursery.start_soon(owner)
-    asking: Asking[list[int]] = Asking("numbers", send)
-    assert await asking.ask(lambda owned: owned[0]) == 3
+    asking: ActorRef[list[int]] = ActorRef("numbers", send)
+    assert await asking.query(lambda owned: owned[0]) == 3
     with pytest.raises(IndexError):
-        await asking.ask(lambda owned: owned[1])
-    assert await asking.ask(len) == 1
+        await asking.query(lambda owned: owned[1])
+    assert await asking.query(len) == 1
     asking.close()
 
 
 async def test_an_owner_that_has_ended_says_so() -> None:
-    send, receive = trio.open_memory_channel[Question[None, None]](1)
-    asking: Asking[None] = Asking("queue", send)
+    send, receive = trio.open_memory_channel[OwnerQuery[None, None]](1)
+    asking: ActorRef[None] = ActorRef("queue", send)
     receive.close()
     with pytest.raises(Ending, match="the daemon is ending: its queue takes no more requests"):
-        await asking.ask(lambda owned: None)
+        await asking.query(lambda owned: None)

@@ -81,7 +81,7 @@ async def waits(cluster: LiveCluster, *names: str) -> dict[str, list[str]]:
         return {waiting.pod.name: sorted(waiting.pending) for waiting in owner.machine.waiting.pods.values()}
 
     await comes_to(cluster.scheduler, lambda owner: set(plugins(owner)), set(names))
-    return await cluster.scheduler.ask(plugins)
+    return await cluster.scheduler.query(plugins)
 
 
 @pytest.fixture(autouse=True)
@@ -104,11 +104,11 @@ async def test_a_waiting_pod_goes_on_when_every_plugin_has_let_go() -> None:
 
             return let_go
 
-        assert not await cluster.scheduler.ask(allow("Hold"))
+        assert not await cluster.scheduler.query(allow("Hold"))
         await cluster.store.create(pod("b"))  # others go on meanwhile
         await placed(cluster, "b")
         assert await waits(cluster, "a") == {"a": ["HoldToo"]}
-        assert await cluster.scheduler.ask(allow("HoldToo"))
+        assert await cluster.scheduler.query(allow("HoldToo"))
         assert await placed(cluster, "a") == {"a": "n1"}
         assert undone == []
 
@@ -125,7 +125,7 @@ async def test_patience_that_ends_rejects_the_pod_and_unreserves_the_last_plugin
         def assumed(owner: SchedulingDriver) -> int:
             return owner.machine.cluster.pod_count
 
-        assert await cluster.scheduler.ask(assumed) == 0
+        assert await cluster.scheduler.query(assumed) == 0
 
 
 async def test_a_waiter_rings_at_the_deadline_and_again_at_a_later_one(
@@ -166,7 +166,7 @@ async def test_a_rejected_pod_leaves_its_room_to_others() -> None:
             [waiting] = owner.machine.waiting.pods.values()
             waiting.reject("Hold", "not today")
 
-        await cluster.scheduler.ask(reject)
+        await cluster.scheduler.query(reject)
         assert await rejected(cluster, "a") == "0/1 nodes are available: 1 not today."
         assert await placed(cluster, "b") == {"b": "n1"}
 

@@ -244,7 +244,7 @@ def _ways(value: Any) -> Any:
         yield "container", lambda: value.raw["spec"]["containers"][0].clear()
         yield "spec", lambda: value.pod_spec.raw.__setitem__("x", 1)
         yield "labels", lambda: value.labels.__setitem__("x", "y")  # type: ignore[index]
-        yield "shape labels", lambda: value.shape.labels.__setitem__("x", "y")  # type: ignore[index]
+        yield "shape labels", lambda: value.signature.labels.__setitem__("x", "y")  # type: ignore[index]
         yield "requests", lambda: value.requests.__setitem__("cpu", 1)
         yield "node_name", lambda: setattr(value, "node_name", "n1")
         yield "annotations", lambda: value.annotations.__setitem__("x", "y")  # type: ignore[index]
@@ -271,7 +271,7 @@ ERROR, PLACED, GATED = "an error that names the plugin", "a node", "gated by the
 
 
 @attrs.frozen
-class Place:
+class SubQueue:
     """A method: what else its plugin has, what the pod is like, and what the fault comes to."""
 
     method: str
@@ -314,49 +314,49 @@ PRIORITY_CLASS = {"kind": "PriorityClass", "metadata": {"name": "important"}, "v
 NOTHING: dict[str, Callable[..., Any]] = {"nothing": gives(None)}
 
 METHODS = [
-    Place("pre_enqueue", (WRONG, BAD_STATUSES), comes_to=GATED),
-    Place("pre_filter", (WRONG, BAD_STATUSES, BAD_NARROWINGS)),
-    Place("filter", (WRONG, BAD_STATUSES)),
-    Place("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no}),
-    Place("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no, "depends_on": frozenset({"node", "pods"})}),
-    Place("code_status", (WRONG, BAD_STATUSES, NOTHING), {"filter_rows": ones}),
-    Place("post_filter", (WRONG, BAD_RESULTS), pod={"cpu": "100"}),
-    Place("add_pod", (), {"filter": passes, "pre_filter": passes, "remove_pod": passes}, IMPORTANT, full=True),
-    Place("remove_pod", (), {"filter": passes, "pre_filter": passes, "add_pod": passes}, IMPORTANT, full=True),
-    Place(
+    SubQueue("pre_enqueue", (WRONG, BAD_STATUSES), comes_to=GATED),
+    SubQueue("pre_filter", (WRONG, BAD_STATUSES, BAD_NARROWINGS)),
+    SubQueue("filter", (WRONG, BAD_STATUSES)),
+    SubQueue("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no}),
+    SubQueue("filter_rows", (WRONG, BAD_COLUMNS), {"code_status": says_no, "depends_on": frozenset({"node", "pods"})}),
+    SubQueue("code_status", (WRONG, BAD_STATUSES, NOTHING), {"filter_rows": ones}),
+    SubQueue("post_filter", (WRONG, BAD_RESULTS), pod={"cpu": "100"}),
+    SubQueue("add_pod", (), {"filter": passes, "pre_filter": passes, "remove_pod": passes}, IMPORTANT, full=True),
+    SubQueue("remove_pod", (), {"filter": passes, "pre_filter": passes, "add_pod": passes}, IMPORTANT, full=True),
+    SubQueue(
         "clone",
         (),
         {"filter": passes, "pre_filter": keeps, "add_pod": passes, "remove_pod": passes},
         IMPORTANT,
         full=True,
     ),
-    Place("pre_score", (WRONG, BAD_STATUSES), {"score": gives(1)}),
-    Place("score", (WRONG, BAD_SCORES)),
-    Place("score_rows", (WRONG, BAD_COLUMNS, NOTHING)),
-    Place("score_rows", (WRONG, BAD_COLUMNS), {"depends_on": frozenset({"node"})}),
-    Place(
+    SubQueue("pre_score", (WRONG, BAD_STATUSES), {"score": gives(1)}),
+    SubQueue("score", (WRONG, BAD_SCORES)),
+    SubQueue("score_rows", (WRONG, BAD_COLUMNS, NOTHING)),
+    SubQueue("score_rows", (WRONG, BAD_COLUMNS), {"depends_on": frozenset({"node"})}),
+    SubQueue(
         "normalize",
         (WRONG, {name: normalized(act) for name, act in BAD_COLUMNS.items()}, NOTHING),
         {"score_rows": scores},
     ),
-    Place("never_rejects", (WRONG, NOTHING), {"filter": passes}),
-    Place("skips_pre_filter", (WRONG, NOTHING), {"pre_filter": passes}),
-    Place("cache_key", (), {"filter_rows": passes, "code_status": says_no, "depends_on": frozenset({"node"})}),
-    Place("reserve", (WRONG, BAD_STATUSES)),
-    Place("unreserve", (WRONG, BAD_PLANS), {"reserve": passes, "permit": says_no}),
-    Place("permit", (WRONG, BAD_STATUSES, BAD_PERMITS)),
-    Place("pre_bind", (WRONG, BAD_STATUSES, BAD_PLANS)),
-    Place("ready", (WRONG, BAD_STATUSES), {"pre_bind": lambda *args: Plan((), lambda c: CURRENT[0](c), 30.0)}),
-    Place("bind", (WRONG, BAD_STATUSES, BAD_PLANS)),
-    Place("post_bind", (), comes_to=PLACED),
-    Place("sort_key", ({k: v for k, v in WRONG.items() if k not in ("a-text", "a-number")},), comes_to=PLACED),
-    Place("hint", (WRONG, NOTHING), comes_to=PLACED),
+    SubQueue("never_rejects", (WRONG, NOTHING), {"filter": passes}),
+    SubQueue("skips_pre_filter", (WRONG, NOTHING), {"pre_filter": passes}),
+    SubQueue("cache_key", (), {"filter_rows": passes, "code_status": says_no, "depends_on": frozenset({"node"})}),
+    SubQueue("reserve", (WRONG, BAD_STATUSES)),
+    SubQueue("unreserve", (WRONG, BAD_PLANS), {"reserve": passes, "permit": says_no}),
+    SubQueue("permit", (WRONG, BAD_STATUSES, BAD_PERMITS)),
+    SubQueue("pre_bind", (WRONG, BAD_STATUSES, BAD_PLANS)),
+    SubQueue("ready", (WRONG, BAD_STATUSES), {"pre_bind": lambda *args: Plan((), lambda c: CURRENT[0](c), 30.0)}),
+    SubQueue("bind", (WRONG, BAD_STATUSES, BAD_PLANS)),
+    SubQueue("post_bind", (), comes_to=PLACED),
+    SubQueue("sort_key", ({k: v for k, v in WRONG.items() if k not in ("a-text", "a-number")},), comes_to=PLACED),
+    SubQueue("hint", (WRONG, NOTHING), comes_to=PLACED),
 ]
 
 
 @attrs.frozen
 class Case:
-    place: Place
+    place: SubQueue
     fault: str
     act: Callable[..., Any]
 
@@ -417,11 +417,11 @@ def _config(cls: type[Any], *, everywhere: bool) -> Any:
     return config_from_raw(raw, catalogue=catalogue)
 
 
-async def _come_to(cluster: LiveCluster, place: Place, name: str) -> str:
+async def _come_to(cluster: LiveCluster, place: SubQueue, name: str) -> str:
     """What became of the pod: its node, what its condition says, or what gates it."""
     if place.comes_to == GATED:
         await comes_to(cluster.queue, lambda owner: bool((e := owner.queue.entry(f"default/{name}")) and e.gated), True)
-        entry = await cluster.queue.ask(lambda owner: owner.queue.entry(f"default/{name}"))
+        entry = await cluster.queue.query(lambda owner: owner.queue.entry(f"default/{name}"))
         assert entry is not None
         assert entry.gating_status is not None
         return f"{entry.gating_plugin}: {entry.gating_status.message}"
@@ -486,14 +486,14 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
         let_go.set()
         stored = await cluster.store.do(lambda store: store.get("Pod", "default", names[-1]))
         try:
-            told = await cluster.scheduler.ask(lambda owner: explain(owner.machine, stored, {}))
+            told = await cluster.scheduler.query(lambda owner: explain(owner.machine, stored, {}))
         except PluginError as fault:
             assert fault.plugin == "Bad"  # noqa: PT017 - one of two ways to say so
         else:
             assert set(told) >= {"verdicts", "scores", "message"}
         await cluster.store.create(pod("after", cpu="50m"))
         await _placed(cluster, "after")
-        status = await cluster.scheduler.ask(lambda owner: owner.machine.cluster.table.requested.min())
+        status = await cluster.scheduler.query(lambda owner: owner.machine.cluster.table.requested.min())
         assert status >= 0
 
 

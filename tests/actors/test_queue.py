@@ -9,11 +9,11 @@ import trio
 import trio.testing
 
 from kschedd.actors.clock import Clock
-from kschedd.actors.mailbox import Asking, Doorbell, Question
+from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
-from kschedd.queue.entry import Place, QueuedPod
+from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.operations import AttemptFailed, EventsObserved, QueueOperation
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
@@ -40,7 +40,7 @@ def come(*pods: Pod) -> EventsObserved:
 class Bench:
     """The queue actor with a test in place of the scheduling actor."""
 
-    updates: "trio.MemorySendChannel[QueueUpdate | Question[QueueActor, Any]]"
+    updates: "trio.MemorySendChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     popped: "trio.MemoryReceiveChannel[Popped]"
     bell: Doorbell
 
@@ -59,15 +59,15 @@ class Bench:
     def names(self) -> list[str]:
         return [entry.pod.name for entry in self.handed_out()]
 
-    async def counts(self) -> dict[Place, int]:
-        counts = await Asking("queue", self.updates).ask(lambda owner: owner.queue.counts())
+    async def counts(self) -> dict[SubQueue, int]:
+        counts = await ActorRef("queue", self.updates).query(lambda owner: owner.queue.counts())
         return {place: count for place, count in counts.items() if count}
 
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
     driver = SchedulingDriver(SchedulingMachine(default_config()))
-    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | Question[QueueActor, Any]](8)
+    to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
     bell = Doorbell()
     actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, Clock.started(1000.0))
@@ -130,7 +130,7 @@ async def test_more_important_pods_than_there_is_room_for_wait_in_the_queue(auto
         assert queue.names() == ["a", "b"]
         await queue.tell(come(*(made(f"more-{number}", 1) for number in range(ANSWERS + 2))))
         assert len(queue.names()) == ANSWERS
-        assert await queue.counts() == {Place.ACTIVE: 2, Place.IN_FLIGHT: ANSWERS + 2}
+        assert await queue.counts() == {SubQueue.ACTIVE: 2, SubQueue.IN_FLIGHT: ANSWERS + 2}
         await trio.testing.wait_all_tasks_blocked()
         assert len(queue.names()) == 2
 
@@ -149,7 +149,7 @@ async def test_a_failed_pod_sleeps_and_a_released_one_is_gone(autojump_clock: An
         await queue.tell(come(made("a"), made("b")), wants=32)
         first, second = queue.handed_out()
         await queue.tell(AttemptFailed(first, first.pod, BOTH, frozenset()), released=(second.uid,))
-        assert await queue.counts() == {Place.UNSCHEDULABLE: 1}
+        assert await queue.counts() == {SubQueue.UNSCHEDULABLE: 1}
 
 
 async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_evicted(autojump_clock: Any) -> None:
@@ -163,10 +163,10 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
             AttemptFailed(first, first.pod, BOTH, frozenset(), evicting=True),
             AttemptFailed(second, second.pod, BOTH, frozenset()),
         )
-        places = await Asking("queue", queue.updates).ask(
+        places = await ActorRef("queue", queue.updates).query(
             lambda owner: {name: owner.queue.entry(f"default/{name}").place for name in "ab"}  # type: ignore[union-attr]
         )
-        assert places == {"a": Place.GATED, "b": Place.BACKOFF}
+        assert places == {"a": SubQueue.GATED, "b": SubQueue.BACKOFF}
 
 
 async def test_backoffs_end_with_a_second(autojump_clock: Any) -> None:
@@ -174,7 +174,7 @@ async def test_backoffs_end_with_a_second(autojump_clock: Any) -> None:
         await queue.tell(come(made("a")), wants=32)
         [entry] = queue.handed_out()
         await queue.tell(AttemptFailed(entry, entry.pod, frozenset(), frozenset()), wants=32)
-        assert await queue.counts() == {Place.ERROR_BACKOFF: 1}
+        assert await queue.counts() == {SubQueue.ERROR_BACKOFF: 1}
         await trio.sleep(2.5)
         assert queue.names() == ["a"]
 
@@ -197,8 +197,8 @@ async def test_many_events_are_taken_in_with_rounds_of_the_loop_between(autojump
     async with bench() as queue, trio.open_nursery() as nursery:
         await queue.updates.send(QueueUpdate((), [come(*(made(f"p{number}") for number in range(2000)))], None))
         nursery.start_soon(count)
-        while not (await queue.counts()).get(Place.ACTIVE):
+        while not (await queue.counts()).get(SubQueue.ACTIVE):
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
-        assert await queue.counts() == {Place.ACTIVE: 2000}
+        assert await queue.counts() == {SubQueue.ACTIVE: 2000}
     assert rounds > 2

@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
-from kschedd.queue.entry import Place
+from kschedd.queue.entry import SubQueue
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.store import Store
@@ -21,11 +21,11 @@ async def test_pods_get_nodes_and_it_is_told() -> None:
         await cluster.store.create_many([pod(f"p{number}") for number in range(50)])
         nodes = await placed(cluster, *(f"p{number}" for number in range(50)))
         assert set(nodes.values()) == {"n1", "n2"}
-        decided = await cluster.decisions.ask(lambda record: record.scheduled)
-        told = await cluster.events.ask(lambda record: [told.message for told in record.latest()])
+        decided = await cluster.decisions.query(lambda record: record.scheduled)
+        told = await cluster.events.query(lambda record: [told.message for told in record.latest()])
         assert decided == 50
         assert f"Successfully assigned default/p0 to {nodes['p0']}" in told
-        counts = await cluster.queue.ask(lambda owner: owner.queue.counts())
+        counts = await cluster.queue.query(lambda owner: owner.queue.counts())
         assert set(counts.values()) == {0}
 
 
@@ -55,8 +55,8 @@ async def test_a_pod_that_fits_nowhere_says_why_and_gets_the_node_that_comes_lat
         await cluster.store.create(pod("big", cpu="2"))
         message = await rejected(cluster, "big")
         assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-        assert await cluster.queue.ask(lambda owner: owner.queue.counts()[Place.UNSCHEDULABLE]) == 1
-        [told] = await cluster.events.ask(lambda record: record.latest("default", "big"))
+        assert await cluster.queue.query(lambda owner: owner.queue.counts()[SubQueue.UNSCHEDULABLE]) == 1
+        [told] = await cluster.events.query(lambda record: record.latest("default", "big"))
         assert (told.first.reason, told.message) == ("FailedScheduling", message)
         await cluster.store.create(node("large", cpu="4"))
         assert await placed(cluster, "big") == {"big": "large"}
@@ -73,9 +73,9 @@ async def test_the_more_important_pod_evicts_the_others_and_takes_their_room() -
         await cluster.store.create(pod("urgent", cpu="1", priorityClassName="high"))
         assert await placed(cluster, "urgent") == {"urgent": "n1"}
         assert await cluster.store.do(lambda store: store.count("Pod")) == 1
-        reasons = await cluster.events.ask(lambda record: [told.first.reason for told in record.latest()])
+        reasons = await cluster.events.query(lambda record: [told.first.reason for told in record.latest()])
         assert reasons.count("Preempted") == 2
-        nominated = await cluster.scheduler.ask(lambda owner: bool(owner.nominator))
+        nominated = await cluster.scheduler.query(lambda owner: bool(owner.nominator))
         assert not nominated
 
 
@@ -89,7 +89,7 @@ async def test_pods_of_an_unknown_scheduler_are_left_alone_and_profiles_share_th
         left = await cluster.store.find("Pod", "default", "a")
         assert isinstance(left, Pod)
         assert left.node_name == ""
-        assert await cluster.decisions.ask(lambda record: record.of("default/a")) == []
+        assert await cluster.decisions.query(lambda record: record.of("default/a")) == []
 
 
 async def test_a_gated_pod_waits_for_its_gate() -> None:
@@ -98,7 +98,7 @@ async def test_a_gated_pod_waits_for_its_gate() -> None:
         await cluster.store.create(pod("gated", schedulingGates=[{"name": "example.com/quota"}]))
         await cluster.store.create(pod("free"))
         await placed(cluster, "free")
-        assert await cluster.queue.ask(lambda owner: owner.queue.counts()[Place.GATED]) == 1
+        assert await cluster.queue.query(lambda owner: owner.queue.counts()[SubQueue.GATED]) == 1
         await cluster.store.do(
             lambda store: store.merge_patch("Pod", "default", "gated", {"spec": {"schedulingGates": None}})
         )
@@ -113,8 +113,8 @@ async def test_a_pending_pod_that_is_deleted_is_nowhere_afterwards() -> None:
         await cluster.store.create(node())
         await cluster.store.create(pod("next"))
         await placed(cluster, "next")
-        assert await cluster.queue.ask(lambda owner: owner.queue.entry("default/lonely")) is None
-        assert await cluster.scheduler.ask(lambda owner: list(owner.pending.pods)) == []
+        assert await cluster.queue.query(lambda owner: owner.queue.entry("default/lonely")) is None
+        assert await cluster.scheduler.query(lambda owner: list(owner.pending.pods)) == []
 
 
 async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
@@ -126,7 +126,7 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(pod("a"))
         await placed(cluster, "a")
-        before = last(await cluster.decisions.ask(lambda record: record.of("default/a")))
+        before = last(await cluster.decisions.query(lambda record: record.of("default/a")))
 
         def heavier(owner: SchedulingDriver) -> int:
             old = owner.reconfigure(with_weight(owner.machine.config, "default-scheduler", "NodeResourcesFit", 50))
@@ -134,10 +134,10 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
             assert found is not None
             return found.weight("NodeResourcesFit")
 
-        assert await cluster.scheduler.ask(heavier) == 1
+        assert await cluster.scheduler.query(heavier) == 1
         await cluster.store.create(pod("b"))
         await placed(cluster, "b")
-        after = last(await cluster.decisions.ask(lambda record: record.of("default/b")))
+        after = last(await cluster.decisions.query(lambda record: record.of("default/b")))
         assert before is not None
         assert after is not None
         assert after > before + 1000
@@ -153,7 +153,7 @@ async def test_the_queue_remembers_how_a_pod_went_through_it() -> None:
         def moves(owner: QueueActor) -> list[tuple[str, str]]:
             return [(move.source.value, move.target.value) for move in owner.moves if move.key == "default/late"]
 
-        went = await cluster.queue.ask(moves)
+        went = await cluster.queue.query(moves)
         assert went[:3] == [("outside", "active"), ("active", "in_flight"), ("in_flight", "unschedulable")]
         assert went[-1] == ("in_flight", "outside")
 
@@ -163,7 +163,7 @@ async def test_a_large_load_lets_others_have_their_turn() -> None:
         await cluster.store.create_many([node(f"n{number}") for number in range(200)])
         turns = 0
 
-        async def look() -> None:
+        async def style() -> None:
             nonlocal turns
             while True:
                 await cluster.store.find("Node", "", "n1")
@@ -172,10 +172,10 @@ async def test_a_large_load_lets_others_have_their_turn() -> None:
         raws = [pod(f"p{number}") for number in range(2000)]
         await cluster.store.create_many(raws)
         async with trio.open_nursery() as beside:
-            beside.start_soon(look)
+            beside.start_soon(style)
             await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
             beside.cancel_scope.cancel()
-        assert await cluster.decisions.ask(lambda record: record.scheduled) == 2000
+        assert await cluster.decisions.query(lambda record: record.scheduled) == 2000
         assert turns > 20  # a slice of work is a few milliseconds, all of it many times that
 
 
@@ -191,8 +191,8 @@ async def test_important_pods_that_come_while_others_are_being_tried_are_tried_b
             await cluster.store.create(pod(f"high{number}", priorityClassName="high"))
             await trio.lowlevel.checkpoint()
         await until(cluster, lambda store: all(pod.node_name for pod in _pods(store)))
-        assert await cluster.decisions.ask(lambda record: record.scheduled) == 660
-        counts = await cluster.queue.ask(lambda owner: owner.queue.counts())
+        assert await cluster.decisions.query(lambda record: record.scheduled) == 660
+        counts = await cluster.queue.query(lambda owner: owner.queue.counts())
         assert set(counts.values()) == {0}
 
 

@@ -8,7 +8,7 @@ import pytest
 from kschedd.api.decoding import decode
 from kschedd.api.kinds import BY_NAME, KINDS
 from kschedd.api.schema import Fields, ListOf, PatchStrategy, schema_of, type_named
-from kschedd.api.shapes import check_shape, check_status_shape, without_nulls
+from kschedd.api.schema_check import check_schema, check_status_schema, without_nulls
 from tests.store.recorded import records
 
 _PLACEHOLDERS = {"<time>": "2025-01-01T00:00:00Z", "<nodePort>": 30000}
@@ -63,11 +63,11 @@ def test_types_may_hold_themselves() -> None:
     ],
 )
 def test_a_field_of_another_type_is_found_wherever_it_is(raw: dict[str, Any], path: str) -> None:
-    assert [fault.path for fault in check_shape(raw)] == [path]
+    assert [fault.path for fault in check_schema(raw)] == [path]
 
 
 def test_a_status_is_checked_by_itself() -> None:
-    faults = check_status_shape("Deployment", {"conditions": ["x"], "collisionCount": "x"})
+    faults = check_status_schema("Deployment", {"conditions": ["x"], "collisionCount": "x"})
     assert [fault.path for fault in faults] == ["status.conditions[0]", "status.collisionCount"]
 
 
@@ -89,7 +89,7 @@ def test_nothing_that_a_real_api_server_stored_is_refused(family: str) -> None:
         seen += 1
         raw = {"kind": record["kind"], "apiVersion": BY_NAME[record["kind"]].api_version, **_filled(stored)}
         assert not decode(raw).faults, record["id"]
-        assert not check_shape(without_nulls(raw)), record["id"]
+        assert not check_schema(without_nulls(raw)), record["id"]
     assert seen > 200
 
 
@@ -121,5 +121,5 @@ def test_values_that_a_real_api_server_cannot_decode_are_of_the_wrong_type() -> 
             continue
         seen += 1
         raw = {"kind": record["kind"], "apiVersion": BY_NAME[record["kind"]].api_version, **body}
-        assert check_shape(without_nulls(raw)), record["id"]
+        assert check_schema(without_nulls(raw)), record["id"]
     assert seen > 100

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kschedd.api.defaults import default
 from kschedd.api.kinds import lookup
-from kschedd.api.validation import accept, accept_meta, validate
+from kschedd.api.validation import default_and_validate, default_and_validate_meta, validate
 from tests.api.objects import Raw, named, pod, workload
 
 
 def said(raw: Raw) -> list[str]:
-    return [str(fault) for fault in accept(raw).faults]
+    return [str(fault) for fault in default_and_validate(raw).faults]
 
 
 def with_meta(**meta: Any) -> Raw:
@@ -57,9 +57,9 @@ def test_two_controllers_own_nothing() -> None:
 
 
 def test_metadata_by_itself() -> None:
-    meta, faults = accept_meta({"name": "p", "labels": None}, lookup("pods"))
+    meta, faults = default_and_validate_meta({"name": "p", "labels": None}, lookup("pods"))
     assert (meta, faults) == ({"name": "p", "namespace": "default"}, [])
-    assert accept_meta(7, lookup("pods"))[1]
+    assert default_and_validate_meta(7, lookup("pods"))[1]
 
 
 def test_cluster_scoped_kinds_have_no_namespace() -> None:
@@ -70,7 +70,7 @@ def test_cluster_scoped_kinds_have_no_namespace() -> None:
 
 def test_objects_of_custom_resources_are_taken_as_they_are() -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"x": None}}
-    done = accept(widget)
+    done = default_and_validate(widget)
     assert done.raw == widget
     assert not done.faults
 
@@ -240,7 +240,7 @@ def test_kinds(raw: Raw, fault: str) -> None:
 )
 def test_good_objects(raw: Raw) -> None:
     assert said(raw) == []
-    done = accept(raw).raw
+    done = default_and_validate(raw).raw
     assert said(done) == []  # and again, as stored
 
 
@@ -294,7 +294,7 @@ def test_junk_anywhere_is_a_fault_or_harmless_and_never_a_crash(raw: Raw, data: 
             inner = inner[step]
         inner[path[-1]] = copy.deepcopy(data.draw(JUNK))
     before = copy.deepcopy(broken)
-    done = accept(broken)
+    done = default_and_validate(broken)
     assert all(str(fault) for fault in done.faults)
     assert bool(validate(default(broken))) == bool(done.faults)
     assert broken == before

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import accept
+from kschedd.api.validation import default_and_validate
 from tests.api.objects import Raw, named, pod, workload
 
 DOMAIN = "a lowercase RFC 1123 subdomain must consist of"
@@ -12,7 +12,7 @@ LABEL = "a lowercase RFC 1123 label must consist of"
 
 
 def said(raw: Raw) -> list[str]:
-    return [str(fault) for fault in accept(raw).faults]
+    return [str(fault) for fault in default_and_validate(raw).faults]
 
 
 def claim(**devices: Any) -> Raw:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.manifests import read_paths
-from kschedd.api.validation import accept, accept_pod_spec, validate
+from kschedd.api.validation import default_and_validate, default_and_validate_pod_spec, validate
 from tests.api.objects import Raw, container, pod
 from tests.conftest import SharedPart
 
@@ -17,7 +17,7 @@ SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def said(raw: Raw) -> list[str]:
-    return [str(fault) for fault in accept(raw).faults]
+    return [str(fault) for fault in default_and_validate(raw).faults]
 
 
 def test_a_plain_pod_is_good() -> None:
@@ -285,9 +285,9 @@ def test_a_key_both_in_the_selector_and_merged_into_it() -> None:
     assert "exists in both matchLabelKeys and labelSelector" in fault
     merged = pod(**spreading(matchLabelKeys=["rev"]))
     merged["metadata"]["labels"] = {"rev": "1"}
-    done = accept(merged)
+    done = default_and_validate(merged)
     assert not done.faults
-    assert not accept(done.raw).faults  # what a cluster printed can be handed in again
+    assert not default_and_validate(done.raw).faults  # what a cluster printed can be handed in again
 
 
 @pytest.mark.parametrize(
@@ -314,18 +314,18 @@ def test_types_come_first(raw: Raw, fault: str) -> None:
 
 
 def test_a_spec_is_judged_by_itself() -> None:
-    spec, faults = accept_pod_spec({"containers": [container()], "nodeName": None})
+    spec, faults = default_and_validate_pod_spec({"containers": [container()], "nodeName": None})
     assert not faults
     assert spec["restartPolicy"] == "Always"
-    assert [str(fault) for fault in accept_pod_spec({"containers": 3})[1]] == [
+    assert [str(fault) for fault in default_and_validate_pod_spec({"containers": 3})[1]] == [
         "spec.containers: Invalid value: 3: must be a list"
     ]
-    assert accept_pod_spec("spec")[1]
+    assert default_and_validate_pod_spec("spec")[1]
 
 
 def test_validate_expects_defaults() -> None:
     assert {str(fault) for fault in validate(pod())} >= {"spec.restartPolicy: Required value"}
-    assert not validate(accept(pod()).raw)
+    assert not validate(default_and_validate(pod()).raw)
 
 
 def test_a_pod_without_a_spec() -> None:
@@ -359,5 +359,5 @@ def test_a_real_manifest_is_good(shared_part: SharedPart) -> None:
     assert not reading.errors
     assert len(reading.manifests) == 35
     for manifest in reading.manifests:
-        done = accept(manifest.raw)
+        done = default_and_validate(manifest.raw)
         assert not done.faults

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import accept
+from kschedd.api.validation import default_and_validate
 from tests.store.recorded import records
 
 DEVICES = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
@@ -37,7 +37,7 @@ def test_nothing_is_said_that_the_server_does_not_say(kinds: tuple[str, ...]) ->
     for record in refused(kinds):
         causes = (record["want"].get("status") or {}).get("causes") or ()
         wanted = {f"{cause['field']}: {cause['message']}" for cause in causes}
-        for fault in {str(fault) for fault in accept(record["manifest"]).faults}:
+        for fault in {str(fault) for fault in default_and_validate(record["manifest"]).faults}:
             seen["alike" if fault in wanted else "other"] += 1
             if fault not in wanted and not _ELSEWHERE.match(fault):
                 wrong.append(f"{record['id']}: {fault}")

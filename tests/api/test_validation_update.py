@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import accept
+from kschedd.api.validation import default_and_validate
 from kschedd.api.validation_update import validate_update
 from tests.api.objects import Raw, named, pod, workload
 
 
 def said(old: Raw, new: Raw) -> list[str]:
-    return [str(fault) for fault in validate_update(accept(old).raw, accept(new).raw)]
+    return [str(fault) for fault in validate_update(default_and_validate(old).raw, default_and_validate(new).raw)]
 
 
 def claim(phase: str = "Pending", storage: str = "1Gi", **spec: Any) -> Raw:

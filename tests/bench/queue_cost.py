@@ -36,9 +36,9 @@ REJECTED_BY = (
 )
 
 
-def pod(number: int, shapes: int) -> Pod:
+def pod(number: int, pod_templates: int) -> Pod:
     """One of so many shapes: they differ in size, label, toleration and what they select."""
-    shape = number % shapes
+    shape = number % pod_templates
     cpu = 4000 + shape
     spec: dict[str, Any] = {
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m", "memory": "1Gi"}}}],
@@ -80,7 +80,7 @@ class Measured:
     moved: int  # pods in all
 
 
-def waiting_queue(pods: list[Pod], shapes: int) -> SchedulingQueue:
+def waiting_queue(pods: list[Pod], pod_templates: int) -> SchedulingQueue:
     machine = SchedulingMachine(default_config())
     queue = SchedulingQueue(
         sort_key=machine.sort_key(),
@@ -91,7 +91,7 @@ def waiting_queue(pods: list[Pod], shapes: int) -> SchedulingQueue:
     for waiting in pods:
         queue.add(waiting, 0)
     while (entry := queue.pop(0)) is not None:
-        entry.unschedulable_plugins = REJECTED_BY[int(entry.pod.name[1:]) % shapes % len(REJECTED_BY)]
+        entry.unschedulable_plugins = REJECTED_BY[int(entry.pod.name[1:]) % pod_templates % len(REJECTED_BY)]
         queue.add_unschedulable_if_not_present(entry, 0)
     return queue
 
@@ -107,7 +107,7 @@ def measure(queue: SchedulingQueue, what: str, count: int, change: Callable[[int
             moved += len(queue.move_all_to_active_or_backoff(event, old, new, now))
         spent += time.perf_counter() - start
         while (entry := queue.pop(now)) is not None:
-            shape = entry.pod.shape
+            shape = entry.pod.signature
             entry.unschedulable_plugins = REJECTED_BY[(shape.spec.requests["cpu"] - 4000) % len(REJECTED_BY)]
             queue.add_unschedulable_if_not_present(entry, 0)
     return Measured(what, count, spent / count * 1e6, moved)
@@ -135,11 +135,11 @@ def assigned(number: int, cpu: str = "1") -> Pod:
     return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec, "status": {}})
 
 
-def run(pods: int, shapes: int) -> dict[str, Any]:
-    objects = [pod(number, shapes) for number in range(pods)]
+def run(pods: int, pod_templates: int) -> dict[str, Any]:
+    objects = [pod(number, pod_templates) for number in range(pods)]
     before = rss_mb()
     start = time.perf_counter()
-    queue = waiting_queue(objects, shapes)
+    queue = waiting_queue(objects, pod_templates)
     filled = time.perf_counter() - start
     after = rss_mb()
     kinds: list[tuple[str, int, Callable[[int], tuple[Any, Any]]]] = [
@@ -156,7 +156,7 @@ def run(pods: int, shapes: int) -> dict[str, Any]:
     measured = [measure(queue, *kind) for kind in kinds]
     return {
         "pods": pods,
-        "shapes": shapes,
+        "shapes": pod_templates,
         "fill_us_per_pod": filled / pods * 1e6,
         "rss_mb_before": before,
         "rss_mb_after": after,
@@ -174,12 +174,12 @@ def main() -> None:
     parser.add_argument("--shapes", type=int, default=1000)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     args = parser.parse_args()
-    found = run(args.pods, args.shapes)
+    found = run(args.pods, args.pod_templates)
     if args.output == "json":
         print(json.dumps(found))
         return
     memory = found["rss_mb_after"] - found["rss_mb_before"]
-    print(f"{found['pods']} pods of {found['shapes']} shapes wait.")
+    print(f"{found['pods']} pods of {found['pod_templates']} shapes wait.")
     print(f"Each was added, popped and put back in {found['fill_us_per_pod']:.1f} us;")
     print(f"the queue takes {memory:.0f} MB beside the pods, history included.")
     for row in found["events"]:

@@ -10,8 +10,8 @@ import numpy as np
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import parse_label_selector
-from kschedd.cache.cluster import Cluster
-from kschedd.cache.counts import spread_kind
+from kschedd.cache.counts import spread_matcher
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
@@ -103,7 +103,7 @@ def test_a_hundred_thousand_nodes_that_come_and_go_leave_nothing_behind() -> Non
 
 
 def test_a_number_of_a_label_value_is_given_out_again_only_when_no_row_has_it() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     for number in range(4):
         cluster.put(node(number))
     column = cluster.table.label(HOSTNAME)
@@ -117,12 +117,12 @@ def test_a_number_of_a_label_value_is_given_out_again_only_when_no_row_has_it() 
 
 
 def test_counts_by_domain_follow_numbers_that_changed_hands() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     for number in range(2):
         cluster.put(node(number))
         raw = pod(f"p{number}").raw
         cluster.put(Pod.from_raw({**raw, "spec": {**raw["spec"], "nodeName": f"node-{number}"}}))
-    counter = cluster.counts.matching(spread_kind("default", parse_label_selector({"matchLabels": {"app": "web"}})))
+    counter = cluster.counts.matching(spread_matcher("default", parse_label_selector({"matchLabels": {"app": "web"}})))
     assert counter.by_domain(HOSTNAME).total == 2
     cluster.remove_node("node-0")
     cluster.put(node(5))

@@ -13,9 +13,9 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import parse_label_selector
 from kschedd.api.terms import PodAffinityTerm, parse_pod_affinity_term
 from kschedd.cache import counts as counts_module
-from kschedd.cache.cluster import Cluster
-from kschedd.cache.counts import Carried, Kind, kind_of, spread_kind
-from kschedd.cache.tally import Counter, RowSet
+from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher, spread_matcher
+from kschedd.cache.domain_counter import DomainCounter, RowSet
+from kschedd.cache.scheduler_cache import SchedulerCache
 from tests.plugins.random_clusters import KEYS, NAMESPACES, namespace, node, nodes, pod, pods, selectors, terms
 
 NODE_NAMES = ("node-0", "node-1", "node-2")
@@ -28,11 +28,11 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.kinds: list[Kind] = []
+        self.kinds: list[PodMatcher] = []
         self.serial = 0
 
     # -- changes ------------------------------------------------------------------------------------------------
@@ -93,11 +93,11 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(raws=st.lists(terms, min_size=1, max_size=2), own=st.sampled_from(NAMESPACES))
     def ask_for_terms(self, raws: list[dict[str, Any]], own: str) -> None:
-        self.kinds.append(kind_of([parse_pod_affinity_term(raw, own) for raw in raws]))
+        self.kinds.append(pod_matcher([parse_pod_affinity_term(raw, own) for raw in raws]))
 
     @rule(raw=selectors, own=st.sampled_from(NAMESPACES))
     def ask_for_spread(self, raw: dict[str, Any] | None, own: str) -> None:
-        self.kinds.append(spread_kind(own, parse_label_selector(raw)))
+        self.kinds.append(spread_matcher(own, parse_label_selector(raw)))
 
     # -- what must hold -------------------------------------------------------------------------------------------
 
@@ -110,12 +110,12 @@ class AnySequence(RuleBasedStateMachine):
 
     @invariant()
     def carried_terms_equal_counts_from_scratch(self) -> None:
-        carriers: dict[tuple[Carried, PodAffinityTerm], list[tuple[Pod, int]]] = {}
+        carriers: dict[tuple[TermKind, PodAffinityTerm], list[tuple[Pod, int]]] = {}
         for p in self.pods.values():
             if p.node_name in self.nodes:
                 for kind, term, weight in terms_of(p):
                     carriers.setdefault((kind, term), []).append((p, weight))
-        found = self.cluster.counts.carried
+        found = self.cluster.counts.existing_terms
         assert found.keys() == carriers.keys()
         for key, pairs in carriers.items():
             who = [p for p, _ in pairs]
@@ -129,17 +129,17 @@ class AnySequence(RuleBasedStateMachine):
         counts = self.cluster.counts
         for p in self.pods.values():
             labels = self.namespaces.get(p.namespace, {})
-            for kind in get_args(Carried):
+            for kind in get_args(TermKind):
                 expected = {
-                    id(carried)
-                    for (of, term), carried in counts.carried.items()
+                    id(existing_terms)
+                    for (of, term), existing_terms in counts.existing_terms.items()
                     if of == kind and term.matches(p.namespace, p.labels, labels)
                 }
-                found = [id(carried) for carried in counts.minding(kind, p.shape)]
+                found = [id(existing_terms) for existing_terms in counts.existing_terms_matching(kind, p.signature)]
                 assert len(found) == len(expected)
                 assert set(found) == expected
 
-    def of_kind(self, kind: Kind, p: Pod) -> bool:
+    def of_kind(self, kind: PodMatcher, p: Pod) -> bool:
         if kind.live and p.deletion_timestamp:
             return False
         for term in kind.terms:
@@ -152,7 +152,7 @@ class AnySequence(RuleBasedStateMachine):
                 return False
         return True
 
-    def check(self, counter: Counter, who: list[Pod], amounts: list[int]) -> None:
+    def check(self, counter: DomainCounter, who: list[Pod], amounts: list[int]) -> None:
         table = self.cluster.table
         by_row = np.zeros(table.capacity, dtype=np.int64)
         for p, amount in zip(who, amounts, strict=True):
@@ -187,8 +187,8 @@ class AnySequence(RuleBasedStateMachine):
         return self.cluster.counts.row_set(mask)
 
 
-def terms_of(p: Pod) -> list[tuple[Carried, PodAffinityTerm, int]]:
-    shape = p.shape
+def terms_of(p: Pod) -> list[tuple[TermKind, PodAffinityTerm, int]]:
+    shape = p.signature
     return [
         *(("required-anti", term, 0) for term in shape.required_anti_affinity),
         *(("required", term, 0) for term in shape.required_affinity),
@@ -205,14 +205,14 @@ TestAnySequence.settings = settings(
 
 def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again(monkeypatch: Any) -> None:
     monkeypatch.setattr(counts_module, "_MATCHING_LIMIT", 2)
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.put(node("a", {"rack": "r1"}))
 
     def add(number: int) -> None:
         cluster.put(pod(f"p-{number}", labels={"app": "web"}, on="a"))
 
     add(0)
-    kinds = [spread_kind("red", parse_label_selector({"matchLabels": {"app": app}})) for app in ("web", "db", "x")]
+    kinds = [spread_matcher("red", parse_label_selector({"matchLabels": {"app": app}})) for app in ("web", "db", "x")]
     first = cluster.counts.matching(kinds[0])
     add(1)
     assert first.rows().sum() == 2
@@ -227,7 +227,7 @@ def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again(monkeypatch:
 
 
 def test_equal_row_sets_are_one() -> None:
-    counts = Cluster().counts
+    counts = SchedulerCache().counts
     mask = np.array([True, False])
     assert counts.row_set(mask) is counts.row_set(mask.copy())
     assert counts.row_set(~mask).number != counts.row_set(mask).number

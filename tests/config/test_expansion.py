@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.expansion import Listed, PluginSet, expand
+from kschedd.config.expansion import PluginEntry, PluginSet, expand
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw, default_config
@@ -245,13 +245,13 @@ def test_weights_that_overflow_are_refused() -> None:
     most = (2**63 - 1) // 100
     scorers = {name: frozenset({"score"}) for name in ("A", "B")}
     sets = {
-        "queue_sort": PluginSet((Listed("PrioritySort"),)),
-        "bind": PluginSet((Listed("DefaultBinder"),)),
-        "score": PluginSet((Listed("A", 2**40), Listed("B", most - 2**40))),
+        "queue_sort": PluginSet((PluginEntry("PrioritySort"),)),
+        "bind": PluginSet((PluginEntry("DefaultBinder"),)),
+        "score": PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40))),
     }
     catalogue = {**IN_TREE, **scorers}
     expand(sets, catalogue.get, lambda path, value, why, allowed: told.append((path, why)))
     assert told == []
-    sets["score"] = PluginSet((Listed("A", 2**40), Listed("B", most - 2**40 + 1)))
+    sets["score"] = PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40 + 1)))
     expand(sets, catalogue.get, lambda path, value, why, allowed: told.append((path, why)))
     assert told == [("$.plugins.score", "the weights add up to more than a score can hold")]

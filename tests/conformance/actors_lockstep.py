@@ -20,7 +20,7 @@ from kschedd.api.objects import Object
 from kschedd.config.load import config_from_raw
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import T0_S, TraceEnvironment
-from kschedd.conformance.records import Record
+from kschedd.conformance.records import GoldenRecord
 from kschedd.conformance.traces import RecordedChoice, best_nodes, reconsidered, step_of, tell_outcome, trace_config
 from kschedd.daemon import cluster_actors
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
@@ -212,7 +212,7 @@ class ActorsLockstep:
         if self.autorun and op["op"] != "run":
             await self._run()
         nominator = self.driver.nominator
-        return await self.cluster.queue.ask(
+        return await self.cluster.queue.query(
             lambda owner: step_of(self._made, world, owner.queue, nominator, T0_S * SECOND)
         )
 
@@ -229,7 +229,7 @@ class ActorsLockstep:
 
     async def _run(self, most: int = 0, during: Sequence[Raw] = ()) -> None:
         done = 0
-        while (not most or done < most) and await self.cluster.queue.ask(lambda owner: owner.queue.ready):
+        while (not most or done < most) and await self.cluster.queue.query(lambda owner: owner.queue.ready):
             await self._cycle(during if done == 0 else ())
             done += 1
 
@@ -239,7 +239,7 @@ class ActorsLockstep:
         recorded = self._want.pop(0) if self._want else {}
         self.choice.node = recorded.get("node") or ""
         before, world.deleted = world.deleted, []
-        await self.cluster.scheduler.ask(lambda owner: driver.allow_one(during))
+        await self.cluster.scheduler.query(lambda owner: driver.allow_one(during))
         await driver.ended.wait()
         await wait_all_tasks_blocked()
         deleted = sorted(world.deleted)
@@ -256,7 +256,7 @@ class ActorsLockstep:
 
 
 @asynccontextmanager
-async def actors_lockstep(record: Record, mock_clock: MockClock) -> AsyncIterator[ActorsLockstep]:
+async def actors_lockstep(record: GoldenRecord, mock_clock: MockClock) -> AsyncIterator[ActorsLockstep]:
     raw = record.raw
     environment = TraceEnvironment(raw["graceful_deletion"])
     store = TraceStore(environment)
@@ -272,7 +272,7 @@ async def actors_lockstep(record: Record, mock_clock: MockClock) -> AsyncIterato
         yield ActorsLockstep(raw["autorun"], environment, store, driver, choice, cluster, mock_clock)
 
 
-async def actors_differences(record: Record, mock_clock: MockClock) -> list[str]:
+async def actors_differences(record: GoldenRecord, mock_clock: MockClock) -> list[str]:
     """Where the first step that differs does; nothing if the whole trace is as recorded."""
     async with actors_lockstep(record, mock_clock) as run:
         for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.conformance.cases import got
+from kschedd.conformance.cases import run_case
 from kschedd.conformance.records import read_records
 from tests.conformance.golden_records import ONE_NODE_FITS, case, node, pod, write_records
 
@@ -19,7 +19,7 @@ def outcome(folder: Path, profile: dict[str, Any], nodes: list[Any], wishing: An
     config = {**CONFIG, "profiles": [profile]}
     raw = case(want=ONE_NODE_FITS, config=config, objects=nodes, pod=wishing)
     (record,) = read_records(write_records(folder / "small.jsonl", raw))
-    return got(record)
+    return run_case(record)
 
 
 def only(name: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kschedd.conformance.records import read_records
-from kschedd.conformance.report import Outcome
-from kschedd.conformance.verify import judge
+from kschedd.conformance.report import RecordOutcome
+from kschedd.conformance.verify import check
 from tests.conftest import SharedPart
 
 FAMILIES = (
@@ -49,8 +49,8 @@ def test_every_record_comes_out_as_kube_scheduler_has_it(golden: Path, family: s
     records = 0
     for record in read_records(golden / f"{family}.jsonl.gz"):
         records += 1
-        verdict = judge(record, remembered=remembered)
-        if verdict.outcome is not Outcome.PASSED:
+        verdict = check(record, remembered=remembered)
+        if verdict.outcome is not RecordOutcome.PASSED:
             wrong.append(f"{record.id} {verdict.outcome}: {'; '.join(verdict.differences[:3])}")
     assert records
     assert not wrong, "\n".join([f"{len(wrong)} of {records}:", *wrong[:5]])

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from kschedd.conformance.environment import TraceEnvironment
-from kschedd.conformance.records import Record
+from kschedd.conformance.records import GoldenRecord
 from kschedd.conformance.traces import Lockstep, trace_differences
 from kschedd.framework.writes import Bind, Delete, MergePatch
 from tests.conformance.golden_records import Raw, node, pod, trace
 
 
-def record(raw: Raw) -> Record:
-    return Record(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
+def record(raw: Raw) -> GoldenRecord:
+    return GoldenRecord(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
 
 
 def steps(*ops: Raw, **fields: Any) -> list[Raw]:

@@ -6,37 +6,37 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from kschedd.conformance.records import Record, read_records
+from kschedd.conformance.records import GoldenRecord, read_records
 from kschedd.conformance.traces import Lockstep
 from tests.conformance.actors_lockstep import actors_differences
 from tests.conformance.golden_records import Raw, node, pod, trace
 from tests.conftest import SharedPart
 
 
-def through_actors(record: Record) -> list[str]:
+def through_actors(record: GoldenRecord) -> list[str]:
     clock = MockClock()
     found: list[str] = trio.run(actors_differences, record, clock, clock=clock)
     return found
 
 
 @pytest.fixture
-def golden(shared_part: SharedPart) -> list[Record]:
+def golden(shared_part: SharedPart) -> list[GoldenRecord]:
     return list(read_records(shared_part("conformance") / "traces.jsonl.gz"))
 
 
-def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(golden: list[Record]) -> None:
+def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(golden: list[GoldenRecord]) -> None:
     wrong = {record.id: found for record in golden if (found := through_actors(record))}
     assert len(golden) >= 200
     told = [f"{name}: {'; '.join(found[:3])}" for name, found in wrong.items()]
     assert not wrong, "\n".join([f"{len(wrong)} of {len(golden)}:", *told[:5]])
 
 
-def made(*ops: Raw, **fields: Any) -> Record:
+def made(*ops: Raw, **fields: Any) -> GoldenRecord:
     """A trace whose steps are as they come out of the scheduling loop."""
 
-    def record(want: list[Raw]) -> Record:
+    def record(want: list[Raw]) -> GoldenRecord:
         raw = trace(list(ops), want, **fields)
-        return Record(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
+        return GoldenRecord(raw["id"], raw["family"], raw["config"], raw["objects"], raw)
 
     run = Lockstep(record([]))
     return record([run.step(op, ()) for op in ops])
@@ -51,7 +51,7 @@ def victim() -> Raw:
     return {**low, "spec": {**low["spec"], "nodeName": "a"}, "status": {"phase": "Running"}}
 
 
-def preemption_with_a_node_that_comes_too_late() -> Record:
+def preemption_with_a_node_that_comes_too_late() -> GoldenRecord:
     late = {"op": "run", "cycles": 1, "during": [create(node("b"))]}
     return made(create(pod("high", priority=10)), late, {"op": "run"}, objects=[node("a", cpu="1"), victim()])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kschedd.conformance import cases, verify
-from kschedd.conformance.report import Progress
+from kschedd.conformance.report import ProgressLine
 from tests.conformance.golden_records import ONE_NODE_FITS, case, pod, trace, write_records
 
 WRONG = {**ONE_NODE_FITS, "best": ["b"], "message": "no"}
@@ -60,11 +60,11 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
 def test_remembered_evaluations_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def got(record: Any, *, remember: bool = False) -> Any:
+    def run_case(record: Any, *, remember: bool = False) -> Any:
         asked.append(remember)
         return ONE_NODE_FITS
 
-    monkeypatch.setattr(cases, "got", got)
+    monkeypatch.setattr(cases, "run_case", run_case)
     file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
     assert run(file) == run(file, "--remembered") == 0
     assert asked == [False, True]
@@ -80,10 +80,10 @@ def test_only_runs_the_records_whose_id_contains_the_text(tmp_path: Path, capsys
 def test_what_is_not_built_is_unsupported_and_not_passed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def got(record: Any, *, remember: bool = False) -> Any:
+    def run_case(record: Any, *, remember: bool = False) -> Any:
         raise ModuleNotFoundError("No module named 'kschedd.plugins.later'", name="kschedd.plugins.later")
 
-    monkeypatch.setattr(cases, "got", got)
+    monkeypatch.setattr(cases, "run_case", run_case)
     assert run(write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS)), "-o", "json") == 1
     assert json.loads(capsys.readouterr().out)["families"]["small"] == {"passed": 0, "failed": 0, "unsupported": 1}
 
@@ -175,7 +175,7 @@ class Terminal(io.StringIO):
 def test_progress_is_shown_to_a_terminal_only(tmp_path: Path) -> None:
     file = write_records(tmp_path / "s.jsonl", case(want=ONE_NODE_FITS))
     for out, shown in ((Terminal(), True), (io.StringIO(), False)):
-        progress = Progress(out)
-        verify.verify(verify.Options((file,)), progress=progress)
+        progress = ProgressLine(out)
+        verify.verify(verify.VerifyOptions((file,)), progress=progress)
         progress.clear()
         assert ("small: 1 records" in out.getvalue()) is shown

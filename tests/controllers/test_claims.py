@@ -8,7 +8,7 @@ from kschedd.api.objects import Object
 from kschedd.controllers.claims import POD_CLAIM, ResourceClaims, generated_base
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -21,29 +21,29 @@ TEMPLATE = {
 }
 
 
-class Cluster:
+class SchedulerCache:
     def __init__(self) -> None:
         self.store = Store(now=lambda: 1_000.0)
         self.store.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         controllers: list[Controller] = [ResourceClaims(), GarbageCollector()]
-        self.settling = Settling(self.store, controllers)
+        self.settling = ControllerRunner(self.store, controllers)
 
     def create(self, raw: dict[str, Any]) -> Object:
         made = self.store.create(raw)
-        self.settling.settle()
+        self.settling.run_until_idle()
         return made
 
     def status(self, kind: str, name: str, status: dict[str, Any]) -> None:
         self.store.merge_patch(kind, "default", name, {"status": status}, subresource="status")
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def delete(self, kind: str, name: str) -> None:
         self.store.delete(kind, "default", name, grace_period_s=0)
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def bind(self, name: str) -> None:
         self.store.bind("default", name, "n1")
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def claims(self) -> list[Object]:
         return list(self.store.list("ResourceClaim"))
@@ -60,8 +60,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> SchedulerCache:
+    return SchedulerCache()
 
 
 def pod(name: str = "p", *, template: str = "", claim: str = "") -> dict[str, Any]:
@@ -84,7 +84,7 @@ def claim(name: str) -> dict[str, Any]:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": REQUESTS}
 
 
-def test_claim_is_made_from_the_template_and_noted_in_the_pod(cluster: Cluster) -> None:
+def test_claim_is_made_from_the_template_and_noted_in_the_pod(cluster: SchedulerCache) -> None:
     cluster.create(TEMPLATE)
     owner = cluster.create(pod(template="tmpl"))
     [made] = cluster.claims()
@@ -97,7 +97,7 @@ def test_claim_is_made_from_the_template_and_noted_in_the_pod(cluster: Cluster) 
     assert noted == [{"name": "dev", "resourceClaimName": made.name}]
 
 
-def test_missing_template_is_told_once_and_its_arrival_serves_the_pod(cluster: Cluster) -> None:
+def test_missing_template_is_told_once_and_its_arrival_serves_the_pod(cluster: SchedulerCache) -> None:
     cluster.create(pod(template="tmpl"))
     cluster.status("Pod", "p", {"phase": "Pending"})
     assert cluster.messages() == [
@@ -107,12 +107,12 @@ def test_missing_template_is_told_once_and_its_arrival_serves_the_pod(cluster: C
     assert len(cluster.claims()) == 1
 
 
-def test_pod_that_names_its_claim_gets_none_made(cluster: Cluster) -> None:
+def test_pod_that_names_its_claim_gets_none_made(cluster: SchedulerCache) -> None:
     cluster.create(pod(claim="mine"))
     assert cluster.claims() == []
 
 
-def test_deleted_claim_is_made_again_while_the_pod_is_there(cluster: Cluster) -> None:
+def test_deleted_claim_is_made_again_while_the_pod_is_there(cluster: SchedulerCache) -> None:
     cluster.create(TEMPLATE)
     cluster.create(pod(template="tmpl"))
     [first] = cluster.claims()
@@ -123,7 +123,7 @@ def test_deleted_claim_is_made_again_while_the_pod_is_there(cluster: Cluster) ->
     assert noted == [{"name": "dev", "resourceClaimName": second.name}]
 
 
-def test_generated_claim_goes_with_its_pod_even_while_allocated(cluster: Cluster) -> None:
+def test_generated_claim_goes_with_its_pod_even_while_allocated(cluster: SchedulerCache) -> None:
     cluster.create(TEMPLATE)
     owner = cluster.create(pod(template="tmpl"))
     [made] = cluster.claims()
@@ -133,7 +133,7 @@ def test_generated_claim_goes_with_its_pod_even_while_allocated(cluster: Cluster
     assert cluster.claims() == []
 
 
-def test_generated_claim_of_a_finished_pod_is_released_and_deleted(cluster: Cluster) -> None:
+def test_generated_claim_of_a_finished_pod_is_released_and_deleted(cluster: SchedulerCache) -> None:
     cluster.create(TEMPLATE)
     owner = cluster.create(pod(template="tmpl"))
     [made] = cluster.claims()
@@ -144,7 +144,7 @@ def test_generated_claim_of_a_finished_pod_is_released_and_deleted(cluster: Clus
     assert cluster.store.get("Pod", "default", "p").name == "p"
 
 
-def test_shared_claim_is_free_again_after_its_last_pod(cluster: Cluster) -> None:
+def test_shared_claim_is_free_again_after_its_last_pod(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     pods = [cluster.create(pod(name, claim="shared")) for name in ("p", "q")]
     cluster.use("shared", *pods)
@@ -161,7 +161,7 @@ def test_shared_claim_is_free_again_after_its_last_pod(cluster: Cluster) -> None
     assert not left.metadata.get("finalizers")
 
 
-def test_pod_of_the_same_name_does_not_keep_a_reservation(cluster: Cluster) -> None:
+def test_pod_of_the_same_name_does_not_keep_a_reservation(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     old = cluster.create(pod(claim="shared"))
     cluster.use("shared", old)
@@ -171,7 +171,7 @@ def test_pod_of_the_same_name_does_not_keep_a_reservation(cluster: Cluster) -> N
     assert not left.status.get("allocation")
 
 
-def test_deleted_claim_waits_for_its_user(cluster: Cluster) -> None:
+def test_deleted_claim_waits_for_its_user(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     user = cluster.create(pod(claim="shared"))
     cluster.use("shared", user)
@@ -183,7 +183,7 @@ def test_deleted_claim_waits_for_its_user(cluster: Cluster) -> None:
     assert cluster.claims() == []
 
 
-def test_pod_bound_past_the_scheduler_is_reserved(cluster: Cluster) -> None:
+def test_pod_bound_past_the_scheduler_is_reserved(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     first = cluster.create(pod(claim="shared"))
     cluster.use("shared", first)
@@ -194,7 +194,7 @@ def test_pod_bound_past_the_scheduler_is_reserved(cluster: Cluster) -> None:
     assert [entry["name"] for entry in left.status["reservedFor"]] == ["p", "q"]
 
 
-def test_reservation_for_something_else_is_left_alone(cluster: Cluster) -> None:
+def test_reservation_for_something_else_is_left_alone(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     entry = {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "u"}
     cluster.status("ResourceClaim", "shared", {"reservedFor": [entry]})

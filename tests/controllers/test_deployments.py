@@ -9,20 +9,20 @@ from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelet import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.replicasets import ReplicaSets
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.templates import template_hash
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, workload
 
 
-class Cluster:
+class SchedulerCache:
     """All controllers, and a scheduler that puts every pod on the one node, up to `room` of them."""
 
     def __init__(self, room: int = 1000) -> None:
         self.clock = Clock()
         self.store = Store(now=self.clock, seed=4)
         controllers = [Deployments(), ReplicaSets(), Kubelets(), GarbageCollector(), NodeTaints()]
-        self.settling = Settling(self.store, controllers)
+        self.settling = ControllerRunner(self.store, controllers)
         self.store.create(node())
         self.room = room
         self.most = 0
@@ -31,7 +31,7 @@ class Cluster:
     def step(self) -> bool:
         """One round: controllers, then the scheduler. False when nothing happened."""
         before = self.store.version
-        self.settling.settle()
+        self.settling.run_until_idle()
         pods = self.pods()
         running = sum(p.phase == "Running" and not p.deletion_timestamp for p in pods)
         self.most = max(self.most, sum(not p.deletion_timestamp for p in pods))
@@ -44,7 +44,7 @@ class Cluster:
     def rest(self) -> None:
         for _ in range(200):
             if not self.step():
-                wake = self.settling.wake_at
+                wake = self.settling.next_deadline
                 if wake is None or wake > self.clock.now + 60:
                     return
                 self.clock.now = wake
@@ -72,7 +72,7 @@ class Cluster:
 
 
 def test_a_deployment_makes_a_replica_set_that_makes_pods() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.apply(replicas=3)
     cluster.rest()
     (replica_set,) = cluster.store.list("ReplicaSet")
@@ -103,7 +103,7 @@ def test_a_deployment_makes_a_replica_set_that_makes_pods() -> None:
 def test_a_rolling_update_stays_within_its_bounds(
     surge: int | str, unavailable: int | str, most: int, least: int
 ) -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     cluster.apply(replicas=10, strategy=strategy)
     cluster.rest()
@@ -117,7 +117,7 @@ def test_a_rolling_update_stays_within_its_bounds(
 
 
 def test_going_back_takes_the_old_replica_set_again() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     for image in ("web:1", "web:2", "web:1"):
         cluster.apply(image=image)
         cluster.rest()
@@ -126,7 +126,7 @@ def test_going_back_takes_the_old_replica_set_again() -> None:
 
 
 def test_recreate_waits_until_the_last_old_pod_is_gone() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.apply(strategy={"type": "Recreate"})
     cluster.rest()
     cluster.apply(image="web:2", strategy={"type": "Recreate"})
@@ -139,7 +139,7 @@ def test_recreate_waits_until_the_last_old_pod_is_gone() -> None:
 
 
 def test_a_rollout_that_does_not_get_on_stops_within_its_bounds_and_says_so() -> None:
-    cluster = Cluster(room=10)
+    cluster = SchedulerCache(room=10)
     cluster.apply(replicas=10)
     cluster.rest()
     cluster.room = 0
@@ -158,21 +158,21 @@ def test_a_rollout_that_does_not_get_on_stops_within_its_bounds_and_says_so() ->
 
 
 def test_scaling_in_the_middle_of_a_rollout_scales_both() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.apply(replicas=10)
     cluster.rest()
     cluster.room = 0
     cluster.apply(replicas=10, image="web:2")
     cluster.rest()
     cluster.apply(replicas=20, image="web:2")
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     sizes = cluster.sets()
     assert sum(sizes.values()) == 25
     assert sizes["web:1"] > 8
 
 
 def test_a_paused_deployment_scales_but_does_not_roll() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.apply(replicas=3)
     cluster.rest()
     cluster.apply(replicas=5, image="web:2", paused=True)
@@ -184,7 +184,7 @@ def test_a_paused_deployment_scales_but_does_not_roll() -> None:
 
 
 def test_old_replica_sets_are_kept_up_to_the_history_limit() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     for number in range(1, 6):
         cluster.apply(image=f"web:{number}", revisionHistoryLimit=2)
         cluster.rest()
@@ -192,7 +192,7 @@ def test_old_replica_sets_are_kept_up_to_the_history_limit() -> None:
 
 
 def test_deleting_a_deployment_takes_everything_along() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.apply()
     cluster.rest()
     cluster.store.delete("Deployment", "default", "web")
@@ -202,7 +202,7 @@ def test_deleting_a_deployment_takes_everything_along() -> None:
 
 
 def test_a_name_taken_by_a_stranger_leads_to_another_hash() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     created = cluster.store.create(workload("Deployment"))
     stranger = workload("ReplicaSet", f"web-{template_hash(created.spec['template'], 0)}", replicas=0)
     cluster.store.create(stranger)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kschedd.controllers.garbage import GarbageCollector
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod
 
@@ -34,81 +34,81 @@ def names(store: Store) -> list[str]:
 
 
 @pytest.fixture
-def family(store: Store) -> Settling:
-    cluster = Settling(store, [GarbageCollector()])
+def family(store: Store) -> ControllerRunner:
+    cluster = ControllerRunner(store, [GarbageCollector()])
     store.create(config_map("grandmother"))
     owned(store, "mother", "grandmother")
     owned(store, "child", "mother")
-    cluster.settle()
+    cluster.run_until_idle()
     return cluster
 
 
-def test_what_belonged_to_the_deleted_goes_with_it(store: Store, family: Settling) -> None:
+def test_what_belonged_to_the_deleted_goes_with_it(store: Store, family: ControllerRunner) -> None:
     store.delete("ConfigMap", "default", "grandmother")
-    family.settle()
+    family.run_until_idle()
     assert names(store) == []
 
 
-def test_another_owner_keeps_it(store: Store, family: Settling) -> None:
+def test_another_owner_keeps_it(store: Store, family: ControllerRunner) -> None:
     store.create(config_map("aunt"))
     owned(store, "niece", "mother", "aunt")
     store.delete("ConfigMap", "default", "mother")
-    family.settle()
+    family.run_until_idle()
     assert names(store) == ["aunt", "grandmother", "niece"]
     assert [r["name"] for r in store.get("ConfigMap", "default", "niece").metadata["ownerReferences"]] == ["aunt"]
 
 
-def test_orphaned_dependents_stay_without_an_owner(store: Store, family: Settling) -> None:
+def test_orphaned_dependents_stay_without_an_owner(store: Store, family: ControllerRunner) -> None:
     store.delete("ConfigMap", "default", "grandmother", propagation="Orphan")
-    family.settle()
+    family.run_until_idle()
     assert names(store) == ["child", "mother"]
     assert "ownerReferences" not in store.get("ConfigMap", "default", "mother").metadata
 
 
-def test_in_the_foreground_the_owner_goes_last(store: Store, family: Settling) -> None:
+def test_in_the_foreground_the_owner_goes_last(store: Store, family: ControllerRunner) -> None:
     held = store.merge_patch("ConfigMap", "default", "child", {"metadata": {"finalizers": ["example.com/hold"]}})
     store.delete("ConfigMap", "default", "grandmother", propagation="Foreground")
-    family.settle()
+    family.run_until_idle()
     assert names(store) == ["child", "grandmother", "mother"]
     store.merge_patch("ConfigMap", "default", held.name, {"metadata": {"finalizers": None}})
-    family.settle()
+    family.run_until_idle()
     assert names(store) == []
 
 
-def test_an_object_whose_owner_was_never_there_is_left_alone(store: Store, family: Settling) -> None:
+def test_an_object_whose_owner_was_never_there_is_left_alone(store: Store, family: ControllerRunner) -> None:
     raw = config_map("foundling")
     raw["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}]
     store.create(raw)
-    family.settle()
+    family.run_until_idle()
     assert "foundling" in names(store)
 
 
 def test_a_namespace_is_emptied_and_then_goes(store: Store) -> None:
-    cluster = Settling(store, [GarbageCollector()])
+    cluster = ControllerRunner(store, [GarbageCollector()])
     store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     store.create(config_map("settings", namespace="team"))
     store.create(pod(namespace="team"))
     store.bind("team", "web", "node-1")
     store.delete("Namespace", "", "team")
-    cluster.settle()
+    cluster.run_until_idle()
     assert [obj.kind for obj in store.in_namespace("team")] == ["Pod"]
     store.delete("Pod", "team", "web", grace_period_s=0)
-    cluster.settle()
+    cluster.run_until_idle()
     assert store.find("Namespace", "", "team") is None
 
 
 def test_pods_of_a_node_that_is_gone_go_after_a_while(store: Store, clock: Clock) -> None:
-    cluster = Settling(store, [GarbageCollector()])
+    cluster = ControllerRunner(store, [GarbageCollector()])
     for name in ("node-1", "node-2"):
         store.create(node(name))
         store.create(pod(f"on-{name}"))
         store.bind("default", f"on-{name}", name)
         store.delete("Node", "", name)
     store.create(node("node-2"))
-    cluster.settle()
+    cluster.run_until_idle()
     clock.now += 39
-    cluster.settle()
+    cluster.run_until_idle()
     assert len(store.list("Pod")) == 2
     clock.now += 1
-    cluster.settle()
+    cluster.run_until_idle()
     assert [p.name for p in store.list("Pod")] == ["on-node-2"]

@@ -2,16 +2,16 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.kubelet import Kubelets
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod
 
 
-class Cluster:
+class SchedulerCache:
     def __init__(self) -> None:
         self.clock = Clock()
         self.store = Store(now=self.clock)
-        self.settling = Settling(self.store, [Kubelets()])
+        self.settling = ControllerRunner(self.store, [Kubelets()])
 
     def pod(self, name: str = "web") -> Pod:
         found = self.store.get("Pod", "default", name)
@@ -23,22 +23,22 @@ class Cluster:
         raw["metadata"]["annotations"] = annotations or {}
         self.store.create(raw)
         self.store.bind("default", "web", "node-1")
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds
-        self.settling.settle()
+        self.settling.run_until_idle()
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    cluster = Cluster()
+def cluster() -> SchedulerCache:
+    cluster = SchedulerCache()
     cluster.store.create(node())
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     return cluster
 
 
-def test_a_node_without_conditions_gets_ready(cluster: Cluster) -> None:
+def test_a_node_without_conditions_gets_ready(cluster: SchedulerCache) -> None:
     status = cluster.store.get("Node", "", "node-1").status
     assert {c["type"]: c["status"] for c in status["conditions"]} == {
         "MemoryPressure": "False",
@@ -49,16 +49,16 @@ def test_a_node_without_conditions_gets_ready(cluster: Cluster) -> None:
     assert status["allocatable"]["cpu"] == "4"
 
 
-def test_a_nodes_own_conditions_stay(cluster: Cluster) -> None:
+def test_a_nodes_own_conditions_stay(cluster: SchedulerCache) -> None:
     cluster.store.create(node("node-2", conditions={"Ready": "False"}))
     cluster.store.create(node("node-3", conditions={"DiskPressure": "True"}))
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert len(cluster.store.get("Node", "", "node-2").status["conditions"]) == 1
     three = {c["type"]: c["status"] for c in cluster.store.get("Node", "", "node-3").status["conditions"]}
     assert (three["DiskPressure"], three["Ready"]) == ("True", "True")
 
 
-def test_a_pod_with_a_node_runs(cluster: Cluster) -> None:
+def test_a_pod_with_a_node_runs(cluster: SchedulerCache) -> None:
     cluster.run()
     status = cluster.pod().status
     assert (status["phase"], status["startTime"]) == ("Running", "2023-11-14T22:13:20Z")
@@ -66,37 +66,37 @@ def test_a_pod_with_a_node_runs(cluster: Cluster) -> None:
     assert status["containerStatuses"][0]["state"] == {"running": {"startedAt": "2023-11-14T22:13:20Z"}}
     assert status["podIP"].startswith("10.")
     version = cluster.store.version
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert cluster.store.version == version
 
 
-def test_nothing_starts_on_a_node_that_is_not_ready_or_not_there(cluster: Cluster) -> None:
+def test_nothing_starts_on_a_node_that_is_not_ready_or_not_there(cluster: SchedulerCache) -> None:
     cluster.store.create(node("down", conditions={"Ready": "False"}))
     for name, node_name in (("one", "down"), ("two", "nowhere")):
         cluster.store.create(pod(name))
         cluster.store.bind("default", name, node_name)
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert (cluster.pod("one").phase, cluster.pod("two").phase) == ("Pending", "Pending")
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     cluster.store.merge_patch("Node", "", "down", ready, subresource="status")
     cluster.store.create(node("nowhere"))
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert (cluster.pod("one").phase, cluster.pod("two").phase) == ("Running", "Running")
 
 
-def test_a_deleted_pod_stays_for_its_grace_period(cluster: Cluster) -> None:
+def test_a_deleted_pod_stays_for_its_grace_period(cluster: SchedulerCache) -> None:
     cluster.run(terminationGracePeriodSeconds=10)
     cluster.store.delete("Pod", "default", "web")
-    cluster.settling.settle()
-    assert cluster.settling.wake_at == cluster.clock.now + 10
+    cluster.settling.run_until_idle()
+    assert cluster.settling.next_deadline == cluster.clock.now + 10
     cluster.passes(9)
     assert cluster.pod().deleting
     cluster.passes(1)
     assert cluster.store.find("Pod", "default", "web") is None
-    assert cluster.settling.wake_at is None
+    assert cluster.settling.next_deadline is None
 
 
-def test_a_pod_may_end_sooner_than_its_grace_period(cluster: Cluster) -> None:
+def test_a_pod_may_end_sooner_than_its_grace_period(cluster: SchedulerCache) -> None:
     cluster.run({"kschedd.io/termination-seconds": "2"})
     cluster.store.delete("Pod", "default", "web")
     cluster.passes(2)
@@ -104,7 +104,7 @@ def test_a_pod_may_end_sooner_than_its_grace_period(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0.5", "60"])
-def test_an_annotation_ends_a_pod_well(cluster: Cluster, seconds: str) -> None:
+def test_an_annotation_ends_a_pod_well(cluster: SchedulerCache, seconds: str) -> None:
     cluster.clock.now += 0.7
     cluster.run({"kschedd.io/run-seconds": seconds})
     cluster.passes(float(seconds) - 0.1)
@@ -112,19 +112,19 @@ def test_an_annotation_ends_a_pod_well(cluster: Cluster, seconds: str) -> None:
     cluster.passes(0.1)
     assert cluster.pod().phase == "Succeeded"
     assert cluster.pod().status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
-    assert cluster.settling.wake_at is None
+    assert cluster.settling.next_deadline is None
 
 
-def test_an_annotation_that_is_no_number_ends_nothing(cluster: Cluster) -> None:
+def test_an_annotation_that_is_no_number_ends_nothing(cluster: SchedulerCache) -> None:
     cluster.run({"kschedd.io/run-seconds": "soon"})
-    assert cluster.settling.wake_at is None
+    assert cluster.settling.next_deadline is None
     assert cluster.pod().phase == "Running"
 
 
-def test_a_node_gets_the_hostname_label_it_lacks(cluster: Cluster) -> None:
+def test_a_node_gets_the_hostname_label_it_lacks(cluster: SchedulerCache) -> None:
     named = node("node-2", conditions={"Ready": "False"})
     named["metadata"]["labels"] = {"kubernetes.io/hostname": "other"}
     cluster.store.create(named)
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     labels = {n.name: n.labels["kubernetes.io/hostname"] for n in cluster.store.list("Node")}
     assert labels == {"node-1": "node-1", "node-2": "other"}

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kschedd.controllers.nodetaints import NodeTaints, tainted
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node
 
@@ -71,14 +71,14 @@ def test_taints_follow_the_conditions(
 
 def test_the_controller_taints_and_frees_nodes_in_the_store() -> None:
     store = Store(now=Clock())
-    cluster = Settling(store, [NodeTaints()])
+    cluster = ControllerRunner(store, [NodeTaints()])
     store.create(node(conditions={"Ready": "True"}))
-    assert cluster.settle() == 0
+    assert cluster.run_until_idle() == 0
     store.merge_patch("Node", "", "node-1", {"spec": {"unschedulable": True}})
-    assert cluster.settle() == 1
+    assert cluster.run_until_idle() == 1
     assert store.get("Node", "", "node-1").spec["taints"] == [taint("unschedulable", "NoSchedule")]
     store.merge_patch("Node", "", "node-1", {"spec": {"unschedulable": None}})
-    assert cluster.settle() == 1
+    assert cluster.run_until_idle() == 1
     assert "taints" not in store.get("Node", "", "node-1").spec
 
 
@@ -87,10 +87,10 @@ def test_a_taint_added_in_between_is_not_lost() -> None:
     controller = NodeTaints()
     created = store.create(node(conditions={"DiskPressure": "True"}))
     watch = store.watch(None, created.resource_version - 1)
-    (write,) = controller.react(watch.take(), store, 0)
+    (write,) = controller.reconcile(watch.take(), store, 0)
     store.merge_patch("Node", "", "node-1", {"spec": {"taints": [OTHER]}})
-    cluster = Settling(store, [controller])
-    cluster.settle()
+    cluster = ControllerRunner(store, [controller])
+    cluster.run_until_idle()
     keys = [t["key"] for t in store.get("Node", "", "node-1").spec["taints"]]
     assert keys == ["dedicated", "node.kubernetes.io/disk-pressure"]
     assert write.patch["metadata"]["resourceVersion"] == str(created.resource_version)  # type: ignore[union-attr]

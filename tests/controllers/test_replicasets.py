@@ -6,16 +6,16 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.kubelet import Kubelets
 from kschedd.controllers.replicasets import ReplicaSets, deletion_order
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod, workload
 
 
-class Cluster:
+class SchedulerCache:
     def __init__(self) -> None:
         self.clock = Clock()
         self.store = Store(now=self.clock, seed=2)
-        self.settling = Settling(self.store, [ReplicaSets(), Kubelets()])
+        self.settling = ControllerRunner(self.store, [ReplicaSets(), Kubelets()])
         self.store.create(node())
 
     def pods(self) -> list[Pod]:
@@ -25,7 +25,7 @@ class Cluster:
         for waiting in self.pods():
             if not waiting.node_name:
                 self.store.bind(waiting.namespace, waiting.name, "node-1")
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     @property
     def replica_set(self) -> Object:
@@ -33,16 +33,16 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> SchedulerCache:
+    return SchedulerCache()
 
 
-def made(cluster: Cluster, **spec: Any) -> None:
+def made(cluster: SchedulerCache, **spec: Any) -> None:
     cluster.store.create(workload("ReplicaSet", **spec))
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
 
 
-def test_a_replica_set_makes_its_pods(cluster: Cluster) -> None:
+def test_a_replica_set_makes_its_pods(cluster: SchedulerCache) -> None:
     made(cluster, replicas=3)
     pods = cluster.pods()
     assert len(pods) == 3
@@ -54,81 +54,81 @@ def test_a_replica_set_makes_its_pods(cluster: Cluster) -> None:
     assert cluster.replica_set.status["availableReplicas"] == 3
 
 
-def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
+def test_a_lost_pod_is_replaced(cluster: SchedulerCache) -> None:
     made(cluster)
     cluster.bind_all()
     lost = cluster.pods()[0]
     cluster.store.patch_status("Pod", "default", lost.name, {"phase": "Failed"})
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert len([p for p in cluster.pods() if not p.finished]) == 3
 
 
-def test_scaling_down_deletes_the_surplus(cluster: Cluster) -> None:
+def test_scaling_down_deletes_the_surplus(cluster: SchedulerCache) -> None:
     made(cluster, replicas=4)
     cluster.bind_all()
     cluster.store.merge_patch("ReplicaSet", "default", "web", {"spec": {"replicas": 1}})
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     cluster.clock.now += 30
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert len(cluster.pods()) == 1
     assert cluster.replica_set.status["replicas"] == 1
 
 
-def test_more_pods_than_one_burst_are_made_all_the_same(cluster: Cluster) -> None:
+def test_more_pods_than_one_burst_are_made_all_the_same(cluster: SchedulerCache) -> None:
     made(cluster, replicas=1200)
     assert len(cluster.pods()) == 1200
 
 
-def test_pods_count_as_available_after_min_ready_seconds(cluster: Cluster) -> None:
+def test_pods_count_as_available_after_min_ready_seconds(cluster: SchedulerCache) -> None:
     made(cluster, minReadySeconds=20)
     cluster.bind_all()
     assert cluster.replica_set.status["readyReplicas"] == 3
     assert cluster.replica_set.status["availableReplicas"] == 0
-    assert cluster.settling.wake_at == cluster.clock.now + 20
+    assert cluster.settling.next_deadline == cluster.clock.now + 20
     cluster.clock.now += 20
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert cluster.replica_set.status["availableReplicas"] == 3
 
 
-def test_orphans_are_adopted_and_strangers_let_go(cluster: Cluster) -> None:
+def test_orphans_are_adopted_and_strangers_let_go(cluster: SchedulerCache) -> None:
     cluster.store.create(pod("orphan"))
     made(cluster, replicas=2)
     assert len(cluster.pods()) == 2
     orphan = cluster.store.get("Pod", "default", "orphan")
     assert orphan.owner is not None
     cluster.store.merge_patch("Pod", "default", "orphan", {"metadata": {"labels": {"app": "other"}}})
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert cluster.store.get("Pod", "default", "orphan").owner is None
     assert len(cluster.pods()) == 3
 
 
-def test_pods_that_are_refused_are_tried_again_later(cluster: Cluster) -> None:
+def test_pods_that_are_refused_are_tried_again_later(cluster: SchedulerCache) -> None:
     raw = workload("ReplicaSet", replicas=2)
     raw["spec"]["template"]["spec"]["priorityClassName"] = "later"
     cluster.store.create(raw)
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     (failure,) = cluster.replica_set.status["conditions"]
     assert (failure["type"], failure["reason"]) == ("ReplicaFailure", "FailedCreate")
     assert failure["message"].endswith("no PriorityClass with name later was found")
-    assert cluster.settling.wake_at == cluster.clock.now + 1
+    assert cluster.settling.next_deadline == cluster.clock.now + 1
     cluster.clock.now += 1
-    cluster.settling.settle()
-    assert cluster.settling.wake_at == cluster.clock.now + 2
+    cluster.settling.run_until_idle()
+    assert cluster.settling.next_deadline == cluster.clock.now + 2
     cluster.store.create(
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "later"}, "value": 5}
     )
     cluster.clock.now += 2
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert [p.priority for p in cluster.pods()] == [5, 5]
     assert cluster.replica_set.status["conditions"] == []
 
 
-def test_a_replica_set_being_deleted_makes_nothing(cluster: Cluster) -> None:
+def test_a_replica_set_being_deleted_makes_nothing(cluster: SchedulerCache) -> None:
     raw = workload("ReplicaSet")
     raw["metadata"]["finalizers"] = ["example.com/hold"]
     cluster.store.create(raw)
     cluster.store.delete("ReplicaSet", "default", "web")
-    cluster.settling.settle()
+    cluster.settling.run_until_idle()
     assert cluster.pods() == []
 
 

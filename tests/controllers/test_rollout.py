@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.controllers.rollout import Replicas, fenceposts, grown, proportioned, shrunk
+from kschedd.controllers.rollout import Replicas, fenceposts, proportioned, scale_down, scale_up
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def rs(name: str, wanted: int, available: int | None = None, max_replicas: int =
     ],
 )
 def test_growth_of_the_new(wanted: int, surge: int, old: int, new: int, expected: int) -> None:
-    assert grown(rs("new", new), old + new, wanted, surge) == expected
+    assert scale_up(rs("new", new), old + new, wanted, surge) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_growth_of_the_new(wanted: int, surge: int, old: int, new: int, expected
 def test_shrinking_of_the_old(
     wanted: int, unavailable: int, old: int, old_available: int, new: int, new_available: int, expected: dict[str, int]
 ) -> None:
-    assert shrunk([rs("old", old, old_available)], rs("new", new, new_available), wanted, unavailable) == expected
+    assert scale_down([rs("old", old, old_available)], rs("new", new, new_available), wanted, unavailable) == expected
 
 
 def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportions() -> None:
@@ -84,7 +84,7 @@ def test_shrinking_never_leaves_too_few_available(
 ) -> None:
     sets = [rs(str(place), size, min(size, up)) for place, (size, up) in enumerate(old)]
     fresh = rs("new", new[0], min(new))
-    sizes = {r.name: r.wanted for r in sets} | shrunk(sets, fresh, wanted, unavailable)
+    sizes = {r.name: r.wanted for r in sets} | scale_down(sets, fresh, wanted, unavailable)
     before = sum(r.available for r in sets) + fresh.available
     after = sum(min(sizes[r.name], r.available) for r in sets) + fresh.available
     assert after >= min(before, wanted - unavailable)

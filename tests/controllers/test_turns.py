@@ -8,7 +8,7 @@ from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelet import Kubelets
 from kschedd.controllers.replicasets import ReplicaSets
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
@@ -24,13 +24,13 @@ class Noter:
 
     name: Final = "noter"
     kinds: Final = frozenset(("ConfigMap",))
-    wake_at: Final = None
+    next_deadline: Final = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self.mended = False
 
-    def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         writes: list[Write] = []
         for event in events:
             if event.new.name == "bad" and not self.mended:
@@ -39,7 +39,7 @@ class Noter:
                 writes.append(patch_of(event.new, {"metadata": {"annotations": {NOTED: "yes"}}}))
         return writes
 
-    def refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         return [write]
 
 
@@ -51,10 +51,10 @@ def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting() -> None:
     clock = Clock()
     store = Store(now=clock)
     noter = Noter()
-    cluster = Settling(store, [noter])
+    cluster = ControllerRunner(store, [noter])
     for name in ("a", "bad", "c"):
         store.create(config_map(name))
-    cluster.settle()
+    cluster.run_until_idle()
     assert noted(store) == {"a": True, "bad": False, "c": True}
     (fault,) = cluster.faults()
     assert str(fault.ref) == "ConfigMap/default/bad"
@@ -64,27 +64,27 @@ def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting() -> None:
     noter.mended = True
     clock.now += 1
     store.create(config_map("d"))  # something happens: what is due is tried again
-    cluster.settle()
+    cluster.run_until_idle()
     assert noted(store) == {"a": True, "bad": True, "c": True, "d": True}
     assert cluster.faults() == []
 
 
 def test_a_write_that_is_refused_over_and_over_is_given_up_for_now() -> None:
     class Stubborn(Noter):
-        def react(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
             return [Create(config_map(event.new.name)) for event in events]
 
     store = Store(now=Clock())
-    cluster = Settling(store, [Stubborn()])
+    cluster = ControllerRunner(store, [Stubborn()])
     store.create(config_map("a"))
-    cluster.settle()
+    cluster.run_until_idle()
     (fault,) = cluster.faults()
     assert "refused 20 times in a row" in fault.why
 
 
 def test_whatever_a_write_raises_is_its_objects(monkeypatch: Any) -> None:
     store = Store(now=Clock())
-    cluster = Settling(store, [Noter()])
+    cluster = ControllerRunner(store, [Noter()])
     merge_patch = store.merge_patch
 
     def odd(kind: str, namespace: str, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +95,7 @@ def test_whatever_a_write_raises_is_its_objects(monkeypatch: Any) -> None:
     monkeypatch.setattr(store, "merge_patch", odd)
     store.create(config_map("odd"))
     store.create(config_map("b"))
-    cluster.settle()
+    cluster.run_until_idle()
     assert noted(store) == {"b": True, "odd": False}
     assert [str(fault.ref) for fault in cluster.faults()] == ["ConfigMap/default/odd"]
 
@@ -108,14 +108,14 @@ def put_past_the_checks(store: Store, kind: str, name: str, status: Any, namespa
 
 def test_each_controller_blames_the_object_it_looks_after() -> None:
     store = Store(now=Clock())
-    cluster = Settling(store, [Deployments(), ReplicaSets(), Kubelets()])
+    cluster = ControllerRunner(store, [Deployments(), ReplicaSets(), Kubelets()])
     store.create(workload("Deployment", "good", replicas=1))
     store.create(workload("Deployment", "bad", replicas=1))
     store.create(node("broken"))
     put_past_the_checks(store, "Deployment", "bad", {"conditions": ["x"], "collisionCount": "x"})
     put_past_the_checks(store, "Node", "broken", {"conditions": ["x"]}, "")
     store.create(pod("p"))
-    cluster.settle()
+    cluster.run_until_idle()
     assert {str(fault.ref) for fault in cluster.faults()} == {"Deployment/default/bad", "Node/broken"}
     assert [rs.owner.name for rs in store.list("ReplicaSet") if rs.owner] == ["good"]
 

@@ -8,37 +8,37 @@ from kschedd.api.objects import Object
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.provisioner import Provisioner
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.volumes import VolumeController
 from kschedd.storage.claims import BIND_COMPLETED, SELECTED_NODE
 from kschedd.store.store import Store
 
 
-class Cluster:
+class SchedulerCache:
     """A store with the three controllers, and a clock that is moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
         self.store = Store(now=lambda: self.now)
         controllers: list[Controller] = [VolumeController(), Provisioner(delay_s=5.0), EphemeralVolumes()]
-        self.settling = Settling(self.store, controllers)
+        self.settling = ControllerRunner(self.store, controllers)
 
     def create(self, *raws: dict[str, Any]) -> None:
         for raw in raws:
             self.store.create(raw)
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
         self.store.merge_patch(kind, namespace, name, patch)
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         self.store.delete(kind, namespace, name)
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def claim(self, name: str = "data") -> Object:
         return self.store.get("PersistentVolumeClaim", "default", name)
@@ -51,8 +51,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> SchedulerCache:
+    return SchedulerCache()
 
 
 def storage_class(
@@ -82,7 +82,7 @@ def node(name: str, zone: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
 
 
-def test_immediate_claim_gets_the_smallest_volume_that_will_do(cluster: Cluster) -> None:
+def test_immediate_claim_gets_the_smallest_volume_that_will_do(cluster: SchedulerCache) -> None:
     cluster.create(volume("large", "100Gi"), volume("fits", "6Gi"), volume("small", "1Gi"), claim())
     bound = cluster.claim()
     assert bound.spec["volumeName"] == "fits"
@@ -93,13 +93,13 @@ def test_immediate_claim_gets_the_smallest_volume_that_will_do(cluster: Cluster)
     assert cluster.volume("large").status["phase"] == "Available"
 
 
-def test_a_volume_that_can_do_less_is_taken_before_one_that_can_do_more(cluster: Cluster) -> None:
+def test_a_volume_that_can_do_less_is_taken_before_one_that_can_do_more(cluster: SchedulerCache) -> None:
     both = ["ReadWriteOnce", "ReadWriteMany"]
     cluster.create(volume("versatile", "5Gi", accessModes=both), volume("plain", "9Gi"), claim())
     assert cluster.claim().spec["volumeName"] == "plain"
 
 
-def test_two_claims_never_share_a_volume(cluster: Cluster) -> None:
+def test_two_claims_never_share_a_volume(cluster: SchedulerCache) -> None:
     cluster.store.create(claim("one"))
     cluster.store.create(claim("two"))
     cluster.create(volume("only"))
@@ -109,14 +109,14 @@ def test_two_claims_never_share_a_volume(cluster: Cluster) -> None:
     assert {cluster.claim(name).spec["volumeName"] for name in ("one", "two")} == {"only", "another"}
 
 
-def test_volume_reserved_by_name_goes_to_that_claim_only(cluster: Cluster) -> None:
+def test_volume_reserved_by_name_goes_to_that_claim_only(cluster: SchedulerCache) -> None:
     ref = {"namespace": "default", "name": "data"}
     cluster.create(volume("reserved", "50Gi", claimRef=ref), volume("free", "5Gi"), claim("other"), claim())
     assert cluster.claim().spec["volumeName"] == "reserved"
     assert cluster.claim("other").spec["volumeName"] == "free"
 
 
-def test_claim_that_names_a_volume_waits_for_it(cluster: Cluster) -> None:
+def test_claim_that_names_a_volume_waits_for_it(cluster: SchedulerCache) -> None:
     cluster.create(claim(volumeName="mine"), volume("free"))
     assert cluster.claim().status["phase"] == "Pending"
     cluster.create(volume("mine"))
@@ -124,20 +124,20 @@ def test_claim_that_names_a_volume_waits_for_it(cluster: Cluster) -> None:
     assert cluster.volume("free").status["phase"] == "Available"
 
 
-def test_claim_that_names_a_volume_too_small_is_told_so(cluster: Cluster) -> None:
+def test_claim_that_names_a_volume_too_small_is_told_so(cluster: SchedulerCache) -> None:
     cluster.create(volume("mine", "1Gi"), claim(volumeName="mine"))
     assert cluster.claim().status["phase"] == "Pending"
     assert cluster.messages() == ['Cannot bind to requested volume "mine": requested PV is too small']
 
 
-def test_claim_without_class_or_volume_is_told_so_once(cluster: Cluster) -> None:
+def test_claim_without_class_or_volume_is_told_so_once(cluster: SchedulerCache) -> None:
     cluster.create(claim(storage_class=""), claim("later", storage_class=""))
     cluster.patch("PersistentVolumeClaim", "default", "data", {"metadata": {"labels": {"a": "b"}}})
     why = "no persistent volumes available for this claim and no storage class is set"
     assert cluster.messages() == [why, why]
 
 
-def test_immediate_claim_is_provisioned_after_the_delay(cluster: Cluster) -> None:
+def test_immediate_claim_is_provisioned_after_the_delay(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("fast"), claim(storage_class="fast"))
     cluster.advance(4.9)
     assert cluster.claim().status["phase"] == "Pending"
@@ -152,7 +152,7 @@ def test_immediate_claim_is_provisioned_after_the_delay(cluster: Cluster) -> Non
     assert "nodeAffinity" not in made.spec
 
 
-def test_waiting_claim_is_provisioned_where_its_pod_went(cluster: Cluster) -> None:
+def test_waiting_claim_is_provisioned_where_its_pod_went(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("local", waits=True), node("n1", "zone-b"), claim(storage_class="local"))
     cluster.advance(60)
     assert cluster.claim().status["phase"] == "Pending"
@@ -165,7 +165,7 @@ def test_waiting_claim_is_provisioned_where_its_pod_went(cluster: Cluster) -> No
     assert cluster.claim().annotations[SELECTED_NODE] == "n1"
 
 
-def test_waiting_claim_takes_no_free_volume_of_itself(cluster: Cluster) -> None:
+def test_waiting_claim_takes_no_free_volume_of_itself(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("manual", waits=True, provisioner="kubernetes.io/no-provisioner"), volume("free"))
     cluster.create(claim())
     assert cluster.claim().status["phase"] == "Pending"
@@ -173,17 +173,17 @@ def test_waiting_claim_takes_no_free_volume_of_itself(cluster: Cluster) -> None:
     assert cluster.claim().status["phase"] == "Bound"
 
 
-def test_class_may_say_how_long_provisioning_takes(cluster: Cluster) -> None:
+def test_class_may_say_how_long_provisioning_takes(cluster: SchedulerCache) -> None:
     never = storage_class("never", annotations={"kschedd.io/provision-seconds": "never"})
     quick = storage_class("quick", annotations={"kschedd.io/provision-seconds": "0"})
     cluster.create(never, quick, claim("a", storage_class="never"), claim("b", storage_class="quick"))
     assert cluster.claim("b").status["phase"] == "Bound"
     cluster.advance(10_000)
     assert cluster.claim("a").status["phase"] == "Pending"
-    assert cluster.settling.wake_at is None
+    assert cluster.settling.next_deadline is None
 
 
-def test_failing_provisioner_gives_the_chosen_node_back(cluster: Cluster) -> None:
+def test_failing_provisioner_gives_the_chosen_node_back(cluster: SchedulerCache) -> None:
     broken = storage_class("broken", waits=True, annotations={"kschedd.io/provision-fails": "true"})
     cluster.create(broken, node("n1", "zone-a"), claim(storage_class="broken"))
     cluster.patch("PersistentVolumeClaim", "default", "data", {"metadata": {"annotations": {SELECTED_NODE: "n1"}}})
@@ -192,21 +192,21 @@ def test_failing_provisioner_gives_the_chosen_node_back(cluster: Cluster) -> Non
     assert cluster.claim().status["phase"] == "Pending"
 
 
-def test_provisioning_for_a_node_that_went_gives_it_back(cluster: Cluster) -> None:
+def test_provisioning_for_a_node_that_went_gives_it_back(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("local", waits=True), claim(storage_class="local"))
     cluster.patch("PersistentVolumeClaim", "default", "data", {"metadata": {"annotations": {SELECTED_NODE: "gone"}}})
     cluster.advance(5)
     assert SELECTED_NODE not in cluster.claim().annotations
 
 
-def test_claim_deleted_before_its_volume_is_made_gets_none(cluster: Cluster) -> None:
+def test_claim_deleted_before_its_volume_is_made_gets_none(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("fast"), claim(storage_class="fast"))
     cluster.delete("PersistentVolumeClaim", "default", "data")
     cluster.advance(60)
     assert list(cluster.store.list("PersistentVolume")) == []
 
 
-def test_deleting_a_claim_deletes_its_provisioned_volume(cluster: Cluster) -> None:
+def test_deleting_a_claim_deletes_its_provisioned_volume(cluster: SchedulerCache) -> None:
     cluster.create(storage_class("fast"), claim(storage_class="fast"))
     cluster.advance(5)
     cluster.delete("PersistentVolumeClaim", "default", "data")
@@ -214,7 +214,7 @@ def test_deleting_a_claim_deletes_its_provisioned_volume(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Retain", "Released"), ("Recycle", "Available")])
-def test_deleting_a_claim_releases_its_volume(cluster: Cluster, policy: str, phase: str) -> None:
+def test_deleting_a_claim_releases_its_volume(cluster: SchedulerCache, policy: str, phase: str) -> None:
     cluster.create(volume("kept", persistentVolumeReclaimPolicy=policy), claim())
     cluster.delete("PersistentVolumeClaim", "default", "data")
     assert cluster.volume("kept").status["phase"] == phase
@@ -222,7 +222,7 @@ def test_deleting_a_claim_releases_its_volume(cluster: Cluster, policy: str, pha
     assert cluster.claim("next").status["phase"] == ("Bound" if policy == "Recycle" else "Pending")
 
 
-def test_claim_whose_volume_is_gone_is_lost(cluster: Cluster) -> None:
+def test_claim_whose_volume_is_gone_is_lost(cluster: SchedulerCache) -> None:
     cluster.create(volume("short-lived"))
     cluster.create(claim())
     cluster.delete("PersistentVolume", "", "short-lived")
@@ -231,7 +231,7 @@ def test_claim_whose_volume_is_gone_is_lost(cluster: Cluster) -> None:
     assert cluster.messages() == ["Bound claim has lost its PersistentVolume. Data on the volume is lost!"]
 
 
-def test_ephemeral_volume_gets_a_claim_owned_by_its_pod(cluster: Cluster) -> None:
+def test_ephemeral_volume_gets_a_claim_owned_by_its_pod(cluster: SchedulerCache) -> None:
     template = {"metadata": {"labels": {"of": "scratch"}}, "spec": claim(storage_class="fast")["spec"]}
     pod = {
         "apiVersion": "v1",
@@ -252,7 +252,7 @@ def test_ephemeral_volume_gets_a_claim_owned_by_its_pod(cluster: Cluster) -> Non
     assert cluster.claim("worker-scratch").uid != made.uid
 
 
-def test_topology_keys_of_the_driver_count_before_the_zone(cluster: Cluster) -> None:
+def test_topology_keys_of_the_driver_count_before_the_zone(cluster: SchedulerCache) -> None:
     csi = {"name": "csi.example.com", "nodeID": "x", "topologyKeys": ["kubernetes.io/hostname"]}
     csi_node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "n1"}}
     host = node("n1", "zone-a")

@@ -76,7 +76,7 @@ def first_of(name: str, *alternatives: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "firstAvailable": list(alternatives)}
 
 
-def wish(name: str, *expressions: str, device_class: str = "gpu", **fields: Any) -> dict[str, Any]:
+def subrequest(name: str, *expressions: str, device_class: str = "gpu", **fields: Any) -> dict[str, Any]:
     return {"name": name, **_wish(device_class, expressions, fields)}
 
 

@@ -21,7 +21,7 @@ from tests.devices.made import (
     first_of,
     node,
     slice_of,
-    wish,
+    subrequest,
 )
 
 NODE = node("n1")
@@ -47,7 +47,7 @@ def names(made: Allocator) -> list[list[str]] | None:
     solution = made.allocate(NODE)
     if solution is None:
         return None
-    return [[f"{g.request.full_name(g.wish)}={g.device.id.name}" for g in given] for given in solution.given]
+    return [[f"{g.request.full_name(g.subrequest)}={g.device.id.name}" for g in given] for given in solution.given]
 
 
 GPUS = slice_of(
@@ -121,7 +121,10 @@ def test_all_against_a_constraint_is_an_error() -> None:
 
 def test_first_alternative_that_can_be_met_is_taken() -> None:
     request = first_of(
-        "r", wish("h", f'{MODEL} == "h100"'), wish("a", f'{MODEL} == "a100"', count=2), wish("t", f'{MODEL} == "t4"')
+        "r",
+        subrequest("h", f'{MODEL} == "h100"'),
+        subrequest("a", f'{MODEL} == "a100"', count=2),
+        subrequest("t", f'{MODEL} == "t4"'),
     )
     assert names(allocator([claim_raw("c", request)], [GPUS])) == [["r/a=g0", "r/a=g2"]]
     assert names(allocator([claim_raw("c", request)], [GPUS], used=("g0", "g3"))) == [["r/t=g1"]]
@@ -134,41 +137,45 @@ ALL = {"allocationMode": "All"}
     ("alternatives", "used", "given"),
     [
         pytest.param(
-            [wish("a", f'{MODEL} == "h100"', **ALL), wish("b", f'{MODEL} == "t4"', **ALL)],
+            [subrequest("a", f'{MODEL} == "h100"', **ALL), subrequest("b", f'{MODEL} == "t4"', **ALL)],
             (),
             None,
             id="the-second-of-two-has-the-matches-of-the-first",
         ),
         pytest.param(
-            [wish("a", f'{MODEL} == "h100"'), wish("b", f'{MODEL} == "t4"', **ALL)],
+            [subrequest("a", f'{MODEL} == "h100"'), subrequest("b", f'{MODEL} == "t4"', **ALL)],
             (),
             [["r/b=g1"]],
             id="not-if-the-first-wants-a-number",
         ),
         pytest.param(
             [
-                wish("a", f'{MODEL} == "h100"', **ALL),
-                wish("b", f'{MODEL} == "h100"', **ALL),
-                wish("c", f'{MODEL} == "t4"', **ALL),
+                subrequest("a", f'{MODEL} == "h100"', **ALL),
+                subrequest("b", f'{MODEL} == "h100"', **ALL),
+                subrequest("c", f'{MODEL} == "t4"', **ALL),
             ],
             (),
             None,
             id="the-third-has-its-own-but-is-then-tried-as-the-first-which-has-none",
         ),
         pytest.param(
-            [wish("a", f'{MODEL} == "h100"'), wish("b", f'{MODEL} == "h100"'), wish("c", f'{MODEL} == "a100"', **ALL)],
+            [
+                subrequest("a", f'{MODEL} == "h100"'),
+                subrequest("b", f'{MODEL} == "h100"'),
+                subrequest("c", f'{MODEL} == "a100"', **ALL),
+            ],
             ("g2",),
             [["r/c=g0"]],
             id="one-is-enough-where-the-first-wants-one",
         ),
         pytest.param(
-            [wish("a", f'{MODEL} == "a100"', count=4), wish("b", f'{MODEL} == "t4"', **ALL)],
+            [subrequest("a", f'{MODEL} == "a100"', count=4), subrequest("b", f'{MODEL} == "t4"', **ALL)],
             (),
             [["r/b=g1", "r/a=g0", "r/a=g2", "r/a=g3"]],
             id="the-rest-of-what-the-first-wants-is-added",
         ),
         pytest.param(
-            [wish("a", count=3), wish("b", f'{MODEL} == "t4"', **ALL)],
+            [subrequest("a", count=3), subrequest("b", f'{MODEL} == "t4"', **ALL)],
             ("g1",),
             [["r/a=g0", "r/a=g2", "r/a=g3"]],
             id="an-earlier-alternative-that-can-be-met-is-taken",
@@ -184,14 +191,14 @@ def test_all_devices_in_a_later_alternative_as_upstream_mistakes_it(
 
 def test_a_second_alternative_may_ask_for_more_than_a_claim_holds() -> None:
     """The number of the first is checked once the search goes on as the first; nothing above takes that back."""
-    claim = claim_raw("c", first_of("r", wish("a", count=33), wish("b", **ALL)))
+    claim = claim_raw("c", first_of("r", subrequest("a", count=33), subrequest("b", **ALL)))
     with pytest.raises(AllocationError, match=r"^allocation max size exceeded$"):
         names(allocator([claim], [GPUS]))
 
 
 def test_too_many_devices_for_a_later_claim_is_no_error() -> None:
     first = claim_raw("c", exact("x"))
-    second = claim_raw("d", first_of("r", wish("a", count=33), wish("b", f'{MODEL} == "t4"', **ALL)))
+    second = claim_raw("d", first_of("r", subrequest("a", count=33), subrequest("b", f'{MODEL} == "t4"', **ALL)))
     assert names(allocator([first, second], [GPUS])) is None
 
 
@@ -279,7 +286,7 @@ def test_features_that_are_off_are_refused() -> None:
     with pytest.raises(AllocationError, match="admin access is requested, but the feature is disabled"):
         names(allocator([claim_raw("c", exact("r", adminAccess=True))], [GPUS], features=off))
     with pytest.raises(AllocationError, match="has subrequests, but the DRAPrioritizedList feature is disabled"):
-        names(allocator([claim_raw("c", first_of("r", wish("a")))], [GPUS], features=off))
+        names(allocator([claim_raw("c", first_of("r", subrequest("a")))], [GPUS], features=off))
 
 
 def test_hopeless_search_among_equals_ends_soon() -> None:
@@ -295,7 +302,7 @@ def test_written_allocation_names_requests_configs_and_the_node() -> None:
     classes = [class_raw("gpu", config=[config])]
     claim = claim_raw(
         "c",
-        first_of("r", wish("h", f'{MODEL} == "h100"'), wish("t", f'{MODEL} == "t4"')),
+        first_of("r", subrequest("h", f'{MODEL} == "h100"'), subrequest("t", f'{MODEL} == "t4"')),
         exact("s"),
         config=[{"requests": ["r/t"], **config}, {"requests": ["r/h"], **config}, config],
     )
@@ -354,7 +361,7 @@ def plain_search(made: Allocator) -> list[list[str]] | None:
             return
         (c, r), rest = places[0], places[1:]
         request = made.claims[c].requests[r]
-        for alternative in request.wishes:
+        for alternative in request.subrequests:
             yield from fill(alternative, request.full_name(alternative), alternative.count, c, rest, taken)
 
     def fill(alternative: Any, name: str, missing: int, c: int, rest: Any, taken: Any) -> Iterator[list[list[str]]]:
@@ -381,15 +388,15 @@ _REQUESTS = st.lists(st.lists(_WISHES, min_size=1, max_size=2), min_size=1, max_
 @given(_DEVICES, st.lists(st.tuples(_REQUESTS, st.booleans()), min_size=1, max_size=2), st.sets(st.integers(0, 5)))
 def test_finds_what_the_plain_search_finds_first(devices: Any, wanted: Any, used: set[int]) -> None:
     def a_wish(name: str, model: str | None, count: int) -> dict[str, Any]:
-        return wish(name, *([f'{MODEL} == "{model}"'] if model else []), count=count)
+        return subrequest(name, *([f'{MODEL} == "{model}"'] if model else []), count=count)
 
     slices = [slice_of("n1", *(device(f"g{n}", model=m, numa=numa) for n, (m, numa) in enumerate(devices)))]
     claims = [
         claim_raw(
             f"c{c}",
             *(
-                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(wishes)))
-                for r, wishes in enumerate(requests)
+                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(subrequests)))
+                for r, subrequests in enumerate(requests)
             ),
             **(NUMA if together else {}),
         )
@@ -413,12 +420,12 @@ class PlainAllocation:
         self.made = made
         self.devices = [d for pool in made.inventory.pools(NODE) for s in pool.slices for d in s.devices]
         self.given: list[list[tuple[str, Device]]] = [[] for _ in made.claims]
-        self.every = [[self._every(request.wishes) for request in claim.requests] for claim in made.claims]
+        self.every = [[self._every(request.subrequests) for request in claim.requests] for claim in made.claims]
 
-    def _every(self, wishes: Any) -> list[list[Device]]:
+    def _every(self, subrequests: Any) -> list[list[Device]]:
         found: list[list[Device]] = []
-        for place, alternative in enumerate(wishes):
-            if place == 1 and wishes[0].mode == "All":
+        for place, alternative in enumerate(subrequests):
+            if place == 1 and subrequests[0].mode == "All":
                 found.append(found[0])  # looked up under the first alternative
             else:
                 found.append([d for d in self.devices if self._selects(alternative, d)])
@@ -457,16 +464,16 @@ class PlainAllocation:
         request = requests[r]
         if s is None:
             too_many = 0
-            for which in range(len(request.wishes)):
+            for which in range(len(request.subrequests)):
                 try:
                     if self.run(c, r, which):
                         return True
                 except TooManyError:
                     too_many += 1
-            if too_many == len(request.wishes):
+            if too_many == len(request.subrequests):
                 raise TooManyError
             return False
-        alternative, every = request.wishes[s], self.every[c][r][s]
+        alternative, every = request.subrequests[s], self.every[c][r][s]
         wants_all = alternative.mode == "All"
         count = len(every) if wants_all else alternative.count
         if wants_all and not every:
@@ -511,15 +518,15 @@ def test_alternatives_with_all_devices_come_out_as_upstreams_own_steps(
 ) -> None:
     def a_wish(name: str, model: str | None, count: int | None) -> dict[str, Any]:
         number: dict[str, Any] = {"allocationMode": "All"} if count is None else {"count": count}
-        return wish(name, *([f'{MODEL} == "{model}"'] if model else []), **number)
+        return subrequest(name, *([f'{MODEL} == "{model}"'] if model else []), **number)
 
     slices = [slice_of("n1", *(device(f"g{n}", model=m, numa=numa) for n, (m, numa) in enumerate(devices)))]
     claims = [
         claim_raw(
             f"c{c}",
             *(
-                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(wishes)))
-                for r, wishes in enumerate(requests)
+                first_of(f"r{r}", *(a_wish(f"s{s}", *one) for s, one in enumerate(subrequests)))
+                for r, subrequests in enumerate(requests)
             ),
             **(NUMA if together else {}),
         )
@@ -529,7 +536,7 @@ def test_alternatives_with_all_devices_come_out_as_upstreams_own_steps(
     plain = PlainAllocation(made)
     least = [
         sum(
-            min(len(e) if w.mode == "All" else w.count for w, e in zip(r.wishes, every, strict=True))
+            min(len(e) if w.mode == "All" else w.count for w, e in zip(r.subrequests, every, strict=True))
             for r, every in zip(claim.requests, plain.every[c], strict=True)
         )
         for c, claim in enumerate(made.claims)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.devices.checks import ADMIN_LABEL, faults
-from tests.devices.made import claim_raw, class_raw, exact, first_of, wish
+from tests.devices.made import claim_raw, class_raw, exact, first_of, subrequest
 
 BAD = "device.driver =="
 
@@ -23,7 +23,7 @@ def template(*requests: dict[str, Any]) -> dict[str, Any]:
             claim_raw("c", exact("r", BAD)), "spec.devices.requests[0].exactly.selectors[0].cel.expression", id="claim"
         ),
         pytest.param(
-            claim_raw("c", first_of("r", wish("a"), wish("b", BAD))),
+            claim_raw("c", first_of("r", subrequest("a"), subrequest("b", BAD))),
             "spec.devices.requests[0].firstAvailable[1].selectors[0].cel.expression",
             id="alternative",
         ),

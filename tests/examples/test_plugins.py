@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "examples" / "plugins"
 
 
-class World:
+class ScenarioCluster:
     """A cluster that runs one of the example plugins."""
 
     def __init__(self, plugin: str, config: str) -> None:
@@ -66,14 +66,14 @@ GANG = {"kschedd.io/gang": "train", "kschedd.io/gang-size": "3"}
 
 
 @pytest.fixture
-def gang() -> World:
-    world = World("gang.py", (ROOT / "profiles" / "gang.yaml").read_text())
+def gang() -> ScenarioCluster:
+    world = ScenarioCluster("gang.py", (ROOT / "profiles" / "gang.yaml").read_text())
     world.node("n1")
     world.node("n2")
     return world
 
 
-def test_a_gang_that_is_complete_runs(gang: World) -> None:
+def test_a_gang_that_is_complete_runs(gang: ScenarioCluster) -> None:
     gang.node("n3")
     for name in ("a", "b"):
         gang.pod(name, **GANG)
@@ -84,7 +84,7 @@ def test_a_gang_that_is_complete_runs(gang: World) -> None:
     assert sorted(gang.places.values()) == ["n1", "n2", "n3"]
 
 
-def test_a_gang_without_room_for_all_gives_back_what_it_held(gang: World) -> None:
+def test_a_gang_without_room_for_all_gives_back_what_it_held(gang: ScenarioCluster) -> None:
     for name in ("a", "b", "c"):
         gang.pod(name, **GANG)
     gang.run(0.5)
@@ -96,7 +96,7 @@ def test_a_gang_without_room_for_all_gives_back_what_it_held(gang: World) -> Non
     assert [gang.places[name] for name in "abc"] == ["", "", ""]
 
 
-def test_a_gang_whose_last_pod_never_comes_waits_for_so_long(gang: World) -> None:
+def test_a_gang_whose_last_pod_never_comes_waits_for_so_long(gang: ScenarioCluster) -> None:
     for name in ("a", "b"):
         gang.pod(name, **GANG)
     gang.run(59)
@@ -106,7 +106,7 @@ def test_a_gang_whose_last_pod_never_comes_waits_for_so_long(gang: World) -> Non
     assert set(gang.places.values()) == {""}
 
 
-def test_the_member_that_was_missing_wakes_those_that_were_sent_back(gang: World) -> None:
+def test_the_member_that_was_missing_wakes_those_that_were_sent_back(gang: ScenarioCluster) -> None:
     for name in ("a", "b", "c"):
         gang.pod(name, **GANG)
     gang.run(90)
@@ -115,13 +115,13 @@ def test_the_member_that_was_missing_wakes_those_that_were_sent_back(gang: World
     assert sorted(gang.places.values()) == ["n1", "n2", "n3"]
 
 
-def test_pods_without_a_gang_do_not_wait(gang: World) -> None:
+def test_pods_without_a_gang_do_not_wait(gang: ScenarioCluster) -> None:
     gang.pod("alone")
     gang.run(1)
     assert gang.places["alone"] != ""
 
 
-def test_one_that_is_replaced_joins_those_that_run(gang: World) -> None:
+def test_one_that_is_replaced_joins_those_that_run(gang: ScenarioCluster) -> None:
     gang.node("n3")
     for name in ("a", "b", "c"):
         gang.pod(name, **GANG)
@@ -132,13 +132,13 @@ def test_one_that_is_replaced_joins_those_that_run(gang: World) -> None:
     assert gang.places["b2"] != ""
 
 
-def test_a_group_that_does_not_say_how_many_it_is(gang: World) -> None:
+def test_a_group_that_does_not_say_how_many_it_is(gang: ScenarioCluster) -> None:
     gang.pod("a", **{"kschedd.io/gang": "train", "kschedd.io/gang-size": "many"})
     gang.run(1)
     assert "kschedd.io/gang-size is no number of pods: many" in gang.message("a")
 
 
-def test_patience_of_its_own_and_size_as_an_annotation(gang: World) -> None:
+def test_patience_of_its_own_and_size_as_an_annotation(gang: ScenarioCluster) -> None:
     notes = {"kschedd.io/gang-size": "3", "kschedd.io/gang-timeout": "5"}
     for name in ("a", "b"):
         gang.pod(name, annotations=notes, **{"kschedd.io/gang": "train"})
@@ -151,11 +151,11 @@ def test_patience_of_its_own_and_size_as_an_annotation(gang: World) -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "soon", "true"])
 def test_a_gang_timeout_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(PluginLoadError, match="a number of seconds above 0 is expected"):
-        World("gang.py", _config("Gang", f"{{timeoutSeconds: {value}}}"))
+        ScenarioCluster("gang.py", _config("Gang", f"{{timeoutSeconds: {value}}}"))
 
 
 def test_a_team_spreads_over_nodes_and_waits_when_each_has_its_share() -> None:
-    world = World("one_per_team.py", _config("OnePerTeam"))
+    world = ScenarioCluster("one_per_team.py", _config("OnePerTeam"))
     world.node("n1", cpu="8")
     world.node("n2", cpu="8")
     for name in ("a", "b", "c"):
@@ -175,11 +175,11 @@ def test_a_team_spreads_over_nodes_and_waits_when_each_has_its_share() -> None:
 
 def test_its_arguments_are_checked() -> None:
     with pytest.raises(PluginLoadError, match="podsOfATeam: 0"):
-        World("one_per_team.py", _config("OnePerTeam", "{podsOfATeam: 0}"))
+        ScenarioCluster("one_per_team.py", _config("OnePerTeam", "{podsOfATeam: 0}"))
 
 
 def test_pods_go_where_it_is_cheap_and_not_where_it_is_too_dear() -> None:
-    world = World("cheap_nodes.py", _config("CheapNodes"))
+    world = ScenarioCluster("cheap_nodes.py", _config("CheapNodes"))
     world.node("dear", cpu="64", **{"example.com/price": "2.00"})
     world.node("fair", cpu="2", **{"example.com/price": "0.50"})
     world.node("silent", cpu="64")

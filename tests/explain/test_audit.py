@@ -19,7 +19,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.queue.entry import Place
+from kschedd.queue.entry import SubQueue
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
@@ -91,7 +91,7 @@ def engine(*plugins: type[Any], **options: Any) -> Engine:
 def create(engine: Engine, *raws: Raw) -> None:
     for raw in raws:
         engine.store.create(raw)
-        engine.settle()
+        engine.run_until_idle()
 
 
 def auditor(engine: Engine) -> Auditor:
@@ -105,7 +105,7 @@ def test_a_missed_wake_up_is_told_with_the_event_the_plugin_and_its_answer() -> 
     assert auditor(run).missed == []
     run.advance(run.now + 5)
     run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"colour": "red"}}})
-    run.settle()
+    run.run_until_idle()
     (missed,) = auditor(run).missed
     assert (missed.pod, missed.node, missed.rejected_by, missed.upstream_gap) == ("default/p", "n", ("Colour",), "")
     last = missed.events[-1]
@@ -118,13 +118,13 @@ def test_it_is_told_once_for_each_sleep() -> None:
     run = engine(Colour)
     create(run, node("n"), pod("p"))
     run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"colour": "red"}}})
-    run.settle()
+    run.run_until_idle()
     create(run, pod("q", cpu="9"))
     assert len(auditor(run).missed) == 1
     found = run.store.get("Pod", "default", "p")
     assert isinstance(found, Pod)
     run.queue.activate([found], run.now_ns)
-    run.settle()
+    run.run_until_idle()
     assert run.store.get("Pod", "default", "p").spec["nodeName"] == "n"
     assert len(auditor(run).missed) == 1
 
@@ -133,7 +133,7 @@ def test_a_plugin_that_registers_no_such_event_is_named_as_such() -> None:
     run = engine(Colour)
     create(run, node("n"), pod("p"))
     run.store.merge_patch("Node", "", "n", {"metadata": {"annotations": {"a": "b"}, "labels": {"colour": "red"}}})
-    run.settle()
+    run.run_until_idle()
     answers = {heard.event: dict(heard.answers)["Colour"] for heard in auditor(run).missed[0].events}
     assert answers["NodeUpdateNodeAnnotation"] == "not registered"
 
@@ -142,10 +142,10 @@ def test_pods_that_fit_nowhere_are_tried_once_a_shape_and_only_after_changes() -
     run = engine()
     create(run, node("n"), *(pod(f"p{number}", cpu="9") for number in range(5)))
     before = auditor(run).tried
-    run.settle()
+    run.run_until_idle()
     assert auditor(run).tried == before
     run.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"a": "b"}}})
-    run.settle()
+    run.run_until_idle()
     assert auditor(run).tried == before + 1
     assert auditor(run).missed == []
 
@@ -153,7 +153,7 @@ def test_pods_that_fit_nowhere_are_tried_once_a_shape_and_only_after_changes() -
 def test_who_was_turned_away_after_the_filters_is_not_judged() -> None:
     run = engine(Doorman)
     create(run, node("n"), pod("p"))
-    assert [entry.place for entry in run.queue.entries()] == [Place.UNSCHEDULABLE]
+    assert [entry.place for entry in run.queue.entries()] == [SubQueue.UNSCHEDULABLE]
     assert auditor(run).missed == []
     assert auditor(run).undecided == 1
 
@@ -173,14 +173,14 @@ def test_room_that_is_kept_for_a_nominated_pod_is_no_room() -> None:
     create(run, node("n", cpu="1"), pod("low", terminationGracePeriodSeconds=30))
     create(run, pod("high", priorityClassName="high"), pod("later"))
     assert auditor(run).missed == []
-    assert len(run.queue.entries(Place.UNSCHEDULABLE)) == 2
+    assert len(run.queue.entries(SubQueue.UNSCHEDULABLE)) == 2
 
 
 def test_a_gap_of_upstream_is_told_as_one() -> None:
     run = engine()
     create(run, node("n"), pod("hostile", app="h", affinity=away_from("a")), pod("p", app="a"))
     run.store.delete("Pod", "default", "hostile", grace_period_s=0)
-    run.settle()
+    run.run_until_idle()
     (missed,) = auditor(run).missed
     assert missed.rejected_by == ("InterPodAffinity",)
     assert "kubernetes#134393" in missed.upstream_gap
@@ -204,7 +204,7 @@ def test_auditing_changes_no_decision() -> None:
                 run.store.merge_patch(
                     "Node", "", f"n{number % 6}", {"status": {"allocatable": {"cpu": "4"}}}, subresource="status"
                 )
-                run.settle()
+                run.run_until_idle()
         run.advance(run.now + 400)
         logs.append([attrs.asdict(decision) for decision in decisions])
     assert logs[0] == logs[1]
@@ -220,7 +220,7 @@ def test_wake_ups_in_vain_are_counted_by_plugin_and_event(event: str) -> None:
         create(run, node("m", cpu="1"))
     else:
         run.store.delete("Pod", "default", "p", grace_period_s=0)
-        run.settle()
+        run.run_until_idle()
     counts = {key: (worth.helped, worth.in_vain) for key, worth in auditor(run).wakeups.counts.items()}
     # A node of one cpu cannot hold q; a pod that goes may always help as far as NodeResourcesFit knows.
     assert counts == {("NodeResourcesFit", event): (1, 0 if event == "NodeAdd" else 1)}

@@ -44,7 +44,7 @@ def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
     engine = Engine(seed=seed, **options)
     for raw in objects:
         engine.store.create(raw)
-        engine.settle()
+        engine.run_until_idle()
     return engine
 
 
@@ -362,7 +362,7 @@ def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
         cpu = chance.choice(("300m", "900m", "900m", "2"))
         names.append(f"p{number}")
         engine.store.create(pod(f"p{number}", cpu, labels={"app": "web"}, **spec))
-        engine.settle()
+        engine.run_until_idle()
         if number % 9 == 8:
             engine.store.delete("Pod", "default", names.pop(chance.randrange(len(names))), grace_period_s=0)
         if explaining:
@@ -386,7 +386,7 @@ def test_where_upstream_decides_by_a_bug_of_its_own_a_note_says_so() -> None:
     engine.store.create(pod("apart", "3", affinity=affinity))
     engine.store.create(pod("huge", "4e18"))
     engine.store.create(pod("plain"))
-    engine.settle()
+    engine.run_until_idle()
     notes = {name: explained(engine, name)["notes"] for name in ("apart", "huge", "plain")}
     assert [note for note in notes["apart"] if "kubernetes#141526" in note] == [
         "its affinity to pods in namespaces with env notin (prod) counts pods of every namespace, as in kube-scheduler "
@@ -413,7 +413,7 @@ def test_scores_out_of_range_choose_no_node() -> None:
     requests = [{"memory": "9223372036854775807"}, {"memory": "1Gi"}]
     containers = [{"name": f"c{n}", "image": "i", "resources": {"requests": r}} for n, r in enumerate(requests)]
     engine.store.create(pod("wraps", containers=containers))
-    engine.settle()
+    engine.run_until_idle()
     found = explained(engine, "wraps")
     assert "returns an invalid score" in found["message"]
     assert (found["chosen"], found["ties"]) == (None, [])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodShape
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import parse_label_selector
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.counts import Kind, kind_of, spread_kind
+from kschedd.cache.counts import PodMatcher, pod_matcher, spread_matcher
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.explain.explain import begin, explain, finish
 from kschedd.explain.fork import fork_for, scheduler_on
@@ -23,7 +23,7 @@ from kschedd.simulate.engine import Engine
 
 ZONE = "topology.kubernetes.io/zone"
 _NOT_X = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x"]}]}
-_VALUES = (str, int, float, bool, type(None), bytes, Object, PodShape)
+_VALUES = (str, int, float, bool, type(None), bytes, Object, PodSignature)
 
 
 def state(held: Any, seen: dict[int, Any] | None = None) -> Any:
@@ -108,10 +108,10 @@ def cluster(seed: int) -> Engine:
         engine.store.create(node(f"n{number}", pick.choice("ab"), pick))
     for number in range(pick.randint(1, 20)):
         engine.store.create(pod(f"p{number}", pick))
-        engine.settle()
+        engine.run_until_idle()
     for obj in list(engine.store.list("Pod"))[: pick.randint(0, 2)]:
         engine.store.delete("Pod", "default", obj.name, grace_period_s=pick.choice((0, 30)))
-    engine.settle()
+    engine.run_until_idle()
     return engine
 
 
@@ -125,13 +125,13 @@ def test_no_explanation_changes_anything(seed: int) -> None:
     engine = cluster(seed)
     live = engine.machine.cluster
     table, counts = state(live.table), state(live.counts)
-    rest = state([live.objects, live._pods, live._vanished, live._homeless])
+    rest = state([live.objects, live._pods, live._marked_deleted, live._homeless])
     shared = state(list(engine.machine.handle._shared.values()))
     for each in pods(engine):
         explain(engine.machine, each, engine.driver.nominator.by_node())
         assert state(live.table) == table
         assert state(live.counts) == counts
-        assert state([live.objects, live._pods, live._vanished, live._homeless]) == rest
+        assert state([live.objects, live._pods, live._marked_deleted, live._homeless]) == rest
         assert state(list(engine.machine.handle._shared.values())) == shared
 
 
@@ -147,14 +147,16 @@ def test_a_forks_counts_and_columns_are_those_of_the_cluster(seed: int) -> None:
     assert [[each.uid for each in row] for row in fork.table.pods] == [[p.uid for p in row] for row in live.table.pods]
     assert (fork.table.ports, fork.table.claims) == (live.table.ports, live.table.claims)
 
-    def carried(counts: Any) -> Any:
-        return {key: (term.carriers, term.count.by_row, term.weight.by_row) for key, term in counts.carried.items()}
+    def existing_terms(counts: Any) -> Any:
+        return {
+            key: (term.carriers, term.count.by_row, term.weight.by_row) for key, term in counts.existing_terms.items()
+        }
 
     selectors = [parse_label_selector(raw) for raw in ({"matchLabels": {"app": "x"}}, _NOT_X, {})]
     terms = [PodAffinityTerm(selector, ZONE, frozenset(("default",)), None) for selector in selectors]
-    for kind in (Kind((term,), live=only_live) for term in terms for only_live in (True, False)):
+    for kind in (PodMatcher((term,), live=only_live) for term in terms for only_live in (True, False)):
         assert fork.counts.matching(kind).by_row == live.counts.matching(kind).by_row
-    assert carried(fork.counts) == carried(live.counts)
+    assert existing_terms(fork.counts) == existing_terms(live.counts)
 
 
 @given(st.integers(min_value=0, max_value=2**32))
@@ -182,7 +184,7 @@ def test_an_explanation_is_of_the_moment_when_it_began() -> None:
         engine.store.delete("Pod", "default", each.name, grace_period_s=0)
     engine.store.delete("Node", "", engine.store.list("Node")[0].name)
     engine.store.create(node("late", "a", random.Random(1)))
-    engine.settle()
+    engine.run_until_idle()
     assert finish(fork) == expected
 
 
@@ -233,7 +235,7 @@ def test_a_fork_goes_its_own_way() -> None:
     fork = live.fork()
     assert isinstance(fork.counts, ForkedCounts)
     fork.counts.recount()
-    kind = spread_kind("default", parse_label_selector({"matchLabels": {"app": "x"}}))
+    kind = spread_matcher("default", parse_label_selector({"matchLabels": {"app": "x"}}))
     others = sum(fork.counts.matching(kind).by_row.values())
     raw = {**pod("more", random.Random(1)), "spec": {"containers": [], "nodeName": "n0"}}
     meta = {"name": "more", "namespace": "default", "uid": "more", "labels": {"app": "x"}}
@@ -242,10 +244,10 @@ def test_a_fork_goes_its_own_way() -> None:
     everywhere = PodAffinityTerm(
         parse_label_selector({}), ZONE, frozenset(), parse_label_selector({"matchLabels": {"a": "b"}})
     )
-    assert not fork.counts.matching(kind_of([everywhere])).by_row
+    assert not fork.counts.matching(pod_matcher([everywhere])).by_row
     labelled = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}
     fork.put(Object.from_raw(labelled))
-    assert sum(fork.counts.matching(kind_of([everywhere])).by_row.values()) == fork.pod_count
+    assert sum(fork.counts.matching(pod_matcher([everywhere])).by_row.values()) == fork.pod_count
     fork.put(Node.from_raw(node("n0", "elsewhere", random.Random(2))))
     fork.put(Node.from_raw(node("late", "b", random.Random(3))))
     fork.remove_node("n0")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 KEYS = (HOST, ZONE, RACK)
@@ -129,13 +129,13 @@ def pods(draw: st.DrawFn, name: str, on: str = "") -> Pod:
 
 
 @attrs.frozen
-class World:
+class ScenarioCluster:
     """A cluster and the plain lists it was made from, for rules written as loops."""
 
     nodes: list[Node]
     pods: list[Pod]  # each on one of the nodes
     namespaces: dict[str, Mapping[str, str]]
-    cluster: Cluster
+    cluster: SchedulerCache
 
     def on(self, node: Node) -> list[Pod]:
         return [pod for pod in self.pods if pod.node_name == node.name]
@@ -147,7 +147,7 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> ScenarioCluster:
     made = [draw(nodes(f"node-{number}")) for number in range(draw(st.sampled_from((3, 4, 5, 6, 1, 2))))]
     there = [
         draw(pods(f"pod-{number}", draw(st.sampled_from(made)).name))
@@ -158,8 +158,8 @@ def worlds(draw: st.DrawFn) -> World:
         for name in NAMESPACES
         if (team := draw(st.sampled_from((None, "", "one", "two")))) is not None
     }
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load(namespace(name, labels) for name, labels in named.items())
     cluster.load(made)
     cluster.load(there)
-    return World(made, there, named, cluster)
+    return ScenarioCluster(made, there, named, cluster)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.tainttoleration import TaintToleration
@@ -24,8 +24,8 @@ _nodes = st.lists(
 _tolerations = st.lists(st.sampled_from([{"key": "a", "operator": "Exists"}, {"operator": "Exists"}]), max_size=1)
 
 
-def _cluster(nodes: list[tuple[list[Any], list[str]]]) -> Cluster:
-    cluster = Cluster()
+def _cluster(nodes: list[tuple[list[Any], list[str]]]) -> SchedulerCache:
+    cluster = SchedulerCache()
     for number, (taints, images) in enumerate(nodes):
         status = {"images": [{"names": [name], "sizeBytes": 900 << 20} for name in images]}
         meta = {"name": f"n{number}", "labels": {}}

@@ -11,7 +11,7 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import DefaultPreemptionArgs
 from kschedd.config.load import default_config
 from kschedd.framework.events import QUEUE_SKIP, EventResource
@@ -22,7 +22,7 @@ from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption
 from kschedd.scheduling.filters import drive
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
 
 FITS_NOWHERE = "no new claims to deallocate, preemption: "
@@ -77,14 +77,14 @@ def preempt(
     percentage: int = 10,
     absolute: int = 100,
 ) -> PostFilterResult:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([*nodes, *pods])
     config = default_config()
     profile = config.profiles[0]
     args = {**profile.plugin_args, "DefaultPreemption": DefaultPreemptionArgs(percentage, absolute)}
     handle = Handle(cluster, config.feature_gates, seed)
     prepare(handle)
-    running = start_profile(config, attrs.evolve(profile, plugin_args=args), Registry(), handle)
+    running = build_profile(config, attrs.evolve(profile, plugin_args=args), Registry(), handle)
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(preemptor, nominated or {}))
     assert isinstance(result, FitError)
     assert result.post_filter is not None
@@ -173,7 +173,7 @@ def test_only_nodes_that_preemption_may_help_on_are_tried() -> None:
     ],
 )
 def test_how_many_candidates_are_enough(percentage: int, absolute: int, nodes: int, wanted: int) -> None:
-    plugin = DefaultPreemption.from_args(DefaultPreemptionArgs(percentage, absolute), Handle(Cluster()))
+    plugin = DefaultPreemption.from_args(DefaultPreemptionArgs(percentage, absolute), Handle(SchedulerCache()))
     assert plugin.wanted(nodes) == wanted
 
 
@@ -269,7 +269,7 @@ def test_a_victim_that_waits_at_permit_is_rejected_instead() -> None:
 
 
 def plugin(asynchronous: bool, evicting: set[str]) -> DefaultPreemption:
-    handle = Handle(Cluster(), {"SchedulerAsyncPreemption": asynchronous})
+    handle = Handle(SchedulerCache(), {"SchedulerAsyncPreemption": asynchronous})
     handle.evicting = evicting.__contains__
     return DefaultPreemption.from_args(DefaultPreemptionArgs(), handle)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import DynamicResourcesArgs
 from kschedd.config.feature_gates import GATES
 from kschedd.framework.cycle_state import CycleState
@@ -19,7 +19,18 @@ from kschedd.framework.status import SKIP, Code, Status
 from kschedd.plugins.dynamicresources import DynamicResources
 from kschedd.store.patches import merge_patch
 from kschedd.store.writes import Patch
-from tests.devices.made import DRIVER, allocated, claim_raw, class_raw, device, exact, first_of, node, slice_of, wish
+from tests.devices.made import (
+    DRIVER,
+    allocated,
+    claim_raw,
+    class_raw,
+    device,
+    exact,
+    first_of,
+    node,
+    slice_of,
+    subrequest,
+)
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"')
@@ -46,11 +57,11 @@ def claim(name: str, *requests: Any, meta: Any = None, **more: Any) -> Object:
     return parse({**raw, "metadata": {**raw["metadata"], **(meta or {})}})
 
 
-class World:
+class ScenarioCluster:
     """A cluster of two nodes with two GPUs each, the plugin on it, and a watch that is delivered by hand."""
 
     def __init__(self, *objects: Object, **gates: bool) -> None:
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
         self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
         self.cluster.load(objects)
@@ -96,7 +107,7 @@ UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 def test_pod_without_claims_passes_and_has_nothing_to_give_back() -> None:
-    world, plain = World(), pod()
+    world, plain = ScenarioCluster(), pod()
     assert world.plugin.pre_enqueue(plain) is None
     state, said = world.start(plain)
     assert said is SKIP
@@ -108,7 +119,7 @@ def test_pod_without_claims_passes_and_has_nothing_to_give_back() -> None:
 
 
 def test_post_filter_errs_where_pre_filter_was_not_reached() -> None:
-    world = World()
+    world = ScenarioCluster()
     result = world.plugin.post_filter(CycleState(), pod(), world.cluster, None)
     assert result.status == refusal(Code.ERROR, "not found")
 
@@ -158,13 +169,13 @@ _MADE = [{"name": "c", "resourceClaimName": "made"}]
     ],
 )
 def test_pod_is_kept_out_of_the_queue(of: Pod, there: Object | None, reason: str) -> None:
-    world = World(*([there] if there else []))
+    world = ScenarioCluster(*([there] if there else []))
     assert world.plugin.pre_enqueue(of) == refusal(UNRESOLVABLE, reason)
     assert world.start(of)[1] == refusal(UNRESOLVABLE, reason)
 
 
 def test_entry_that_needs_no_claim_is_passed_over() -> None:
-    world, of = World(), pod("c", template="t", statuses=[{"name": "c"}])
+    world, of = ScenarioCluster(), pod("c", template="t", statuses=[{"name": "c"}])
     assert world.plugin.pre_enqueue(of) is None
     assert world.start(of)[1] is SKIP
 
@@ -176,7 +187,7 @@ def test_entry_that_needs_no_claim_is_passed_over() -> None:
             exact("r", device_class="ghost"), UNRESOLVABLE, "request r: device class ghost does not exist", id="class"
         ),
         pytest.param(
-            first_of("r", wish("a"), wish("b", device_class="ghost")),
+            first_of("r", subrequest("a"), subrequest("b", device_class="ghost")),
             UNRESOLVABLE,
             "request r/b: device class ghost does not exist",
             id="class-of-an-alternative",
@@ -193,27 +204,29 @@ def test_entry_that_needs_no_claim_is_passed_over() -> None:
     ],
 )
 def test_request_that_no_node_can_meet(request_: dict[str, Any], code: Code, reason: str) -> None:
-    assert World(claim("c", request_)).start(pod("c"))[1] == refusal(code, reason)
+    assert ScenarioCluster(claim("c", request_)).start(pod("c"))[1] == refusal(code, reason)
 
 
 # -- nodes ----------------------------------------------------------------------------------------------------
 
 
 def test_nodes_without_enough_free_devices_are_refused() -> None:
-    world = World(claim("used", status=allocated("g0", on_node="n1", reserved=("x",))), claim("c", exact("r", count=2)))
+    world = ScenarioCluster(
+        claim("used", status=allocated("g0", on_node="n1", reserved=("x",))), claim("c", exact("r", count=2))
+    )
     state, said = world.start(pod("c"))
     assert said is None
     assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "cannot allocate all claims"), None]
 
 
 def test_allocated_claim_ties_the_pod_to_its_node() -> None:
-    world = World(claim("c", status=allocated("g0", on_node="n2")))
+    world = ScenarioCluster(claim("c", status=allocated("g0", on_node="n2")))
     state, _ = world.start(pod("c"))
     assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "resourceclaim not available on the node"), None]
 
 
 def test_selector_that_fails_is_an_error_on_the_node() -> None:
-    world = World(claim("c", exact("r", f'device.attributes["{DRIVER}"].colour == "red"')))
+    world = ScenarioCluster(claim("c", exact("r", f'device.attributes["{DRIVER}"].colour == "red"')))
     state, _ = world.start(pod("c"))
     first, _ = world.verdicts(state, pod("c"))
     assert first is not None
@@ -222,7 +235,7 @@ def test_selector_that_fails_is_an_error_on_the_node() -> None:
 
 
 def test_device_class_and_slices_may_change_between_cycles() -> None:
-    world = World(claim("c", exact("r", count=3)))
+    world = ScenarioCluster(claim("c", exact("r", count=3)))
     state, _ = world.start(pod("c"))
     assert None not in world.verdicts(state, pod("c"))
     world.cluster.put(slice_of("n2", device("g0"), device("g1"), device("g2")))
@@ -237,7 +250,7 @@ def test_device_class_and_slices_may_change_between_cycles() -> None:
 
 
 def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> None:
-    world = World(claim("a", exact("r", count=2)), claim("b", exact("r", count=2)))
+    world = ScenarioCluster(claim("a", exact("r", count=2)), claim("b", exact("r", count=2)))
     state = world.placed(pod("a"))
     other, _ = world.start(pod("b", name="q"))
     assert world.verdicts(other, pod("b", name="q")) == [refusal(UNRESOLVABLE, "cannot allocate all claims"), None]
@@ -247,14 +260,14 @@ def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> Non
 
 
 def test_claim_being_allocated_makes_other_pods_wait() -> None:
-    world = World(claim("a"))
+    world = ScenarioCluster(claim("a"))
     world.placed(pod("a"))
     _, said = world.start(pod("a", name="q"))
     assert said == refusal(UNRESOLVABLE, "resource claim default/a is in the process of being allocated")
 
 
 def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
-    world = World(claim("a", exact("r", f'device.attributes["{DRIVER}"].model == "b"')))
+    world = ScenarioCluster(claim("a", exact("r", f'device.attributes["{DRIVER}"].model == "b"')))
     state = world.placed(pod("a"), on="n2")
     plan = world.plugin.pre_bind(state, pod("a"), "n2")
     assert [getattr(one, "subresource", None) for one in plan.writes] == ["", "status"]  # type: ignore[union-attr]
@@ -272,7 +285,7 @@ def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
 
 
 def test_two_pods_that_bind_at_once_both_stay_in_a_shared_claim() -> None:
-    world = World(claim("a", status=allocated("g0", on_node="n1")))
+    world = ScenarioCluster(claim("a", status=allocated("g0", on_node="n1")))
     plans = []
     for name in ("p", "q"):
         state = world.placed(pod("a", name=name))
@@ -283,13 +296,13 @@ def test_two_pods_that_bind_at_once_both_stay_in_a_shared_claim() -> None:
 
 
 def test_pod_already_in_its_claim_has_nothing_to_write() -> None:
-    world = World(claim("a", status=allocated("g0", on_node="n1", reserved=("p",))))
+    world = ScenarioCluster(claim("a", status=allocated("g0", on_node="n1", reserved=("p",))))
     state = world.placed(pod("a"))
     assert world.plugin.pre_bind(state, pod("a"), "n1") is None
 
 
 def test_pre_bind_stops_where_the_claim_changed_meanwhile() -> None:
-    world = World(claim("a"), claim("b"))
+    world = ScenarioCluster(claim("a"), claim("b"))
     state = world.placed(pod("a", "b"))
     world.cluster.put(claim("a", status=allocated("g1", on_node="n2")))
     said = world.plugin.pre_bind(state, pod("a", "b"), "n1")
@@ -300,7 +313,7 @@ def test_pre_bind_stops_where_the_claim_changed_meanwhile() -> None:
 
 
 def test_unreserve_takes_a_written_reservation_back() -> None:
-    world = World(claim("a"))
+    world = ScenarioCluster(claim("a"))
     state = world.placed(pod("a"))
     world.write(world.plugin.pre_bind(state, pod("a"), "n1"))
     plan = world.plugin.unreserve(state, pod("a"), "n1")
@@ -314,7 +327,7 @@ def test_pod_that_fits_nowhere_gives_back_its_own_claim() -> None:
     # It holds a device on n1, but its other claim can only be met on n2.
     held = claim("a", status=allocated("g0", on_node="n1", reserved=("p",)))
     used = claim("used", status=allocated("g1", on_node="n1", reserved=("x",)))
-    world = World(held, used, claim("b"))
+    world = ScenarioCluster(held, used, claim("b"))
     both = pod("a", "b")
     state, _ = world.start(both)
     assert None not in world.verdicts(state, both)
@@ -327,7 +340,7 @@ def test_pod_that_fits_nowhere_gives_back_its_own_claim() -> None:
 
 
 def test_claim_that_others_use_is_not_given_back() -> None:
-    world = World(claim("a", status=allocated("g0", on_node="n3", reserved=("p", "other"))))
+    world = ScenarioCluster(claim("a", status=allocated("g0", on_node="n3", reserved=("p", "other"))))
     state, _ = world.start(pod("a"))
     world.verdicts(state, pod("a"))
     result = world.plugin.post_filter(state, pod("a"), world.cluster, None)
@@ -335,7 +348,7 @@ def test_claim_that_others_use_is_not_given_back() -> None:
 
 
 def test_switched_off_it_does_nothing() -> None:
-    world = World(DynamicResourceAllocation=False)
+    world = ScenarioCluster(DynamicResourceAllocation=False)
     assert world.plugin.pre_enqueue(pod("c")) is None
     state, said = world.start(pod("c"))
     assert said is SKIP
@@ -346,7 +359,7 @@ def test_switched_off_it_does_nothing() -> None:
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-def hint(world: World, resource: EventResource) -> Any:
+def hint(world: ScenarioCluster, resource: EventResource) -> Any:
     [found] = [entry for entry in world.plugin.events_to_register() if entry.event.resource is resource]
     assert found.event.action & (ActionType.ADD | ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     return found.hint
@@ -354,7 +367,7 @@ def hint(world: World, resource: EventResource) -> Any:
 
 def test_claim_that_comes_wakes_the_pod_that_names_it() -> None:
     mine, other = claim("c"), claim("other")
-    world = World(mine, other)
+    world = ScenarioCluster(mine, other)
     after = hint(world, EventResource.RESOURCE_CLAIM)
     assert after(pod("c"), None, mine) is QUEUE
     assert after(pod("c"), None, other) is QUEUE_SKIP
@@ -364,7 +377,7 @@ def test_claim_that_comes_wakes_the_pod_that_names_it() -> None:
 def test_any_claim_that_gives_devices_back_wakes_all_who_wait() -> None:
     mine, free = claim("c"), claim("other")
     held = claim("other", status=allocated("g0", on_node="n1"))
-    after = hint(World(mine, free), EventResource.RESOURCE_CLAIM)
+    after = hint(ScenarioCluster(mine, free), EventResource.RESOURCE_CLAIM)
     assert after(pod("c"), held, free) is QUEUE
     assert after(pod("c"), free, held) is QUEUE_SKIP
 
@@ -373,7 +386,7 @@ def test_only_a_changed_status_of_the_own_claim_matters() -> None:
     before = claim("c")
     guarded = claim("c", meta={"finalizers": [FINALIZER]})
     held = claim("c", status=allocated("g0", on_node="n1"))
-    after = hint(World(held), EventResource.RESOURCE_CLAIM)
+    after = hint(ScenarioCluster(held), EventResource.RESOURCE_CLAIM)
     assert after(pod("c"), before, guarded) is QUEUE_SKIP
     assert after(pod("c"), before, held) is QUEUE
 
@@ -382,7 +395,7 @@ def test_name_of_a_made_claim_wakes_its_pod() -> None:
     waiting = pod("c", template="t")
     served = pod("c", template="t", statuses=_MADE)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
-    world = World(claim("made", meta={"ownerReferences": [owner]}))
+    world = ScenarioCluster(claim("made", meta={"ownerReferences": [owner]}))
     after = hint(world, EventResource.POD)
     assert after(waiting, waiting, served) is QUEUE
     assert after(waiting, waiting, waiting) is QUEUE_SKIP

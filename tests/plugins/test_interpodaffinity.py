@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import InterPodAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
@@ -21,7 +21,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.interpodaffinity import MINDED, NOT_NEAR, TOO_NEAR, InterPodAffinity
-from tests.plugins.random_clusters import HOST, RACK, ZONE, World, node, pod, pods, worlds
+from tests.plugins.random_clusters import HOST, RACK, ZONE, ScenarioCluster, node, pod, pods, worlds
 
 Pair = tuple[str, str]
 
@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 class PlainFilter:
     """What upstream's PreFilter keeps: pods counted by (topology key, value)."""
 
-    world: World
+    world: ScenarioCluster
     incoming: Pod
     near: Counter[Pair] = attrs.field(factory=Counter)
     away: Counter[Pair] = attrs.field(factory=Counter)
@@ -46,7 +46,7 @@ class PlainFilter:
         return chosen and term.selector.matches(other.labels)
 
     def near_all(self, other: Pod) -> bool:
-        terms = self.incoming.shape.required_affinity
+        terms = self.incoming.signature.required_affinity
         return bool(terms) and all(self.own_term_speaks(term, other) for term in terms)
 
     def count(self, other: Pod, where: Node, amount: int) -> None:
@@ -55,23 +55,23 @@ class PlainFilter:
                 tally[key, where.labels[key]] += amount
 
         if self.near_all(other):
-            for term in self.incoming.shape.required_affinity:
+            for term in self.incoming.signature.required_affinity:
                 add(self.near, term.topology_key)
-        for term in self.incoming.shape.required_anti_affinity:
+        for term in self.incoming.signature.required_anti_affinity:
             if self.own_term_speaks(term, other):
                 add(self.away, term.topology_key)
         labels = self.world.namespaces.get(self.incoming.namespace, {})
-        for term in other.shape.required_anti_affinity:
+        for term in other.signature.required_anti_affinity:
             if term.matches(self.incoming.namespace, self.incoming.labels, labels):
                 add(self.minded, term.topology_key)
 
     @property
     def skipped(self) -> bool:
-        shape = self.incoming.shape
+        shape = self.incoming.signature
         return not (+self.minded or shape.required_affinity or shape.required_anti_affinity)
 
     def code(self, where: Node) -> int:
-        shape, labels = self.incoming.shape, where.labels
+        shape, labels = self.incoming.signature, where.labels
         keys = [term.topology_key for term in shape.required_affinity]
         if any(key not in labels for key in keys):
             return NOT_NEAR
@@ -85,7 +85,7 @@ class PlainFilter:
         return MINDED if any(self.minded[pair] > 0 for pair in labels.items()) else 0
 
 
-def plain_filter(world: World, incoming: Pod) -> PlainFilter:
+def plain_filter(world: ScenarioCluster, incoming: Pod) -> PlainFilter:
     plain = PlainFilter(world, incoming)
     for where in world.nodes:
         for other in world.on(where):
@@ -93,9 +93,11 @@ def plain_filter(world: World, incoming: Pod) -> PlainFilter:
     return plain
 
 
-def plain_scores(world: World, incoming: Pod, args: InterPodAffinityArgs, among: Sequence[Node]) -> list[int] | None:
+def plain_scores(
+    world: ScenarioCluster, incoming: Pod, args: InterPodAffinityArgs, among: Sequence[Node]
+) -> list[int] | None:
     """Raw scores; None where upstream skips."""
-    shape = incoming.shape
+    shape = incoming.signature
     if args.ignore_preferred_terms_of_existing_pods and not (shape.preferred_affinity or shape.preferred_anti_affinity):
         return None
     rule = PlainFilter(world, incoming)
@@ -113,10 +115,10 @@ def plain_scores(world: World, incoming: Pod, args: InterPodAffinityArgs, among:
                 for weighted in preferred:
                     if rule.own_term_speaks(weighted.term, other):
                         add(weighted.term, where, sign * weighted.weight)
-            theirs = [(term, args.hard_pod_affinity_weight) for term in other.shape.required_affinity]
+            theirs = [(term, args.hard_pod_affinity_weight) for term in other.signature.required_affinity]
             theirs = theirs if args.hard_pod_affinity_weight else []
-            theirs += [(weighted.term, weighted.weight) for weighted in other.shape.preferred_affinity]
-            theirs += [(weighted.term, -weighted.weight) for weighted in other.shape.preferred_anti_affinity]
+            theirs += [(weighted.term, weighted.weight) for weighted in other.signature.preferred_affinity]
+            theirs += [(weighted.term, -weighted.weight) for weighted in other.signature.preferred_anti_affinity]
             for term, weight in theirs:
                 if term.matches(incoming.namespace, incoming.labels, labels):
                     add(term, where, weight)
@@ -130,11 +132,11 @@ def plain_normalized(scores: list[int]) -> list[int]:
     return [int(100.0 * ((score - least) / (most - least))) if most > least else 0 for score in scores]
 
 
-def plugin_for(cluster: Cluster, args: InterPodAffinityArgs | None = None) -> InterPodAffinity:
+def plugin_for(cluster: SchedulerCache, args: InterPodAffinityArgs | None = None) -> InterPodAffinity:
     return InterPodAffinity.from_args(args or InterPodAffinityArgs(), Handle(cluster))
 
 
-def shuffled(world: World, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
+def shuffled(world: ScenarioCluster, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
     chosen = random.sample(world.nodes, random.randint(1, len(world.nodes)))
     return chosen, np.array([world.cluster.table.row_of[where.name] for where in chosen], dtype=np.int64)
 
@@ -142,7 +144,7 @@ def shuffled(world: World, random: Any) -> tuple[list[Node], np.ndarray[Any, np.
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), pods("incoming"), st.randoms(use_true_random=False))
-def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
+def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
     plain = plain_filter(world, incoming)
     if plain.skipped:
@@ -179,7 +181,9 @@ def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) 
     st.builds(InterPodAffinityArgs, st.sampled_from((0, 1, 50)), st.booleans()),
     st.randoms(use_true_random=False),
 )
-def test_scores_equal_the_plain_rule(world: World, incoming: Pod, args: InterPodAffinityArgs, random: Any) -> None:
+def test_scores_equal_the_plain_rule(
+    world: ScenarioCluster, incoming: Pod, args: InterPodAffinityArgs, random: Any
+) -> None:
     plugin, state = plugin_for(world.cluster, args), CycleState()
     chosen, rows = shuffled(world, random)
     expected = plain_scores(world, incoming, args, chosen)
@@ -198,7 +202,7 @@ def required(kind: str, key: str, app: str) -> dict[str, Any]:
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-def verdicts(cluster: Cluster, incoming: Pod) -> dict[str, tuple[Code, tuple[str, ...]] | None]:
+def verdicts(cluster: SchedulerCache, incoming: Pod) -> dict[str, tuple[Code, tuple[str, ...]] | None]:
     plugin, state = plugin_for(cluster), CycleState()
     if plugin.pre_filter(state, incoming, cluster) is SKIP:
         return {name: None for name in cluster.table.row_of}
@@ -210,8 +214,8 @@ def verdicts(cluster: Cluster, incoming: Pod) -> dict[str, tuple[Code, tuple[str
     return found
 
 
-def two_zones(*there: Pod) -> Cluster:
-    cluster = Cluster()
+def two_zones(*there: Pod) -> SchedulerCache:
+    cluster = SchedulerCache()
     cluster.load([node("a", {HOST: "a", ZONE: "east"}), node("b", {HOST: "b", ZONE: "west"}), node("c", {HOST: "c"})])
     cluster.load(there)
     return cluster
@@ -276,7 +280,7 @@ def test_each_rule_has_its_own_words(
 
 
 def hint(incoming: Pod, resource: EventResource, old: Any, new: Any) -> QueueingHint:
-    for registered in plugin_for(Cluster()).events_to_register():
+    for registered in plugin_for(SchedulerCache()).events_to_register():
         if registered.event.resource is resource:
             assert registered.hint is not None
             return registered.hint(incoming, old, new)
@@ -284,7 +288,7 @@ def hint(incoming: Pod, resource: EventResource, old: Any, new: Any) -> Queueing
 
 
 def test_it_waits_for_pods_and_for_nodes_with_other_labels() -> None:
-    events = {entry.event.resource: entry.event.action for entry in plugin_for(Cluster()).events_to_register()}
+    events = {entry.event.resource: entry.event.action for entry in plugin_for(SchedulerCache()).events_to_register()}
     assert events == {
         EventResource.POD: ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
         EventResource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_LABEL,

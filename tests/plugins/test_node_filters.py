@@ -10,7 +10,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import Taint, Toleration
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import NodeAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
@@ -36,13 +36,13 @@ def pod(name: str = "new", **spec: Any) -> Pod:
     return Pod.from_raw({"kind": "Pod", "metadata": {"name": name, "namespace": "d", "uid": name}, "spec": spec})
 
 
-def cluster_of(*objects: Any) -> Cluster:
-    cluster = Cluster()
+def cluster_of(*objects: Any) -> SchedulerCache:
+    cluster = SchedulerCache()
     cluster.load(objects)
     return cluster
 
 
-def rejected(plugin: Any, incoming: Pod, cluster: Cluster) -> dict[str, str]:
+def rejected(plugin: Any, incoming: Pod, cluster: SchedulerCache) -> dict[str, str]:
     """Node -> reason, of the nodes the plugin rejects."""
     table = cluster.table
     codes = plugin.filter_rows(CycleState(), incoming, table, table.order)
@@ -113,7 +113,7 @@ def test_a_pod_that_goes_frees_the_ports_of_the_node_it_was_on_or_meant_for(
 
     status = {"nominatedNodeName": nominated}
     gone = Pod.from_raw({**listening(port, nodeName=node_name).raw, "status": status})
-    (after_pod, _) = NodePorts.from_args(None, Handle(Cluster())).events_to_register()
+    (after_pod, _) = NodePorts.from_args(None, Handle(SchedulerCache())).events_to_register()
     assert after_pod.hint is not None
     assert after_pod.hint(listening(80), gone, None) is hint
 
@@ -185,13 +185,13 @@ def named(*names: str) -> Any:
     ],
 )
 def test_affinity_to_names_narrows_the_nodes(terms: list[Any], wanted: Any) -> None:
-    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
-    assert plugin.pre_filter(CycleState(), pod(affinity=required(*terms)), Cluster()) == wanted
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
+    assert plugin.pre_filter(CycleState(), pod(affinity=required(*terms)), SchedulerCache()) == wanted
 
 
 def test_two_names_at_once_conflict() -> None:
-    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
-    said = plugin.pre_filter(CycleState(), pod(affinity=required(named("a", "b"))), Cluster())
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
+    said = plugin.pre_filter(CycleState(), pod(affinity=required(named("a", "b"))), SchedulerCache())
     assert isinstance(said, Status)
     assert (said.code, said.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
 
@@ -199,7 +199,7 @@ def test_two_names_at_once_conflict() -> None:
 def test_node_selector_affinity_and_added_affinity_all_count() -> None:
     ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ssd]}}
-    plugin = NodeAffinity.from_args(NodeAffinityArgs(added), Handle(Cluster()))
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(added), Handle(SchedulerCache()))
     cluster = cluster_of(node("a", {"disk": "ssd", "zone": "1"}), node("b", {"zone": "1"}), node("c", {"disk": "ssd"}))
     assert rejected(plugin, pod(nodeSelector={"zone": "1"}), cluster) == {
         "b": "node(s) didn't match scheduler-enforced node affinity",
@@ -210,7 +210,7 @@ def test_node_selector_affinity_and_added_affinity_all_count() -> None:
 def test_an_unreadable_preferred_term_is_an_error() -> None:
     bad = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["-5"]}]}}
     incoming = pod(affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[bad]))
-    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
     said = plugin.pre_score(CycleState(), incoming, None, cluster_of(node("a")).table.order)
     assert said is not None
     assert said.code == Code.ERROR
@@ -219,7 +219,7 @@ def test_an_unreadable_preferred_term_is_an_error() -> None:
 
 
 def test_affinity_is_woken_when_a_node_begins_to_match() -> None:
-    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(Cluster()))
+    plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
     waiting = pod(nodeSelector={"disk": "ssd"})
     without, with_label = node("a"), node("a", {"disk": "ssd"})
     assert plugin._after_node(waiting, without, with_label) is QUEUE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -23,7 +23,7 @@ from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
-from kschedd.plugins.noderesourcesfit import NodeResourcesFit, broken_line
+from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
@@ -64,8 +64,8 @@ def go_divided(dividend: int, divisor: int) -> int:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, huge: bool = False) -> Cluster:
-    cluster = Cluster()
+def clusters(draw: st.DrawFn, *, huge: bool = False) -> SchedulerCache:
+    cluster = SchedulerCache()
     some = st.sampled_from(HUGE) if huge else st.sampled_from(["0", "3", "8"])
     for place in range(draw(st.integers(1, 5))):
         has = draw(st.dictionaries(st.sampled_from(RESOURCES), some, max_size=4))
@@ -79,7 +79,7 @@ def clusters(draw: st.DrawFn, *, huge: bool = False) -> Cluster:
 
 
 def fit(**args: Any) -> NodeResourcesFit:
-    return NodeResourcesFit.from_args(NodeResourcesFitArgs(**args), Handle(Cluster()))
+    return NodeResourcesFit.from_args(NodeResourcesFitArgs(**args), Handle(SchedulerCache()))
 
 
 def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[str]] | None:
@@ -101,17 +101,17 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests)
-def test_fit_in_columns_says_what_the_plain_rule_says(cluster: Cluster, asked: dict[str, str]) -> None:
+def test_fit_in_columns_says_what_the_plain_rule_says(cluster: SchedulerCache, asked: dict[str, str]) -> None:
     compare_fit(cluster, pod("new", asked))
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(huge=True), huge_requests)
-def test_fit_wraps_around_as_the_plain_rule_does(cluster: Cluster, asked: list[dict[str, str]]) -> None:
+def test_fit_wraps_around_as_the_plain_rule_does(cluster: SchedulerCache, asked: list[dict[str, str]]) -> None:
     compare_fit(cluster, pod("new", *asked))
 
 
-def compare_fit(cluster: Cluster, incoming: Pod) -> None:
+def compare_fit(cluster: SchedulerCache, incoming: Pod) -> None:
     plugin, table = fit(), cluster.table
     rows = table.order
     codes = plugin.filter_rows(CycleState(), incoming, table, rows)
@@ -143,7 +143,7 @@ def plain_average(strategy: ScoringStrategy, incoming: Pod, where: Node, there: 
             score = go_divided(int64(min(used, has) * 100), has)
         else:
             percent = 100 if used > has else go_divided(int64(used * 100), has)
-            score = broken_line(strategy.shape, percent)
+            score = piecewise_linear(strategy.shape, percent)
             if not score:
                 continue
         total = int64(total + int64(score * weight))
@@ -174,19 +174,21 @@ strategies = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests, strategies)
-def test_fit_scores_as_the_plain_rule_does(cluster: Cluster, asked: dict[str, str], strategy: ScoringStrategy) -> None:
+def test_fit_scores_as_the_plain_rule_does(
+    cluster: SchedulerCache, asked: dict[str, str], strategy: ScoringStrategy
+) -> None:
     compare_fit_scores(cluster, pod("new", asked), strategy)
 
 
 @settings(max_examples=200, deadline=None)
 @given(clusters(huge=True), huge_requests, strategies)
 def test_fit_scores_wrap_around_as_the_plain_rule_does(
-    cluster: Cluster, asked: list[dict[str, str]], strategy: ScoringStrategy
+    cluster: SchedulerCache, asked: list[dict[str, str]], strategy: ScoringStrategy
 ) -> None:
     compare_fit_scores(cluster, pod("new", *asked), strategy)
 
 
-def compare_fit_scores(cluster: Cluster, incoming: Pod, strategy: ScoringStrategy) -> None:
+def compare_fit_scores(cluster: SchedulerCache, incoming: Pod, strategy: ScoringStrategy) -> None:
     plugin, table = fit(scoring_strategy=strategy), cluster.table
     scores = plugin.score_rows(CycleState(), incoming, table, table.order)
     for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
@@ -220,19 +222,23 @@ def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: lis
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests, st.integers(1, 4))
-def test_balance_in_columns_is_the_plain_standard_deviation(cluster: Cluster, asked: dict[str, str], many: int) -> None:
+def test_balance_in_columns_is_the_plain_standard_deviation(
+    cluster: SchedulerCache, asked: dict[str, str], many: int
+) -> None:
     compare_balance(cluster, pod("new", asked), RESOURCES[:many])
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(huge=True), huge_requests, st.integers(1, 4))
-def test_balance_wraps_around_as_the_plain_rule_does(cluster: Cluster, asked: list[dict[str, str]], many: int) -> None:
+def test_balance_wraps_around_as_the_plain_rule_does(
+    cluster: SchedulerCache, asked: list[dict[str, str]], many: int
+) -> None:
     compare_balance(cluster, pod("new", *asked), RESOURCES[:many])
 
 
-def compare_balance(cluster: Cluster, incoming: Pod, names: tuple[str, ...]) -> None:
+def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ...]) -> None:
     args = NodeResourcesBalancedAllocationArgs(tuple(ResourceWeight(name) for name in names))
-    plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(Cluster()))
+    plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(SchedulerCache()))
     table = cluster.table
     scores = plugin.score_rows(CycleState(), incoming, table, table.order)
     for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
@@ -243,12 +249,12 @@ def compare_balance(cluster: Cluster, incoming: Pod, names: tuple[str, ...]) -> 
 
 
 def test_a_pod_that_requests_nothing_is_not_balanced() -> None:
-    plugin = NodeResourcesBalancedAllocation.from_args(NodeResourcesBalancedAllocationArgs(), Handle(Cluster()))
+    plugin = NodeResourcesBalancedAllocation.from_args(NodeResourcesBalancedAllocationArgs(), Handle(SchedulerCache()))
     assert plugin.pre_score(CycleState(), pod("best-effort", {}), None, np.zeros(0, dtype=np.int64)) is SKIP
 
 
 def test_ignored_resources_and_groups_are_not_compared() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.put(node("n", cpu="1"))
     incoming = pod("new", {GPU: "4", "vendor.io/nic": "1"})
     plugin = fit(ignored_resources=("vendor.io/nic",), ignored_resource_groups=("example.com",))
@@ -266,7 +272,7 @@ def test_ignored_resources_and_groups_are_not_compared() -> None:
     ],
 )
 def test_the_score_between_two_corners_lies_on_the_line(percent: int, score: int) -> None:
-    assert broken_line(SHAPE, percent) == score
+    assert piecewise_linear(SHAPE, percent) == score
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
@@ -53,7 +53,7 @@ def pod(name: str, *claims: str, node: str = "", volumes: list[dict[str, Any]] |
 
 class Trial:
     def __init__(self, *objects: Object) -> None:
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         self.cluster.load([make("Node", "n"), *objects])
         self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster))
 

@@ -15,7 +15,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import EVERYTHING, parse_label_selector
 from kschedd.api.terms import SpreadConstraint
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import DefaultConstraint, PodTopologySpreadArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
@@ -24,7 +24,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.podtopologyspread import NO_LABEL, TOO_SKEWED, PodTopologySpread
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
-from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, World, node, pod, pods, selectors, worlds
+from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, ScenarioCluster, node, pod, pods, selectors, worlds
 
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"
@@ -95,7 +95,7 @@ class PlainFilter:
 
 
 def plain_scores(
-    world: World, incoming: Pod, constraints: list[SpreadConstraint], among: Sequence[Node], *, all_keys: bool
+    world: ScenarioCluster, incoming: Pod, constraints: list[SpreadConstraint], among: Sequence[Node], *, all_keys: bool
 ) -> tuple[list[int], list[bool]]:
     """Raw scores, and which nodes are ignored."""
 
@@ -152,23 +152,23 @@ def spread_pods(draw: st.DrawFn) -> Pod:
     return pod("incoming", drawn.namespace, drawn.labels, spec)
 
 
-def plugin_for(cluster: Cluster, args: PodTopologySpreadArgs | None = None) -> PodTopologySpread:
+def plugin_for(cluster: SchedulerCache, args: PodTopologySpreadArgs | None = None) -> PodTopologySpread:
     return PodTopologySpread.from_args(args or PodTopologySpreadArgs(), Handle(cluster))
 
 
-def shuffled(world: World, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
+def shuffled(world: ScenarioCluster, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
     chosen = random.sample(world.nodes, random.randint(1, len(world.nodes)))
     return chosen, np.array([world.cluster.table.row_of[where.name] for where in chosen], dtype=np.int64)
 
 
 def stated(incoming: Pod, action: str) -> list[SpreadConstraint]:
-    return [c for c in incoming.shape.spread_constraints if c.when_unsatisfiable == action]
+    return [c for c in incoming.signature.spread_constraints if c.when_unsatisfiable == action]
 
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
-def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
+def test_filter_equals_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
     plain = PlainFilter(incoming, stated(incoming, HARD))
     if not plain.constraints:
@@ -202,7 +202,7 @@ def test_filter_equals_the_plain_rule(world: World, incoming: Pod, random: Any) 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), spread_pods(), st.randoms(use_true_random=False))
-def test_scores_equal_the_plain_rule(world: World, incoming: Pod, random: Any) -> None:
+def test_scores_equal_the_plain_rule(world: ScenarioCluster, incoming: Pod, random: Any) -> None:
     plugin, state = plugin_for(world.cluster), CycleState()
     soft = stated(incoming, SOFT)
     chosen, rows = shuffled(world, random)
@@ -221,7 +221,9 @@ def test_scores_equal_the_plain_rule(world: World, incoming: Pod, random: Any) -
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(worlds(), pods("incoming"), st.booleans(), st.randoms(use_true_random=False))
-def test_default_constraints_equal_the_plain_rule(world: World, incoming: Pod, system: bool, random: Any) -> None:
+def test_default_constraints_equal_the_plain_rule(
+    world: ScenarioCluster, incoming: Pod, system: bool, random: Any
+) -> None:
     """With System defaults a node without the zone's label still counts, as one whose zone is named ""."""
     web: dict[str, Any] = {"kind": "Service", "metadata": {"name": "web", "namespace": incoming.namespace}}
     world.cluster.put(parse({**web, "spec": {"selector": {"app": "web"}}}))
@@ -258,7 +260,7 @@ def test_default_constraints_equal_the_plain_rule(world: World, incoming: Pod, s
 
 def test_system_defaults_count_nodes_without_a_zone_where_the_zone_is_empty() -> None:
     """The node without the label cannot take the pod, but what runs there counts for the zone named ""."""
-    cluster = Cluster()
+    cluster = SchedulerCache()
     for name, labels in (("n1", {ZONE: ""}), ("n2", {ZONE: "a"}), ("n3", {})):
         cluster.put(node(name, {HOST: name, **labels}))
     cluster.put(pod("there", labels={"app": "web"}, on="n3"))
@@ -280,7 +282,7 @@ def spread(*constraints: dict[str, Any], **fields: Any) -> Pod:
     return pod("new", labels={"app": "web"}, spec={"topologySpreadConstraints": list(constraints), **fields})
 
 
-def verdicts(cluster: Cluster, incoming: Pod) -> dict[str, str]:
+def verdicts(cluster: SchedulerCache, incoming: Pod) -> dict[str, str]:
     plugin, state = plugin_for(cluster), CycleState()
     assert plugin.pre_filter(state, incoming, cluster) is None
     codes = plugin.filter_rows(state, incoming, cluster.table, cluster.table.order)
@@ -289,9 +291,9 @@ def verdicts(cluster: Cluster, incoming: Pod) -> dict[str, str]:
     return {name: words[code] for name, code in sorted(zip(names, codes.tolist(), strict=True))}
 
 
-def documented(*extra: Node) -> Cluster:
+def documented(*extra: Node) -> SchedulerCache:
     """The documentation's cluster: zones A and B of two nodes each; two pods in zone A, one on node3 in zone B."""
-    cluster = Cluster()
+    cluster = SchedulerCache()
     zones = {"node1": "A", "node2": "A", "node3": "B", "node4": "B"}
     cluster.load(node(name, {HOST: name, ZONE: zone}) for name, zone in zones.items())
     cluster.load(extra)
@@ -355,12 +357,12 @@ not_in_c = {
         ),
     ],
 )
-def test_documented_examples(cluster: Cluster, incoming: Pod, fit: set[str]) -> None:
+def test_documented_examples(cluster: SchedulerCache, incoming: Pod, fit: set[str]) -> None:
     assert {name for name, word in verdicts(cluster, incoming).items() if word == "fits"} == fit
 
 
 def test_conflicting_constraints_leave_no_node() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([node("node1", {HOST: "node1", ZONE: "A"}), node("node2", {HOST: "node2", ZONE: "A"})])
     cluster.load([node("node3", {HOST: "node3", ZONE: "B"})])
     places = ("node1", "node2", "node2", "node3", "node3")
@@ -372,7 +374,7 @@ def test_conflicting_constraints_leave_no_node() -> None:
 
 
 def test_words_of_a_verdict() -> None:
-    plugin, incoming = plugin_for(Cluster()), spread(constraint())
+    plugin, incoming = plugin_for(SchedulerCache()), spread(constraint())
     missing = plugin.code_status(CycleState(), incoming, NO_LABEL)
     skewed = plugin.code_status(CycleState(), incoming, TOO_SKEWED)
     words = "node(s) didn't match pod topology spread constraints"
@@ -484,7 +486,7 @@ def owned(kind: str, version: str, *, namespace: str = "red") -> Pod:
     ],
 )
 def test_default_selector(there: list[Object], incoming: Pod, expected: str) -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     defaults = DefaultSelectors(cluster)
     assert defaults.of(incoming) is EVERYTHING
     cluster.load(there)
@@ -495,7 +497,7 @@ Hinted = Callable[[Pod, Any, Any], QueueingHint]
 
 
 def hint(resource: EventResource, args: PodTopologySpreadArgs | None = None) -> Hinted:
-    for registered in plugin_for(Cluster(), args).events_to_register():
+    for registered in plugin_for(SchedulerCache(), args).events_to_register():
         if registered.event.resource is resource:
             assert registered.hint is not None
             return registered.hint
@@ -503,7 +505,7 @@ def hint(resource: EventResource, args: PodTopologySpreadArgs | None = None) -> 
 
 
 def test_it_waits_for_pods_and_for_nodes_with_other_labels_or_taints() -> None:
-    events = {entry.event.resource: entry.event.action for entry in plugin_for(Cluster()).events_to_register()}
+    events = {entry.event.resource: entry.event.action for entry in plugin_for(SchedulerCache()).events_to_register()}
     pods_ = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
     nodes_ = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
     assert events == {EventResource.POD: pods_, EventResource.NODE: nodes_}
@@ -560,5 +562,5 @@ def test_hint_after_a_node_changed(old: Node | None, new: Node | None, expected:
 def test_hints_do_not_go_by_shape_where_default_constraints_are_hard() -> None:
     """The selector of these comes from the pod's controller, which its shape does not tell."""
     listed = PodTopologySpreadArgs((DefaultConstraint(1, ZONE, HARD),), "List")
-    assert not any(entry.by_signature for entry in plugin_for(Cluster(), listed).events_to_register())
-    assert all(entry.by_signature for entry in plugin_for(Cluster()).events_to_register())
+    assert not any(entry.by_signature for entry in plugin_for(SchedulerCache(), listed).events_to_register())
+    assert all(entry.by_signature for entry in plugin_for(SchedulerCache()).events_to_register())

@@ -6,11 +6,11 @@ import pytest
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import CAPACITY_SHAPE, VolumeBindingArgs
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.provisioner import Provisioner
-from kschedd.controllers.settle import Settling
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.volumes import VolumeController
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
@@ -79,7 +79,7 @@ class Trial:
     """The plugin on a cluster of its own."""
 
     def __init__(self, *objects: Object, args: VolumeBindingArgs | None = None, gates: dict[str, bool] | None = None):
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         self.cluster.load(objects)
         self.plugin = VolumeBinding.from_args(args, Handle(self.cluster, feature_gates=gates or {}))
         self.state = CycleState()
@@ -260,12 +260,12 @@ class Embedded:
         self.now = 0.0
         self.store = Store(now=lambda: self.now)
         controllers: list[Controller] = [VolumeController(), Provisioner(delay_s=5)]
-        self.settling = Settling(self.store, controllers)
+        self.settling = ControllerRunner(self.store, controllers)
         self.watch = self.store.watch(None)
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         for raw in raws:
             self.store.create(raw)
-        self.settling.settle()
+        self.settling.run_until_idle()
         self.follow()
         args = VolumeBindingArgs(bind_timeout_s=bind_timeout_s)
         self.plugin = VolumeBinding.from_args(args, Handle(self.cluster))
@@ -280,7 +280,7 @@ class Embedded:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-        self.settling.settle()
+        self.settling.run_until_idle()
         self.follow()
 
     def reserve(self, name: str, node_name: str) -> tuple[Pod, Plan]:
@@ -300,7 +300,7 @@ class Embedded:
         for write in plan.writes:
             assert isinstance(write, Update)
             self.store.update(write.raw)
-        self.settling.settle()
+        self.settling.run_until_idle()
 
     def ready(self, plan: Plan) -> Status | None:
         assert plan.ready is not None

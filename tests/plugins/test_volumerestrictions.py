@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
@@ -38,16 +38,16 @@ def claim(name: str, *modes: str, namespace: str = "default") -> Object:
     return Object.from_raw({"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"accessModes": list(modes)}})
 
 
-def cluster_of(*objects: Object) -> Cluster:
-    cluster = Cluster()
+def cluster_of(*objects: Object) -> SchedulerCache:
+    cluster = SchedulerCache()
     cluster.load([parse({"kind": "Node", "metadata": {"name": "n"}}), *objects])
     return cluster
 
 
-PLUGIN = VolumeRestrictions.from_args(None, Handle(Cluster()))
+PLUGIN = VolumeRestrictions.from_args(None, Handle(SchedulerCache()))
 
 
-def judge(cluster: Cluster, wanted: Pod) -> Status | None:
+def judge(cluster: SchedulerCache, wanted: Pod) -> Status | None:
     state = CycleState()
     status = PLUGIN.pre_filter(state, wanted, cluster)
     return status if status is not None else PLUGIN.filter(state, wanted, NodeInfo(cluster.table, 0))

@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
@@ -41,7 +41,7 @@ def storage_class(mode: str | None) -> Object:
 
 
 def judge(*objects: Object, node: dict[str, str] | None = None) -> Status | None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([parse({"kind": "Node", "metadata": {"name": "n", "labels": node or {}}}), *objects])
     plugin, state = VolumeZone.from_args(None, Handle(cluster)), CycleState()
     status = plugin.pre_filter(state, pod(), cluster)
@@ -98,7 +98,7 @@ def test_rejected_before_any_node(objects: list[Object], why: str) -> None:
     ],
 )
 def test_hints(resource: EventResource, old: Object | None, new: Object, answer: object) -> None:
-    plugin = VolumeZone.from_args(None, Handle(Cluster()))
+    plugin = VolumeZone.from_args(None, Handle(SchedulerCache()))
     (found,) = [e for e in plugin.events_to_register() if e.event.resource is resource]
     assert found.hint is not None
     assert found.hint(pod(), old, new) is answer

@@ -1,9 +1,9 @@
 """describe: what is said of pods beyond their manifest."""
 
-from kschedd.printing.describe import Related, tree
+from kschedd.printing.describe import DescribeContext, tree
 from kschedd.printing.describe_object import describe
 from kschedd.printing.explaining import explanation
-from kschedd.printing.look import Look
+from kschedd.printing.terminal_style import TerminalStyle
 
 NOW = 1_735_689_600.0
 
@@ -21,7 +21,7 @@ def test_volumes_say_which_claims_they_are_and_in_which_state() -> None:
         ]
     )
     claim = {"spec": {"volumeName": "pv-1", "storageClassName": "fast"}, "status": {"phase": "Bound"}}
-    text = describe(pod, Related(NOW, Look(), claims={"data-0": claim, "nope": None}))
+    text = describe(pod, DescribeContext(NOW, TerminalStyle(), claims={"data-0": claim, "nope": None}))
     assert "  data: claim data-0 (Bound, volume pv-1, class fast)\n" in text
     assert "  gone: claim nope (no such claim)\n" in text
     assert "  conf: configMap (name c)\n" in text
@@ -32,13 +32,13 @@ def test_resource_claims_name_their_devices() -> None:
     pod["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-x"}]}
     result = {"request": "r", "driver": "gpu.example.com", "pool": "node-a", "device": "gpu-0"}
     claim = {"status": {"allocation": {"devices": {"results": [result]}}}}
-    text = describe(pod, Related(NOW, Look(), resource_claims={"p-gpu-x": claim}))
+    text = describe(pod, DescribeContext(NOW, TerminalStyle(), resource_claims={"p-gpu-x": claim}))
     assert "  gpu: claim p-gpu-x (allocated)\n    device gpu.example.com/node-a/gpu-0 for request r\n" in text
     assert "not made yet" in text
 
 
 def test_a_gated_pod_says_by_what() -> None:
-    text = describe(_pod(schedulingGates=[{"name": "example.com/quota"}]), Related(NOW, Look()))
+    text = describe(_pod(schedulingGates=[{"name": "example.com/quota"}]), DescribeContext(NOW, TerminalStyle()))
     assert "Gated By:         example.com/quota\n" in text
 
 
@@ -60,16 +60,16 @@ def test_an_explanation_of_many_nodes_is_summed_up_by_reason() -> None:
         for n in range(40)
     ]
     answer = {"pod": "default/p", "node": None, "verdicts": verdicts, "message": "0/40", "would_fit_if": ["less cpu"]}
-    text = explanation(answer, Look())
+    text = explanation(answer, TerminalStyle())
     assert "default/p fits on no node.\n  0/40\nIt would fit if:\n  - less cpu\n" in text
     assert "40      NodeResourcesFit   Unschedulable   Insufficient cpu   n0, n1, n2 and 37 more" in text
-    assert explanation(answer, Look(), every_node=True).count("Insufficient cpu") == 40
+    assert explanation(answer, TerminalStyle(), every_node=True).count("Insufficient cpu") == 40
 
 
 def test_an_explanation_tells_a_pod_that_is_placed_from_where_it_would_go_now() -> None:
     answer = {"pod": "default/p", "node": "a", "chosen": None, "ties": ["b", "c"], "totals": {"b": 9, "c": 9, "a": 3}}
     answer |= {"scores": {"X": {"a": {"raw": 3, "weighted": 3}, "b": {"raw": 9, "weighted": 9}}}, "notes": ["so be it"]}
-    lines = explanation(answer, Look()).splitlines()
+    lines = explanation(answer, TerminalStyle()).splitlines()
     assert lines[0] == "default/p -> a"
     assert lines[1] == "  as things are now, b would be chosen, with 9 points, drawn from 2 equals: b, c"
     assert lines[-1] == "- so be it"

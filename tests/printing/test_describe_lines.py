@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.describe import Related, tree, words
+from kschedd.printing.describe import DescribeContext, tree, words
 from kschedd.printing.describe_node import requested_by_node, requests_of
 from kschedd.printing.describe_object import describe
 from kschedd.printing.describe_pod import queue_words
-from kschedd.printing.look import Look
+from kschedd.printing.terminal_style import TerminalStyle
 
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 Raw = dict[str, Any]
 
 
-def related(**beside: Any) -> Related:
-    return Related(NOW, Look(), **beside)
+def related(**beside: Any) -> DescribeContext:
+    return DescribeContext(NOW, TerminalStyle(), **beside)
 
 
 def pod(spec: Raw | None = None, status: Raw | None = None, **meta: Any) -> Raw:

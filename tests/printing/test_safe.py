@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from kschedd.printing.documents import as_json, as_yaml
-from kschedd.printing.look import Look
 from kschedd.printing.safe import safe
+from kschedd.printing.terminal_style import TerminalStyle
 from tests.verbs.conftest import Typed
 from tests.verbs.fake_daemon import FakeDaemon, node
 
@@ -22,7 +22,7 @@ def test_commands_and_marks_of_direction_become_readable_escapes_once() -> None:
 
 
 def test_our_own_tones_stay_where_there_is_colour_and_nothing_else_does() -> None:
-    painted = Look(colour=True).paint("well", "green")
+    painted = TerminalStyle(colour=True).paint("well", "green")
     assert safe(painted, colour=True) == painted
     assert safe(painted) == "\\x1b[32mwell\\x1b[0m"
     assert safe("\x1b[5mblink\x1b[?1049h", colour=True) == "\\x1b[5mblink\\x1b[?1049h"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.printing.look import Look
 from kschedd.printing.screen import first_screen, rows_of
+from kschedd.printing.terminal_style import TerminalStyle
 
 
 @pytest.mark.parametrize(
@@ -25,16 +25,16 @@ TEN = "".join(f"line {n}\n" for n in range(10))
 
 
 def test_what_fits_is_shown_whole() -> None:
-    assert first_screen(TEN, Look(width=20, height=13), taken=2) == TEN
+    assert first_screen(TEN, TerminalStyle(width=20, height=13), taken=2) == TEN
 
 
 def test_of_what_does_not_fit_the_head_is_shown() -> None:
-    shown = first_screen(TEN, Look(width=20, height=8), taken=2).splitlines()
+    shown = first_screen(TEN, TerminalStyle(width=20, height=8), taken=2).splitlines()
     assert shown == ["line 0", "line 1", "line 2", "line 3", "... and 6 more lines"]
 
 
 def test_lines_that_go_on_in_the_next_row_count() -> None:
     text = "head\n" + "x" * 45 + "\n" + "y\n" * 9
-    shown = first_screen(text, Look(width=20, height=8)).splitlines()
+    shown = first_screen(text, TerminalStyle(width=20, height=8)).splitlines()
     assert shown == ["head", "x" * 45, "y", "y", "... and 7 more lines"]
     assert sum(rows_of(line, 20) for line in shown) == 7

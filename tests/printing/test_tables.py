@@ -5,13 +5,13 @@ import io
 import pytest
 
 from kschedd.printing.ages import age, span
-from kschedd.printing.columns import Surroundings, pod_status
+from kschedd.printing.columns import RowContext, pod_status
 from kschedd.printing.documents import as_yaml
 from kschedd.printing.kind_tables import table_of
-from kschedd.printing.look import Look, look_of
 from kschedd.printing.tables import Table, clean, render
+from kschedd.printing.terminal_style import TerminalStyle, style_of
 
-NOW = Surroundings(1_735_689_600.0)
+NOW = RowContext(1_735_689_600.0)
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_ages_come_from_text_or_numbers() -> None:
 
 def test_no_cell_can_command_the_terminal() -> None:
     assert clean("a\x1b[31mb\nc") == "a\\x1b[31mb c"
-    assert "\x1b" not in render(Table(("NAME",), (("\x1b]0;x\x07",),)), Look())
+    assert "\x1b" not in render(Table(("NAME",), (("\x1b]0;x\x07",),)), TerminalStyle())
 
 
 def test_wide_characters_take_two_columns() -> None:
-    lines = render(Table(("A", "B"), (("日本", "x"), ("ab", "y"))), Look()).splitlines()
+    lines = render(Table(("A", "B"), (("日本", "x"), ("ab", "y"))), TerminalStyle()).splitlines()
     assert lines[1] == "日本   x"
     assert lines[2] == "ab     y"
 
 
 def test_status_words_are_coloured_only_where_colour_is() -> None:
     table = Table(("NAME", "STATUS"), (("a", "Running"), ("b", "Failed")))
-    assert "\x1b[32mRunning\x1b[0m" in render(table, Look(colour=True))
-    assert "\x1b" not in render(table, Look())
+    assert "\x1b[32mRunning\x1b[0m" in render(table, TerminalStyle(colour=True))
+    assert "\x1b" not in render(table, TerminalStyle())
 
 
 def test_colour_and_unicode_are_for_terminals_that_have_them() -> None:
@@ -69,11 +69,11 @@ def test_colour_and_unicode_are_for_terminals_that_have_them() -> None:
         def isatty(self) -> bool:
             return True
 
-    assert look_of(io.StringIO(), {"TERM": "xterm"}) == Look()
-    assert look_of(Terminal(), {"TERM": "xterm"}) == Look(colour=True, unicode=True)
-    assert look_of(Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}).colour is False
-    assert look_of(Terminal(), {"TERM": "dumb"}).colour is False
-    assert look_of(Terminal(), {}).colour is False
+    assert style_of(io.StringIO(), {"TERM": "xterm"}) == TerminalStyle()
+    assert style_of(Terminal(), {"TERM": "xterm"}) == TerminalStyle(colour=True, unicode=True)
+    assert style_of(Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}).colour is False
+    assert style_of(Terminal(), {"TERM": "dumb"}).colour is False
+    assert style_of(Terminal(), {}).colour is False
 
 
 def _pod(**status: object) -> dict[str, object]:

@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.framework.events import ActionType, EventResource, on
-from kschedd.queue.entry import Place
+from kschedd.queue.entry import SubQueue
 from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
@@ -40,7 +40,7 @@ class Watcher:
         self.handlers.assumed, self.handlers.rejected = self.assumed, self.waiting
         self.handlers.changed(old, new, 10)
         moved = [
-            e.pod.name for e in self.queue.entries() if "parked" in e.pod.name and e.place is not Place.UNSCHEDULABLE
+            e.pod.name for e in self.queue.entries() if "parked" in e.pod.name and e.place is not SubQueue.UNSCHEDULABLE
         ]
         return self.queue.events_kept - before, sorted(moved)
 

@@ -1,15 +1,15 @@
 """The way of a pod through the queue, and what its wake-ups were worth."""
 
 from kschedd.framework.events import SCHEDULE_ATTEMPT_FAILURE, UNSCHEDULABLE_TIMEOUT
-from kschedd.queue.entry import SECOND, Move, Place
+from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.history import History, as_data, both
+from kschedd.queue.requeue_stats import RequeueOutcome, RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.queue.wakeups import Wakeups, Worth
 from tests.queue.conftest import Make
 
 
 def move(
-    when: int, source: Place, target: Place, event: str = "", plugin: str = "", seen: str = "", key: str = "n/p"
+    when: int, source: SubQueue, target: SubQueue, event: str = "", plugin: str = "", seen: str = "", key: str = "n/p"
 ) -> Move:
     return Move(when, key, f"uid-{key}", source, target, event, plugin, seen)
 
@@ -40,7 +40,7 @@ def test_nothing_is_known_of_a_pod_nobody_saw() -> None:
 def test_a_long_way_keeps_its_beginning_and_its_end() -> None:
     history = History(most_of_a_pod=8)
     for when in range(20):
-        history(move(when, Place.ACTIVE, Place.BACKOFF))
+        history(move(when, SubQueue.ACTIVE, SubQueue.BACKOFF))
     assert [step.when for step in history.of("n/p")] == [0, 1, 14, 15, 16, 17, 18, 19]
     assert history.dropped("n/p") == 12
 
@@ -49,7 +49,7 @@ def test_many_pods_share_the_room_but_each_keeps_some() -> None:
     history = History(most_moves=100, most_of_a_pod=50)
     for when in range(10):
         for number in range(50):
-            history(move(when, Place.ACTIVE, Place.BACKOFF, key=f"n/{number}"))
+            history(move(when, SubQueue.ACTIVE, SubQueue.BACKOFF, key=f"n/{number}"))
     kept = [len(history.of(f"n/{number}")) for number in range(50)]
     assert min(kept) >= 6
     assert sum(kept) <= 50 * 8
@@ -58,17 +58,17 @@ def test_many_pods_share_the_room_but_each_keeps_some() -> None:
 def test_only_the_latest_of_those_that_left_are_remembered() -> None:
     history = History(most_gone=2)
     for number in range(4):
-        history(move(number, Place.IN_FLIGHT, Place.OUTSIDE, key=f"n/{number}"))
+        history(move(number, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, key=f"n/{number}"))
     assert [bool(history.of(f"n/{number}")) for number in range(4)] == [False, False, True, True]
     assert len(history) == 2
 
 
 def test_a_pod_that_comes_back_is_no_longer_one_that_left() -> None:
     history = History(most_gone=1)
-    history(move(1, Place.IN_FLIGHT, Place.OUTSIDE))
-    history(move(2, Place.OUTSIDE, Place.BACKOFF, SCHEDULE_ATTEMPT_FAILURE))
+    history(move(1, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE))
+    history(move(2, SubQueue.OUTSIDE, SubQueue.BACKOFF, SCHEDULE_ATTEMPT_FAILURE))
     for number in range(3):
-        history(move(3, Place.IN_FLIGHT, Place.OUTSIDE, key=f"n/{number}"))
+        history(move(3, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, key=f"n/{number}"))
     assert [step.when for step in history.of("n/p")] == [1, 2]
 
 
@@ -76,45 +76,45 @@ def test_two_recorders_can_listen() -> None:
     first: list[Move] = []
     second: list[Move] = []
     assert both(None, second.append) == second.append
-    both(first.append, second.append)(move(1, Place.OUTSIDE, Place.ACTIVE))
+    both(first.append, second.append)(move(1, SubQueue.OUTSIDE, SubQueue.ACTIVE))
     assert first == second
     assert len(first) == 1
 
 
-SLEEPS = move(1, Place.IN_FLIGHT, Place.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
+SLEEPS = move(1, SubQueue.IN_FLIGHT, SubQueue.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
 
 
 def test_a_wake_up_helped_if_the_next_attempt_found_a_node_and_was_in_vain_if_not() -> None:
-    wakeups = Wakeups()
-    for end in (SLEEPS, move(4, Place.IN_FLIGHT, Place.OUTSIDE)):
+    wakeups = RequeueStats()
+    for end in (SLEEPS, move(4, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE)):
         wakeups(SLEEPS)
-        wakeups(move(2, Place.UNSCHEDULABLE, Place.BACKOFF, "NodeAdd", "Fit"))
-        wakeups(move(3, Place.BACKOFF, Place.IN_FLIGHT, "PopFromBackoffQ"))
+        wakeups(move(2, SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF, "NodeAdd", "Fit"))
+        wakeups(move(3, SubQueue.BACKOFF, SubQueue.IN_FLIGHT, "PopFromBackoffQ"))
         wakeups(end)
-    assert wakeups.counts == {("Fit", "NodeAdd"): Worth(helped=1, in_vain=1)}
+    assert wakeups.counts == {("Fit", "NodeAdd"): RequeueOutcome(helped=1, in_vain=1)}
     assert wakeups.as_data() == [{"plugin": "Fit", "event": "NodeAdd", "helped": 1, "in_vain": 1}]
 
 
 def test_an_event_during_the_attempt_that_keeps_the_pod_awake_is_a_wake_up() -> None:
-    wakeups = Wakeups()
-    wakeups(move(1, Place.IN_FLIGHT, Place.BACKOFF, SCHEDULE_ATTEMPT_FAILURE, "Fit", "AssignedPodDelete"))
+    wakeups = RequeueStats()
+    wakeups(move(1, SubQueue.IN_FLIGHT, SubQueue.BACKOFF, SCHEDULE_ATTEMPT_FAILURE, "Fit", "AssignedPodDelete"))
     wakeups(SLEEPS)
-    assert wakeups.counts == {("Fit", "AssignedPodDelete"): Worth(in_vain=1)}
+    assert wakeups.counts == {("Fit", "AssignedPodDelete"): RequeueOutcome(in_vain=1)}
 
 
 def test_first_attempts_and_pods_that_are_deleted_count_for_nothing() -> None:
-    wakeups = Wakeups()
-    wakeups(move(1, Place.OUTSIDE, Place.ACTIVE, "UnschedulablePodAdd"))
+    wakeups = RequeueStats()
+    wakeups(move(1, SubQueue.OUTSIDE, SubQueue.ACTIVE, "UnschedulablePodAdd"))
     wakeups(SLEEPS)
-    wakeups(move(2, Place.UNSCHEDULABLE, Place.ACTIVE, "NodeAdd", "Fit"))
-    wakeups(move(3, Place.ACTIVE, Place.OUTSIDE, "UnschedulablePodDelete"))
+    wakeups(move(2, SubQueue.UNSCHEDULABLE, SubQueue.ACTIVE, "NodeAdd", "Fit"))
+    wakeups(move(3, SubQueue.ACTIVE, SubQueue.OUTSIDE, "UnschedulablePodDelete"))
     wakeups(SLEEPS)
     assert wakeups.counts == {}
 
 
 def test_a_pod_that_the_timeout_brought_to_a_node_was_woken_late() -> None:
-    wakeups = Wakeups()
+    wakeups = RequeueStats()
     wakeups(SLEEPS)
-    wakeups(move(2, Place.UNSCHEDULABLE, Place.ACTIVE, UNSCHEDULABLE_TIMEOUT.label))
-    wakeups(move(3, Place.IN_FLIGHT, Place.OUTSIDE))
+    wakeups(move(2, SubQueue.UNSCHEDULABLE, SubQueue.ACTIVE, UNSCHEDULABLE_TIMEOUT.label))
+    wakeups(move(3, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE))
     assert wakeups.late == 1

@@ -23,7 +23,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.status import Status, unschedulable
-from kschedd.queue.entry import SECOND, Place, QueuedPod
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 A, R = ActionType, EventResource
@@ -185,9 +185,9 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def every_pod_is_in_one_place(self) -> None:
         queue = self.queue
-        found: dict[str, Place] = {}
-        for place in Place:
-            for entry in queue.entries(place) if place is not Place.OUTSIDE else []:
+        found: dict[str, SubQueue] = {}
+        for place in SubQueue:
+            for entry in queue.entries(place) if place is not SubQueue.OUTSIDE else []:
                 assert entry.place is place
                 assert entry.uid not in found, f"{entry.key} is in {place} and in {found[entry.uid]}"
                 found[entry.uid] = place
@@ -199,15 +199,15 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_index_changes_nothing(self) -> None:
         assert self.queue.counts() == self.plain.counts()
-        for place in Place:
-            if place is not Place.OUTSIDE:
+        for place in SubQueue:
+            if place is not SubQueue.OUTSIDE:
                 ours = {entry.key: queue_facts(entry) for entry in self.queue.entries(place)}
                 assert ours == {entry.key: queue_facts(entry) for entry in self.plain.entries(place)}
 
     @invariant()
     def gated_pods_are_those_whose_gates_are_shut(self) -> None:
         for entry in self.queue.entries():
-            assert entry.gated == (entry.place is Place.GATED)
+            assert entry.gated == (entry.place is SubQueue.GATED)
             if entry.gated:
                 assert entry.gating_plugin == "Gates"
 

@@ -19,7 +19,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.status import Status, unschedulable
-from kschedd.queue.entry import SECOND, Move, Place, QueuedPod
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 A, R = ActionType, EventResource
@@ -55,7 +55,7 @@ def popped(q: SchedulingQueue, pod: Pod, now: int) -> QueuedPod:
 
 def reject(
     q: SchedulingQueue, entry: QueuedPod, now: int, *plugins: str, pending: tuple[str, ...] = ()
-) -> Place | None:
+) -> SubQueue | None:
     entry.unschedulable_plugins = frozenset(plugins)
     entry.pending_plugins = frozenset(pending)
     return q.add_unschedulable_if_not_present(entry, now)
@@ -83,7 +83,7 @@ def test_an_update_of_an_active_pod_keeps_its_turn(make: Any) -> None:
     old = make.pod("a")
     q.add(old, 1)
     q.add(make.pod("b"), 2)
-    assert q.update(old, make.pod("a", metadata={"labels": {"x": "y"}}), 3) is Place.ACTIVE
+    assert q.update(old, make.pod("a", metadata={"labels": {"x": "y"}}), 3) is SubQueue.ACTIVE
     entry = q.pop(4)
     assert entry is not None
     assert entry.pod.labels == {"x": "y"}
@@ -91,7 +91,7 @@ def test_an_update_of_an_active_pod_keeps_its_turn(make: Any) -> None:
 
 def test_an_update_of_an_unknown_pod_adds_it(make: Any) -> None:
     q = queue()
-    assert q.update(make.pod("a"), make.pod("a"), 1) is Place.ACTIVE
+    assert q.update(make.pod("a"), make.pod("a"), 1) is SubQueue.ACTIVE
 
 
 def test_a_deleted_pod_is_not_popped(make: Any) -> None:
@@ -119,8 +119,8 @@ def test_the_summary_counts_gated_pods_as_unschedulable(make: Any) -> None:
     pods, summary = q.pending_pods()
     assert summary == "activeQ:1; backoffQ:1; unschedulablePods:2"
     assert sorted(pod.name for pod in pods) == ["a", "b", "c", "gated"]
-    assert q.counts()[Place.GATED] == 1
-    assert q.counts()[Place.UNSCHEDULABLE] == 1
+    assert q.counts()[SubQueue.GATED] == 1
+    assert q.counts()[SubQueue.UNSCHEDULABLE] == 1
 
 
 # Backoff.
@@ -171,7 +171,7 @@ def test_after_errors_the_count_of_rejections_stays(make: Any) -> None:
 )
 def test_backoff_ends(make: Any, aligned: bool, failed_at: int, still: int, over: int) -> None:
     q = queue(pop_from_backoff=aligned)
-    assert reject(q, popped(q, make.pod(), 0), failed_at) is Place.ERROR_BACKOFF
+    assert reject(q, popped(q, make.pod(), 0), failed_at) is SubQueue.ERROR_BACKOFF
     assert q.flush_backoff(still) == []
     assert [entry.pod.name for entry in q.flush_backoff(over)] == ["p"]
 
@@ -219,7 +219,7 @@ def test_a_pod_past_its_backoff_goes_straight_to_active(make: Any) -> None:
     q = queue()
     reject(q, popped(q, make.pod(), 0), 0, "Fit")
     (entry,) = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5 * SECOND)
-    assert entry.place is Place.ACTIVE
+    assert entry.place is SubQueue.ACTIVE
 
 
 # Events.
@@ -228,18 +228,18 @@ def test_a_pod_past_its_backoff_goes_straight_to_active(make: Any) -> None:
 @pytest.mark.parametrize(
     ("event", "place"),
     [
-        pytest.param(NODE_ADD, Place.BACKOFF, id="registered"),
-        pytest.param(LABELLED, Place.UNSCHEDULABLE, id="not-registered"),
-        pytest.param(ASSIGNED_POD_ADD, Place.UNSCHEDULABLE, id="another-kind"),
-        pytest.param(ClusterEvent(R.WILDCARD, A.ALL), Place.BACKOFF, id="a-wildcard-moves-every-pod"),
+        pytest.param(NODE_ADD, SubQueue.BACKOFF, id="registered"),
+        pytest.param(LABELLED, SubQueue.UNSCHEDULABLE, id="not-registered"),
+        pytest.param(ASSIGNED_POD_ADD, SubQueue.UNSCHEDULABLE, id="another-kind"),
+        pytest.param(ClusterEvent(R.WILDCARD, A.ALL), SubQueue.BACKOFF, id="a-wildcard-moves-every-pod"),
     ],
 )
 def test_an_event_moves_pods_rejected_by_a_plugin_that_registered_it(
-    make: Any, event: ClusterEvent, place: Place
+    make: Any, event: ClusterEvent, place: SubQueue
 ) -> None:
     q = queue()
     entry = popped(q, make.pod(), 0)
-    assert reject(q, entry, 0, "Fit") is Place.UNSCHEDULABLE
+    assert reject(q, entry, 0, "Fit") is SubQueue.UNSCHEDULABLE
     q.move_all_to_active_or_backoff(event, None, None, 1)
     assert entry.place is place
 
@@ -290,13 +290,13 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported(make: Any) -> None:
 @pytest.mark.parametrize(
     ("hints", "place"),
     [
-        pytest.param({"Wait": QUEUE, "Fit": QUEUE_SKIP}, Place.ACTIVE, id="queue-of-a-pending-plugin-skips-backoff"),
-        pytest.param({"Wait": QUEUE, "Fit": QUEUE}, Place.ACTIVE, id="and-wins-over-the-others"),
-        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE}, Place.BACKOFF, id="queue-of-another-waits"),
-        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE_SKIP}, Place.UNSCHEDULABLE, id="none-keeps-it"),
+        pytest.param({"Wait": QUEUE, "Fit": QUEUE_SKIP}, SubQueue.ACTIVE, id="queue-of-a-pending-plugin-skips-backoff"),
+        pytest.param({"Wait": QUEUE, "Fit": QUEUE}, SubQueue.ACTIVE, id="and-wins-over-the-others"),
+        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE}, SubQueue.BACKOFF, id="queue-of-another-waits"),
+        pytest.param({"Wait": QUEUE_SKIP, "Fit": QUEUE_SKIP}, SubQueue.UNSCHEDULABLE, id="none-keeps-it"),
     ],
 )
-def test_pending_plugins(make: Any, hints: dict[str, Any], place: Place) -> None:
+def test_pending_plugins(make: Any, hints: dict[str, Any], place: SubQueue) -> None:
     def saying(plugin: str) -> ClusterEventWithHint:
         return on(R.NODE, A.ADD, lambda pod, old, new: hints[plugin])
 
@@ -321,17 +321,17 @@ def test_a_pod_of_an_unknown_profile_is_moved_by_any_event_of_interest(make: Any
     ("action", "change", "place"),
     [
         pytest.param(
-            A.UPDATE_POD_TOLERATION, {"tolerations": [{"operator": "Exists"}]}, Place.BACKOFF, id="registered"
+            A.UPDATE_POD_TOLERATION, {"tolerations": [{"operator": "Exists"}]}, SubQueue.BACKOFF, id="registered"
         ),
         pytest.param(
-            A.UPDATE_POD_LABEL, {"tolerations": [{"operator": "Exists"}]}, Place.UNSCHEDULABLE, id="not-registered"
+            A.UPDATE_POD_LABEL, {"tolerations": [{"operator": "Exists"}]}, SubQueue.UNSCHEDULABLE, id="not-registered"
         ),
-        pytest.param(A.UPDATE, {"status": {"reason": "x"}}, Place.BACKOFF, id="a-general-update"),
-        pytest.param(A.UPDATE_POD_LABEL, {"status": {"reason": "x"}}, Place.UNSCHEDULABLE, id="of-no-interest"),
+        pytest.param(A.UPDATE, {"status": {"reason": "x"}}, SubQueue.BACKOFF, id="a-general-update"),
+        pytest.param(A.UPDATE_POD_LABEL, {"status": {"reason": "x"}}, SubQueue.UNSCHEDULABLE, id="of-no-interest"),
     ],
 )
 def test_an_update_of_a_waiting_pod_asks_the_hints(
-    make: Any, action: ActionType, change: dict[str, Any], place: Place
+    make: Any, action: ActionType, change: dict[str, Any], place: SubQueue
 ) -> None:
     q = queue(on(R.POD, action))
     entry = popped(q, make.pod(), 0)
@@ -353,7 +353,7 @@ def test_an_update_in_backoff_changes_no_place(make: Any) -> None:
     q = queue()
     entry = popped(q, make.pod(), 0)
     reject(q, entry, 0)
-    assert q.update(make.pod(), make.pod(tolerations=[{"operator": "Exists"}]), 1) is Place.ERROR_BACKOFF
+    assert q.update(make.pod(), make.pod(tolerations=[{"operator": "Exists"}]), 1) is SubQueue.ERROR_BACKOFF
 
 
 # In flight.
@@ -362,13 +362,13 @@ def test_an_update_in_backoff_changes_no_place(make: Any) -> None:
 @pytest.mark.parametrize(
     ("during", "place"),
     [
-        pytest.param([], Place.UNSCHEDULABLE, id="nothing-happened"),
-        pytest.param([NODE_ADD], Place.BACKOFF, id="an-event-that-helps-is-not-lost"),
-        pytest.param([LABELLED, ASSIGNED_POD_ADD], Place.UNSCHEDULABLE, id="events-that-do-not"),
-        pytest.param([LABELLED, NODE_ADD, LABELLED], Place.BACKOFF, id="one-of-several"),
+        pytest.param([], SubQueue.UNSCHEDULABLE, id="nothing-happened"),
+        pytest.param([NODE_ADD], SubQueue.BACKOFF, id="an-event-that-helps-is-not-lost"),
+        pytest.param([LABELLED, ASSIGNED_POD_ADD], SubQueue.UNSCHEDULABLE, id="events-that-do-not"),
+        pytest.param([LABELLED, NODE_ADD, LABELLED], SubQueue.BACKOFF, id="one-of-several"),
     ],
 )
-def test_events_during_an_attempt(make: Any, during: list[ClusterEvent], place: Place) -> None:
+def test_events_during_an_attempt(make: Any, during: list[ClusterEvent], place: SubQueue) -> None:
     q = queue(more={"Other": (on(R.NODE, A.ALL), on(R.POD, A.ALL))})
     entry = popped(q, make.pod(), 0)
     for event in during:
@@ -385,8 +385,8 @@ def test_events_before_the_pop_are_not_asked_again(make: Any) -> None:
     second = q.pop(4)
     assert first is not None
     assert second is not None
-    assert reject(q, second, 5, "Fit") is Place.UNSCHEDULABLE
-    assert reject(q, first, 6, "Fit") is Place.BACKOFF
+    assert reject(q, second, 5, "Fit") is SubQueue.UNSCHEDULABLE
+    assert reject(q, first, 6, "Fit") is SubQueue.BACKOFF
 
 
 def test_events_are_kept_only_for_pods_in_flight(make: Any) -> None:
@@ -417,9 +417,9 @@ def test_an_update_during_the_attempt_is_judged_when_the_pod_comes_back(make: An
     q = queue(on(R.POD, A.UPDATE_POD_TOLERATION))
     entry = popped(q, make.pod(), 0)
     changed = make.pod(tolerations=[{"operator": "Exists"}])
-    assert q.update(make.pod(), changed, 1) is Place.IN_FLIGHT
+    assert q.update(make.pod(), changed, 1) is SubQueue.IN_FLIGHT
     entry.pod = changed
-    assert reject(q, entry, 2, "Fit") is Place.BACKOFF
+    assert reject(q, entry, 2, "Fit") is SubQueue.BACKOFF
 
 
 def test_an_event_for_a_pending_plugin_during_the_attempt_skips_backoff(make: Any) -> None:
@@ -427,7 +427,7 @@ def test_an_event_for_a_pending_plugin_during_the_attempt_skips_backoff(make: An
     entry = popped(q, make.pod(), 0)
     for event in (NODE_ADD, LABELLED):
         q.move_all_to_active_or_backoff(event, None, make.node(), 1)
-    assert reject(q, entry, 2, "Fit", pending=("Wait",)) is Place.ACTIVE
+    assert reject(q, entry, 2, "Fit", pending=("Wait",)) is SubQueue.ACTIVE
 
 
 def test_with_hints_that_always_say_queue_any_move_request_requeues(make: Any) -> None:
@@ -437,12 +437,12 @@ def test_with_hints_that_always_say_queue_any_move_request_requeues(make: Any) -
         entry = popped(q, make.pod(), 0)
         if requested:
             q.move_all_to_active_or_backoff(LABELLED, make.node(), make.node(), 1)
-        assert reject(q, entry, 2, "Fit") is (Place.BACKOFF if requested else Place.UNSCHEDULABLE)
+        assert reject(q, entry, 2, "Fit") is (SubQueue.BACKOFF if requested else SubQueue.UNSCHEDULABLE)
 
 
 def test_a_pod_that_failed_with_an_error_is_tried_again_without_any_event(make: Any) -> None:
     q = queue()
-    assert reject(q, popped(q, make.pod(), 0), 1) is Place.ERROR_BACKOFF
+    assert reject(q, popped(q, make.pod(), 0), 1) is SubQueue.ERROR_BACKOFF
 
 
 def test_a_pod_added_again_meanwhile_is_not_put_back(make: Any) -> None:
@@ -451,7 +451,7 @@ def test_a_pod_added_again_meanwhile_is_not_put_back(make: Any) -> None:
     q.add(make.pod(uid="another"), 1)
     assert reject(q, entry, 2, "Fit") is None
     assert q.in_flight(entry.uid) is None
-    assert q.counts()[Place.ACTIVE] == 1
+    assert q.counts()[SubQueue.ACTIVE] == 1
 
 
 def test_the_second_entry_of_a_pod_in_flight_is_dropped(make: Any) -> None:
@@ -470,7 +470,7 @@ def test_done_may_come_twice(make: Any) -> None:
     entry = popped(q, make.pod(), 0)
     q.done(entry.uid, 1)
     q.done(entry.uid, 2)
-    assert entry.place is Place.OUTSIDE
+    assert entry.place is SubQueue.OUTSIDE
 
 
 def test_a_pop_forgets_who_rejected_the_pod(make: Any) -> None:
@@ -494,15 +494,15 @@ def test_activate_skips_backoff(make: Any, plugins: tuple[str, ...]) -> None:
     entry = popped(q, make.pod(), 0)
     reject(q, entry, 1, *plugins)
     assert q.activate([entry.pod, make.pod("unknown")], 2) == [entry]
-    assert entry.place is Place.ACTIVE
+    assert entry.place is SubQueue.ACTIVE
 
 
 def test_activate_of_a_pod_in_flight_requeues_that_pod_when_it_comes_back(make: Any) -> None:
     q = queue()
     entry, other = popped(q, make.pod("a"), 0), popped(q, make.pod("b"), 1)
     assert q.activate([entry.pod], 2) == []
-    assert reject(q, other, 3, "Fit") is Place.UNSCHEDULABLE
-    assert reject(q, entry, 4, "Fit") is Place.BACKOFF
+    assert reject(q, other, 3, "Fit") is SubQueue.UNSCHEDULABLE
+    assert reject(q, entry, 4, "Fit") is SubQueue.BACKOFF
 
 
 def test_pods_left_unschedulable_for_more_than_five_minutes_are_moved(make: Any) -> None:
@@ -513,16 +513,16 @@ def test_pods_left_unschedulable_for_more_than_five_minutes_are_moved(make: Any)
     assert q.next_leftover() == 310 * SECOND
     assert q.flush_unschedulable_leftover(310 * SECOND) == []
     assert q.flush_unschedulable_leftover(310 * SECOND + 1) == [early]
-    assert early.place is Place.ACTIVE
+    assert early.place is SubQueue.ACTIVE
     assert q.next_leftover() == 311 * SECOND
 
 
 def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
     q = queue(pre_enqueue={"Gates": lambda pod: unschedulable("gated")})
-    assert q.add(make.pod(), 0) is Place.GATED
+    assert q.add(make.pod(), 0) is SubQueue.GATED
     assert q.next_leftover() is None
     assert q.flush_unschedulable_leftover(1000 * SECOND) == []
-    assert q.counts()[Place.GATED] == 1
+    assert q.counts()[SubQueue.GATED] == 1
 
 
 # PreEnqueue.
@@ -530,7 +530,7 @@ def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
 
 def test_a_gated_pod_waits_outside_and_says_why(make: Any) -> None:
     q = queue(pre_enqueue={"A": lambda pod: None, "Gates": lambda pod: unschedulable("waiting for gates")})
-    assert q.add(make.pod(), 0) is Place.GATED
+    assert q.add(make.pod(), 0) is SubQueue.GATED
     entry = q.entry("d/p")
     assert entry is not None
     assert (entry.gating_plugin, entry.unschedulable_plugins) == ("Gates", {"Gates"})
@@ -545,7 +545,7 @@ def test_pre_enqueue_that_raises_gates_the_pod_with_an_error(make: Any) -> None:
 
     faults: list[str] = []
     q = queue(pre_enqueue={"Gates": broken}, on_fault=lambda plugin, key, fault: faults.append(f"{plugin} {key}"))
-    assert q.add(make.pod(), 0) is Place.GATED
+    assert q.add(make.pod(), 0) is SubQueue.GATED
     entry = q.entry("d/p")
     assert entry is not None
     assert entry.gating_status is not None
@@ -568,11 +568,11 @@ class Gate:
 @pytest.mark.parametrize(
     ("event", "asked", "place"),
     [
-        pytest.param(NODE_ADD, 2, Place.ACTIVE, id="its-own-event-asks-the-gating-plugin-again"),
-        pytest.param(LABELLED, 1, Place.GATED, id="an-event-only-others-registered-does-not"),
+        pytest.param(NODE_ADD, 2, SubQueue.ACTIVE, id="its-own-event-asks-the-gating-plugin-again"),
+        pytest.param(LABELLED, 1, SubQueue.GATED, id="an-event-only-others-registered-does-not"),
     ],
 )
-def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place: Place) -> None:
+def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place: SubQueue) -> None:
     gate = Gate()
     q = queue(on(R.NODE, A.UPDATE_NODE_LABEL), pre_enqueue={"Gates": gate}, more={"Gates": (on(R.NODE, A.ADD),)})
     q.add(make.pod(), 0)
@@ -620,7 +620,7 @@ def test_when_pre_enqueue_is_asked(make: Any, pop_from_backoff: bool, asked: lis
     q.flush_backoff(5 * SECOND)
     counts.append(gate.asked)
     assert counts == asked
-    assert entry.place is Place.ACTIVE
+    assert entry.place is SubQueue.ACTIVE
 
 
 @pytest.mark.parametrize("pop_from_backoff", [True, False])
@@ -632,8 +632,8 @@ def test_a_pod_gated_while_it_waits_leaves_backoff(make: Any, pop_from_backoff: 
     gate.shut = True
     reject(q, entry, 1)
     q.flush_backoff(5 * SECOND)
-    assert entry.place is Place.GATED
-    assert q.counts()[Place.ERROR_BACKOFF] == 0
+    assert entry.place is SubQueue.GATED
+    assert q.counts()[SubQueue.ERROR_BACKOFF] == 0
 
 
 def test_the_last_gate_taken_away_lets_the_pod_in(make: Any) -> None:
@@ -642,8 +642,8 @@ def test_the_last_gate_taken_away_lets_the_pod_in(make: Any) -> None:
 
     q = queue(on(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED), plugin="Gates", pre_enqueue={"Gates": gates})
     old, new = make.pod(schedulingGates=[{"name": "g"}]), make.pod()
-    assert q.add(old, 0) is Place.GATED
-    assert q.update(old, new, 1) is Place.ACTIVE
+    assert q.add(old, 0) is SubQueue.GATED
+    assert q.update(old, new, 1) is SubQueue.ACTIVE
     entry = q.pop(2)
     assert entry is not None
     assert entry.timestamp == 0
@@ -701,8 +701,8 @@ def test_every_move_is_recorded_with_what_moved_it(make: Any) -> None:
 def test_a_pod_can_be_moved_by_hand(make: Any) -> None:
     q = queue()
     q.add(make.pod(), 0)
-    assert not q.force("d/unknown", Place.ACTIVE, 1)
-    for place in (Place.UNSCHEDULABLE, Place.ACTIVE):
+    assert not q.force("d/unknown", SubQueue.ACTIVE, 1)
+    for place in (SubQueue.UNSCHEDULABLE, SubQueue.ACTIVE):
         assert q.force("d/p", place, 1)
         assert [entry.key for entry in q.entries(place)] == ["d/p"]
 
@@ -721,4 +721,4 @@ def test_new_settings_and_registrations_take_effect(make: Any) -> None:
     assert q.move_all_to_active_or_backoff(LABELLED, None, make.node(), 2) == [waiting]
     reject(q, later, 3)
     assert q.backoff_until(later) == 3 + 4 * SECOND
-    assert q.counts()[Place.ACTIVE] == 1
+    assert q.counts()[SubQueue.ACTIVE] == 1

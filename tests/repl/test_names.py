@@ -10,7 +10,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.rpc.client import Client
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from kschedd_repl.names import MOST_NAMES, NameBook, keep_names
@@ -74,7 +74,7 @@ def test_too_many_of_a_kind_are_not_kept_until_they_are_fewer(book: NameBook) ->
 async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
     path = tmp_path / "kschedd.sock"
     async with cluster_actors(seed=7) as cluster, unix_listener(path) as listener:
-        server = Server(method_table(daemon_methods(cluster, Daemon("1", str(path), cluster.clock.now()))))
+        server = Server(method_table(daemon_methods(cluster, DaemonState("1", str(path), cluster.clock.now()))))
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve, [listener])
             book, news = NameBook(), trio.Event()

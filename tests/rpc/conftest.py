@@ -12,7 +12,7 @@ import trio
 
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.server import Server
-from kschedd.rpc.session import Terms
+from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import Method, method_table
 
 
@@ -65,7 +65,7 @@ async def serve(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Serve]:
     opened = AsyncExitStack()
 
     async def start(*methods: Method, **options: Any) -> Served:
-        terms = Terms(**options.pop("terms", {}))
+        terms = SessionLimits(**options.pop("terms", {}))
         server = Server(method_table(methods), terms=terms, **options)
         path = tmp_path / "kschedd.sock"
 

@@ -15,7 +15,7 @@ from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from tests.actors.clusters import deployment, node, placed, pod, rejected, with_plugins
@@ -31,7 +31,7 @@ class Hold:
 class Talk:
     """A client and the cluster behind the socket it talks to."""
 
-    def __init__(self, client: Client, cluster: LiveCluster, daemon: Daemon) -> None:
+    def __init__(self, client: Client, cluster: LiveCluster, daemon: DaemonState) -> None:
         self.client, self.cluster, self.daemon = client, cluster, daemon
 
     async def __call__(self, method: str, /, **named: Any) -> Any:
@@ -44,7 +44,7 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
     config, registry = with_plugins(Hold)
     path = tmp_path / "kschedd.sock"
     async with cluster_actors(config, registry=registry, seed=7) as cluster, unix_listener(path) as listener:
-        daemon = Daemon("1.2.3", str(path), cluster.clock.now())
+        daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
         server = Server(method_table(daemon_methods(cluster, daemon)))
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve, [listener])

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.rpc.methods_apply import Terms, apply_all, chunks, parse
+from kschedd.rpc.methods_apply import ApplyOptions, apply_all, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 
@@ -118,7 +118,7 @@ def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(
 
 def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
     for validation, warned in (("Warn", 1), ("Ignore", 0)):
-        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, Terms(validation))  # type: ignore[arg-type]
+        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, ApplyOptions(validation))  # type: ignore[arg-type]
         assert not outcome.errors
         assert len(outcome.warnings) == warned
     assert "contaners" not in store.get("Pod", "default", "web").spec

@@ -97,7 +97,7 @@ def test_labels_are_set_and_taken_away(store: Store) -> None:
     kind = BY_NAME["Pod"]
 
     def label(wanted: dict[str, Any], remove: tuple[str, ...] = (), overwrite: bool = False) -> list[str]:
-        changed: list[str] = edit.mark(store, "labels", kind, "web", None, wanted, remove, overwrite)["changed"]
+        changed: list[str] = edit.set_metadata(store, "labels", kind, "web", None, wanted, remove, overwrite)["changed"]
         return changed
 
     assert label({"a": "1", "x.io/b": "2"}) == ["metadata.labels"]

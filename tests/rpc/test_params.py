@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kschedd.rpc.errors import BadParamsError
-from kschedd.rpc.params import Param, bind, near
+from kschedd.rpc.params import Param, bind, similar_names
 
 GET = (
     Param("kind", "string", doc="which kind"),
@@ -126,5 +126,5 @@ def test_a_type_that_is_none_is_refused_where_the_table_is_made() -> None:
 
 
 def test_near_names_ignore_case() -> None:
-    assert near("GetPods", ["getpods", "apply"]) == ("getpods",)
-    assert near("zzz", ["getpods", "apply"]) == ()
+    assert similar_names("GetPods", ["getpods", "apply"]) == ("getpods",)
+    assert similar_names("zzz", ["getpods", "apply"]) == ()

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
@@ -268,7 +268,7 @@ class Plans(Recording):
     undone: ClassVar[list[str]] = []
 
     def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan:
-        def ready(cluster: Cluster) -> Status | None:
+        def ready(cluster: SchedulerCache) -> Status | None:
             found = cluster.get("ConfigMap", "default/p")
             if found is None:
                 return None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -23,7 +23,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.scheduling.filters import drive
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 ZONES = ("a", "b")
@@ -102,7 +102,7 @@ class Fussy:
     depends_on: ClassVar = frozenset({"node", "pods"})
     most: ClassVar[int] = 2
 
-    def cache_key(self, cluster: Cluster) -> int:
+    def cache_key(self, cluster: SchedulerCache) -> int:
         return Fussy.most
 
     def filter_rows(self, state: Any, incoming: Pod, table: Any, rows: Any) -> Any:
@@ -169,7 +169,7 @@ attempts = st.one_of(
 )
 
 
-def scheduler(cluster: Cluster, cached: bool, *added: type[Any]) -> Scheduler:
+def scheduler(cluster: SchedulerCache, cached: bool, *added: type[Any]) -> Scheduler:
     registry = Registry({cls.name: cls for cls in added})
     enabled = [{"name": cls.name, "weight": 7} for cls in added]
     raw = {
@@ -178,13 +178,13 @@ def scheduler(cluster: Cluster, cached: bool, *added: type[Any]) -> Scheduler:
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
     config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
-    running = start_profile(config, config.profiles[0], registry, Handle(cluster))
+    running = build_profile(config, config.profiles[0], registry, Handle(cluster))
     return Scheduler(running, cluster, by_name, StartNode(), cached)
 
 
-def small_cluster() -> Cluster:
+def small_cluster() -> SchedulerCache:
     """One whose table grows and whose logs overflow soon."""
-    cluster = Cluster(NodeTable(capacity=2))
+    cluster = SchedulerCache(NodeTable(capacity=2))
     cluster.versions.nodes.limit = cluster.versions.pods.limit = 4
     return cluster
 
@@ -262,7 +262,7 @@ def test_what_is_cached_is_what_the_plugins_say(script: list[Any], added: tuple[
 
 @pytest.mark.parametrize("how", ["deleted", "noted"])
 def test_a_failed_search_is_not_the_same_once_a_pod_has_changed(how: str) -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     machine = scheduler(cluster, True, KeepsOff)
     cluster.put_node(node(0, 4, "a", [], False))
     there = touched(pod("there", 0, on="n0"), how)
@@ -285,7 +285,7 @@ def test_a_failed_search_is_not_the_same_once_a_pod_has_changed(how: str) -> Non
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_a_stream_of_one_signature_is_placed_as_without_a_cache(shape: int) -> None:
     def run(cached: bool) -> list[str]:
-        cluster = Cluster()
+        cluster = SchedulerCache()
         for number in range(300):
             cluster.put_node(node(number, 4, ZONES[number % 2], [TAINT] if number % 7 == 0 else [], number % 11 == 0))
         machine = scheduler(cluster, cached)
@@ -303,7 +303,7 @@ def test_a_stream_of_one_signature_is_placed_as_without_a_cache(shape: int) -> N
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_pods_that_name_their_nodes_are_placed_as_without_a_cache(shape: int) -> None:
     def run(cached: bool) -> list[str]:
-        cluster = Cluster()
+        cluster = SchedulerCache()
         for number in range(40):
             cluster.put_node(node(number, 4, ZONES[number % 2], [TAINT] if number % 7 == 0 else [], number % 11 == 0))
         machine = scheduler(cluster, cached)

@@ -11,7 +11,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error, unschedulable
-from kschedd.queue.entry import Move, Place
+from kschedd.queue.entry import Move, SubQueue
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
@@ -38,7 +38,7 @@ def priority(name: str, value: int) -> Raw:
 def create(engine: Engine, *raws: Raw) -> None:
     for raw in raws:
         engine.store.create(raw)
-        engine.settle()
+        engine.run_until_idle()
 
 
 def node_of(engine: Engine, name: str) -> str:
@@ -79,7 +79,7 @@ def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -
     assert len(run.driver.binding_cycles) == 1
     assert node_of(run, "next") == ""
     run.store.delete("Pod", "default", "waits")
-    run.settle()
+    run.run_until_idle()
     run.advance(run.now + 3)
     assert run.driver.binding_cycles == {}
     assert node_of(run, "next") == "n"
@@ -104,11 +104,11 @@ def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by
     create(run, pod("high", priorityClassName="high"))
     entry = run.queue.entry("default/high")
     assert entry is not None
-    assert entry.place is Place.UNSCHEDULABLE
+    assert entry.place is SubQueue.UNSCHEDULABLE
     assert run.driver.nominator.node_of(entry.uid) == "n"
     run.advance(run.now + 10)
     assert node_of(run, "high") == "n"
-    woken = [move for move in moves if move.key == "default/high" and move.source is Place.UNSCHEDULABLE]
+    woken = [move for move in moves if move.key == "default/high" and move.source is SubQueue.UNSCHEDULABLE]
     assert [(move.event, move.plugin) for move in woken] == [("AssignedPodDelete", "NodeResourcesFit")]
 
 
@@ -158,11 +158,11 @@ def with_plugin(plugin: type[Any], moves: list[Move]) -> Engine:
 @pytest.mark.parametrize(
     ("plugin", "place", "event"),
     [
-        pytest.param(BindFails, Place.ERROR_BACKOFF, "ScheduleAttemptFailure", id="an-error-waits-and-tries-again"),
-        pytest.param(AtPermit, Place.UNSCHEDULABLE, "ScheduleAttemptFailure", id="a-rejection-sleeps"),
+        pytest.param(BindFails, SubQueue.ERROR_BACKOFF, "ScheduleAttemptFailure", id="an-error-waits-and-tries-again"),
+        pytest.param(AtPermit, SubQueue.UNSCHEDULABLE, "ScheduleAttemptFailure", id="a-rejection-sleeps"),
     ],
 )
-def test_who_is_turned_away_after_the_filters_leaves_its_node(plugin: type[Any], place: Place, event: str) -> None:
+def test_who_is_turned_away_after_the_filters_leaves_its_node(plugin: type[Any], place: SubQueue, event: str) -> None:
     moves: list[Move] = []
     run = with_plugin(plugin, moves)
     create(run, node(), pod("p"))
@@ -181,7 +181,7 @@ def test_the_room_a_failed_binding_leaves_wakes_others() -> None:
     create(run, node())
     for raw in (pod("p"), pod("q")):
         run.store.create(raw)
-    run.settle()
+    run.run_until_idle()
     # q came second, found the node full or not, and in any case does not sleep on while it is free.
     run.advance(run.now + 5)
     assert sorted((node_of(run, "p"), node_of(run, "q"))) == ["", "n"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
@@ -26,7 +26,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.preemption import NOT_STARTED, earliest_start, importance, started
-from kschedd.scheduling.profile import start_profile
+from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -102,7 +102,7 @@ def budget(name: str, app: str, allowed: int, disrupted: tuple[str, ...] = ()) -
     )
 
 
-def scheduler(cluster: Cluster, *, remember: bool = True, preempts: bool = True, **args: Any) -> Scheduler:
+def scheduler(cluster: SchedulerCache, *, remember: bool = True, preempts: bool = True, **args: Any) -> Scheduler:
     config = default_config()
     profile = config.profiles[0]
     if not preempts:
@@ -111,7 +111,7 @@ def scheduler(cluster: Cluster, *, remember: bool = True, preempts: bool = True,
         kept = {**profile.plugin_args}
         kept["DefaultPreemption"] = attrs.evolve(profile.args("DefaultPreemption"), **args)
         profile = attrs.evolve(profile, plugin_args=kept)
-    running = start_profile(config, profile, Registry(), Handle(cluster, config.feature_gates))
+    running = build_profile(config, profile, Registry(), Handle(cluster, config.feature_gates))
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember)
 
 
@@ -128,7 +128,7 @@ class Plain:
     nominated: Nominations
 
     def status(self, preemptor: Pod, there: dict[str, list[Pod]], node_name: str) -> Status | None:
-        cluster = Cluster()
+        cluster = SchedulerCache()
         cluster.load(self.nodes.values())
         for pods in there.values():
             cluster.load(pods)
@@ -261,7 +261,7 @@ class Twins:
 
     def __init__(self) -> None:
         self.plain = Plain({}, {}, [], {})
-        self.cluster = Cluster()
+        self.cluster = SchedulerCache()
         for name, zone in zip(NODES, "aab", strict=True):
             self._node(node(name, 4, zone))
         self.scheduler = scheduler(self.cluster)
@@ -347,7 +347,7 @@ def attempt(
     nominated: Nominations | None = None,
     **args: Any,
 ) -> PostFilterResult:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([*nodes, *pods, *budgets])
     result = drive(scheduler(cluster, **args).attempt(preemptor, nominated or {}))
     assert isinstance(result, FitError)
@@ -472,9 +472,9 @@ def test_without_a_candidate_a_fault_is_an_error(plugin: type[Any], fault: str) 
     profile = config.profiles[0]
     filters = profile.plugins["filter"]
     plugins = {**profile.plugins, "filter": (*filters, attrs.evolve(filters[0], name=plugin.name))}
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([node("n"), pod("a", 0, 1, on="n")])
-    running = start_profile(config, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
+    running = build_profile(config, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(pod("p", 5, 1), {}))
     assert isinstance(result, FitError)
     assert result.post_filter is not None
@@ -528,7 +528,7 @@ def test_earlier_started_pods_are_more_important(text: str, later: str) -> None:
     ],
 )
 def test_budgets_are_spent_in_order(found: tuple[Object, ...], violating: list[str]) -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load(found)
     budgets = Budgets(cluster)
     budgets.refresh()
@@ -545,7 +545,7 @@ def test_a_budget_elsewhere_or_unreadable_covers_nobody() -> None:
             "spec": {"selector": {"matchLabels": {"app": "x"}}},
         }
     )
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load([elsewhere])
     budgets = Budgets(cluster)
     budgets.refresh()
@@ -561,7 +561,7 @@ def test_a_budget_elsewhere_or_unreadable_covers_nobody() -> None:
 
 
 def test_a_node_is_judged_again_when_its_pods_its_nominations_or_itself_change() -> None:
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.put(node("n", 4))
     asking = scheduler(cluster)
     small, big = pod("small", 5, 1, nominated="n"), pod("big", 5, 4, nominated="n")

@@ -19,7 +19,7 @@ from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 
-Asked = list[str]
+MatchedRegistration = list[str]
 
 
 def node(name: str, **spec: Any) -> Node:
@@ -115,8 +115,10 @@ def saying(status: Status | None) -> Callable[..., Status | None]:
         ),
     ],
 )
-def test_a_pod_turned_away_by_prefilter(first: Any, second: Any, asked: Asked, message: str, blamed: set[str]) -> None:
-    called: Asked = []
+def test_a_pod_turned_away_by_prefilter(
+    first: Any, second: Any, asked: MatchedRegistration, message: str, blamed: set[str]
+) -> None:
+    called: MatchedRegistration = []
 
     def noting(name: str, answer: Any) -> Callable[..., Any]:
         def method(state: Any, pod: Pod, cluster: Any) -> Any:
@@ -227,9 +229,9 @@ SUCCESS = Status(Code.SUCCESS)
     ],
 )
 def test_post_filter(
-    answers: list[PostFilterResult], asked: Asked, nominated: str | None, message: str, writes: int
+    answers: list[PostFilterResult], asked: MatchedRegistration, nominated: str | None, message: str, writes: int
 ) -> None:
-    called: Asked = []
+    called: MatchedRegistration = []
 
     def answering(name: str, answer: PostFilterResult) -> Callable[..., PostFilterResult]:
         def method(state: Any, pod: Pod, cluster: Any, view: Any) -> PostFilterResult:

@@ -7,11 +7,11 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 from kschedd.scheduling.profile import enabled_filter
-from kschedd.scheduling.verdicts import PASSED, SPOKEN, Diagnosis, Verdicts, fit_error
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Diagnosis, Verdicts, fit_error
 
 POD = Pod.from_raw({"kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}})
 
@@ -25,14 +25,14 @@ class Coded:
         return unschedulable("too small") if code == 1 else unresolvable("wrong kind", "wrong place")
 
 
-def verdicts(*said: int | Status, absent: Status | None = None, nodes: int = 6) -> Verdicts:
+def verdicts(*said: int | Status, default_status: Status | None = None, nodes: int = 6) -> Verdicts:
     """Verdicts on the first nodes n0, n1 and so on: 0 passes, another number is Coded's, a Status is Spoken's own."""
-    cluster = Cluster()
+    cluster = SchedulerCache()
     cluster.load(Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}}) for number in range(nodes))
     filters = tuple(enabled_filter(place, name, Coded(), True) for place, name in enumerate(("Coded", "Spoken")))
     failed = [PASSED if one == 0 else 0 if isinstance(one, int) else 1 for one in said]
-    codes = [one if isinstance(one, int) else SPOKEN for one in said]
-    spoken = {row: one.by("Spoken") for row, one in enumerate(said) if isinstance(one, Status)}
+    codes = [one if isinstance(one, int) else EXPLICIT for one in said]
+    explicit_status = {row: one.by("Spoken") for row, one in enumerate(said) if isinstance(one, Status)}
     made = Verdicts(
         cluster.table,
         filters,
@@ -41,10 +41,10 @@ def verdicts(*said: int | Status, absent: Status | None = None, nodes: int = 6) 
         np.arange(len(said), dtype=np.int64),
         np.array(failed, dtype=np.int16),
         np.array(codes, dtype=np.int64),
-        spoken,
+        explicit_status,
     )
-    if absent is not None:
-        made.absent = absent
+    if default_status is not None:
+        made.default_status = default_status
     return made
 
 
@@ -102,7 +102,7 @@ def test_what_came_after_an_error_does_not_count() -> None:
             id="reasons-in-the-order-of-their-text",
         ),
         pytest.param(
-            Diagnosis(6, verdicts(1, absent=unresolvable("elsewhere"))),
+            Diagnosis(6, verdicts(1, default_status=unresolvable("elsewhere"))),
             "0/6 nodes are available: 1 too small, 5 elsewhere.",
             id="nodes-left-out-have-their-reason-too",
         ),

@@ -26,9 +26,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import nanos
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.queue.entry import Place
+from kschedd.queue.entry import SubQueue
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError, NotFound
 
@@ -204,8 +204,8 @@ class ClusterMachine(RuleBasedStateMachine):
     )
     def begin(self, some_nodes: list[Raw], some_claims: list[Raw], storage: Raw, some_pods: list[Raw]) -> None:
         for raw in (*some_nodes, storage, *some_claims, *some_pods):
-            self.create(raw, settle=False)
-        self.engine.settle()
+            self.create(raw, run_until_idle=False)
+        self.engine.run_until_idle()
 
     @rule(node=nodes())
     def node_comes(self, node: Raw) -> None:
@@ -234,8 +234,8 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(several=st.lists(pods(), min_size=2, max_size=5))
     def pods_come_at_once(self, several: list[Raw]) -> None:
         for pod in several:
-            self.create(pod, settle=False)
-        self.engine.settle()
+            self.create(pod, run_until_idle=False)
+        self.engine.run_until_idle()
 
     @rule(name=pod_names, grace=st.sampled_from([0, 30]))
     def pod_goes(self, name: str, grace: int) -> None:
@@ -284,8 +284,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.waited.update(self.engine.driver.binding_cycles)
         pending = {pod.key for pod in self.pods() if not pod.node_name and not pod.finished}
         places: dict[str, list[str]] = {}
-        for place in Place:
-            for entry in () if place is Place.OUTSIDE else queue.entries(place):
+        for place in SubQueue:
+            for entry in () if place is SubQueue.OUTSIDE else queue.entries(place):
                 assert entry.place is place
                 places.setdefault(entry.key, []).append(place.value)
         for underway in self.engine.driver.binding_cycles.values():
@@ -296,7 +296,7 @@ class ClusterMachine(RuleBasedStateMachine):
         being_deleted = {pod.key for pod in self.pods() if pod.deletion_timestamp}
         assert pending - places.keys() <= being_deleted
         assert places.keys() <= pending | {u.assumed.pod.key for u in self.engine.driver.binding_cycles.values()}
-        assert len(queue.entries(Place.ACTIVE)) == 0
+        assert len(queue.entries(SubQueue.ACTIVE)) == 0
 
     @invariant()
     def nominated_pods_are_pending(self) -> None:
@@ -307,7 +307,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def the_cache_equals_one_made_from_the_objects(self) -> None:
         kept = self.engine.machine.cluster
-        fresh = Cluster()
+        fresh = SchedulerCache()
         store = self.engine.store
         for kind in store.kinds():
             fresh.load(store.list(kind))
@@ -356,13 +356,13 @@ class ClusterMachine(RuleBasedStateMachine):
     def pods(self) -> list[Pod]:
         return [pod for pod in self.engine.store.list("Pod") if isinstance(pod, Pod)]
 
-    def create(self, raw: Raw, *, settle: bool = True) -> None:
+    def create(self, raw: Raw, *, run_until_idle: bool = True) -> None:
         try:
             self.engine.store.create(raw)
         except ApiError:
             return  # it is there already, or refused
-        if settle:
-            self.engine.settle()
+        if run_until_idle:
+            self.engine.run_until_idle()
 
     def delete(self, kind: str, name: str, grace_s: int | None = None) -> None:
         namespaced = kind in ("Pod", "PersistentVolumeClaim")
@@ -370,7 +370,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self.engine.store.delete(kind, "default" if namespaced else "", name, grace_period_s=grace_s)
         except NotFound:
             return
-        self.engine.settle()
+        self.engine.run_until_idle()
 
     def patch(self, kind: str, name: str, patch: Raw, subresource: Any = "") -> None:
         namespace = "default" if kind == "Pod" else ""
@@ -378,7 +378,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self.engine.store.merge_patch(kind, namespace, name, patch, subresource=subresource)
         except ApiError:
             return
-        self.engine.settle()
+        self.engine.run_until_idle()
 
 
 def cpu_of(pod: Pod) -> str:
@@ -386,7 +386,7 @@ def cpu_of(pod: Pod) -> str:
     return requests["cpu"]
 
 
-def rows(cluster: Cluster) -> dict[str, Any]:
+def rows(cluster: SchedulerCache) -> dict[str, Any]:
     """What the columns say of each node, by name."""
     table = cluster.table
     return {

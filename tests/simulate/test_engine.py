@@ -10,7 +10,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.simulate.engine import EndlessMoment, Engine, LoggedAttempt
+from kschedd.simulate.engine import Engine, LivelockError, LoggedAttempt
 
 NODE = {
     "apiVersion": "v1",
@@ -42,7 +42,7 @@ def test_a_failed_attempt_says_how_many_nodes_it_visited() -> None:
     engine = Engine(on_decision=decisions.append)
     engine.store.create(NODE)
     engine.store.create(pod("large", "2"))
-    engine.settle()
+    engine.run_until_idle()
     assert (decisions[0].visited, decisions[0].feasible, decisions[0].node) == (1, 0, "")
 
 
@@ -75,5 +75,5 @@ def test_a_moment_without_end_is_told_and_ends() -> None:
     engine = Engine(config, registry=registry)
     engine.store.create(NODE)
     engine.store.create(pod("web"))
-    with pytest.raises(EndlessMoment, match="default/web"):
-        engine.settle()
+    with pytest.raises(LivelockError, match="default/web"):
+        engine.run_until_idle()

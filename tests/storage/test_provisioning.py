@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
-from kschedd.storage.provisioning import Room, allowed_topologies, provisioning, waits_for_consumer
+from kschedd.storage.provisioning import CapacityOutcome, allowed_topologies, provisioning, waits_for_consumer
 from kschedd.storage.volumes import StorageError
 
 
@@ -40,30 +40,34 @@ def in_zone(zone: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "room"),
     [
-        pytest.param({"capacity": "5Gi"}, Room.POSSIBLE, id="just-enough"),
-        pytest.param({"capacity": "4Gi"}, Room.NO_SPACE, id="too-little"),
-        pytest.param({"capacity": "100Gi", "maximumVolumeSize": "4Gi"}, Room.NO_SPACE, id="each-volume-is-limited"),
-        pytest.param({"capacity": "1Gi", "maximumVolumeSize": "5Gi"}, Room.POSSIBLE, id="the-limit-counts-alone"),
-        pytest.param({}, Room.NO_SPACE, id="nothing-said"),
-        pytest.param({"capacity": "9Gi", "storageClassName": "other"}, Room.NO_SPACE, id="of-another-class"),
+        pytest.param({"capacity": "5Gi"}, CapacityOutcome.POSSIBLE, id="just-enough"),
+        pytest.param({"capacity": "4Gi"}, CapacityOutcome.NO_SPACE, id="too-little"),
+        pytest.param(
+            {"capacity": "100Gi", "maximumVolumeSize": "4Gi"}, CapacityOutcome.NO_SPACE, id="each-volume-is-limited"
+        ),
+        pytest.param(
+            {"capacity": "1Gi", "maximumVolumeSize": "5Gi"}, CapacityOutcome.POSSIBLE, id="the-limit-counts-alone"
+        ),
+        pytest.param({}, CapacityOutcome.NO_SPACE, id="nothing-said"),
+        pytest.param({"capacity": "9Gi", "storageClassName": "other"}, CapacityOutcome.NO_SPACE, id="of-another-class"),
     ],
 )
-def test_room_that_the_driver_reports(fields: dict[str, Any], room: Room) -> None:
+def test_room_that_the_driver_reports(fields: dict[str, Any], room: CapacityOutcome) -> None:
     making = provisioning(claim(), fast(), driver(True), capacities({**in_zone("a"), **fields}))
     assert making.on({"zone": "a"})[0] is room
-    assert making.on({"zone": "b"})[0] is Room.NO_SPACE
+    assert making.on({"zone": "b"})[0] is CapacityOutcome.NO_SPACE
 
 
 def test_topology_absent_is_reached_by_no_node_and_empty_by_all() -> None:
     unreachable = provisioning(claim(), fast(), driver(True), capacities({"capacity": "9Gi"}))
-    assert unreachable.on({})[0] is Room.NO_SPACE
+    assert unreachable.on({})[0] is CapacityOutcome.NO_SPACE
     everywhere = provisioning(claim(), fast(), driver(True), capacities({"capacity": "9Gi", "nodeTopology": {}}))
-    assert everywhere.on({})[0] is Room.POSSIBLE
+    assert everywhere.on({})[0] is CapacityOutcome.POSSIBLE
 
 
 def test_driver_that_reports_no_capacity_has_room() -> None:
-    assert provisioning(claim(), fast(), driver(False), {}).on({})[0] is Room.POSSIBLE
-    assert provisioning(claim(), fast(), {}, {}).on({})[0] is Room.POSSIBLE
+    assert provisioning(claim(), fast(), driver(False), {}).on({})[0] is CapacityOutcome.POSSIBLE
+    assert provisioning(claim(), fast(), {}, {}).on({})[0] is CapacityOutcome.POSSIBLE
 
 
 def test_allowed_topologies_are_alternatives_of_which_each_demands_all() -> None:
@@ -74,10 +78,10 @@ def test_allowed_topologies_are_alternatives_of_which_each_demands_all() -> None
         {"matchLabelExpressions": [{"key": "bad key", "values": ["x"]}]},
     ]
     making = provisioning(claim(), fast(allowedTopologies=terms), {}, {})
-    assert making.on({"zone": "a", "rack": "1"})[0] is Room.POSSIBLE
-    assert making.on({"zone": "a", "rack": "2"})[0] is Room.NOT_HERE
-    assert making.on({"zone": "c"})[0] is Room.POSSIBLE
-    assert making.on({"bad key": "x"})[0] is Room.NOT_HERE
+    assert making.on({"zone": "a", "rack": "1"})[0] is CapacityOutcome.POSSIBLE
+    assert making.on({"zone": "a", "rack": "2"})[0] is CapacityOutcome.NOT_HERE
+    assert making.on({"zone": "c"})[0] is CapacityOutcome.POSSIBLE
+    assert making.on({"bad key": "x"})[0] is CapacityOutcome.NOT_HERE
     assert allowed_topologies(None) is None
     assert allowed_topologies([{}]) == ()
 
@@ -96,7 +100,7 @@ def test_claim_whose_class_is_missing(wanted: Object, classes: dict[str, Object]
 
 def test_class_without_provisioner_makes_nothing_anywhere() -> None:
     making = provisioning(claim(), fast(provisioner="kubernetes.io/no-provisioner"), {}, {})
-    assert making.on({})[0] is Room.NOT_HERE
+    assert making.on({})[0] is CapacityOutcome.NOT_HERE
 
 
 def test_binding_mode() -> None:

@@ -297,12 +297,12 @@ class Labelling:
 
     name = "labelling"
     kinds = frozenset(("Pod",))
-    wake_at = None
+    next_deadline = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Any]] = FaultLedger(self.name)
 
-    def react(self, events: Any, view: Any, now: float) -> list[Any]:
+    def reconcile(self, events: Any, view: Any, now: float) -> list[Any]:
         found = (view.find("Pod", event.new.namespace, event.new.name) for event in events)
         return [patch_of(obj, {"metadata": {"labels": {"seen": "yes"}}}) for obj in found if obj is not None]
 

@@ -253,5 +253,5 @@ def test_pods_come_back_typed_and_share_their_specs(path: Path) -> None:
     one, two = store.get("Pod", "default", "a"), store.get("Pod", "default", "c")
     assert isinstance(one, Pod)
     assert isinstance(two, Pod)
-    assert one.shape is two.shape
+    assert one.signature is two.signature
     assert one.node_name == one.raw["spec"]["nodeName"] == "node-1"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.shapes import schema_for
+from kschedd.api.schema_check import schema_for
 from kschedd.api.times import duration_s, seconds, stamp
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store

@@ -210,7 +210,7 @@ def test_a_status_patch_keeps_the_pods_shape(store: Store) -> None:
     changed = store.patch_status("Pod", "default", "web", {"phase": "Running"})
     assert isinstance(created, Pod)
     assert isinstance(changed, Pod)
-    assert (changed.phase, changed.shape is created.shape) == ("Running", True)
+    assert (changed.phase, changed.signature is created.signature) == ("Running", True)
     assert changed.status["qosClass"] == "Burstable"
 
 
@@ -334,7 +334,7 @@ def test_a_binding_sets_the_node_and_the_condition(store: Store) -> None:
         {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}
     ]
     assert [p.name for p in store.pods_on("node-1")] == ["web"]
-    assert bound.shape is store.create(pod("other")).shape  # type: ignore[attr-defined]
+    assert bound.signature is store.create(pod("other")).signature  # type: ignore[attr-defined]
 
 
 def test_a_binding_ends_a_nomination_and_replaces_the_old_condition(store: Store) -> None:

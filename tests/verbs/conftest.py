@@ -6,8 +6,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from kschedd.printing.look import Look
-from kschedd.verbs.session import Session
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
 from tests.verbs.fake_daemon import NOW, FakeDaemon, node, pod
 
@@ -20,18 +20,18 @@ class Typed:
     input: bytes = b""
     agrees: bool = True
     namespace: str = "default"
-    look: Look = attrs.field(factory=Look)
+    style: TerminalStyle = attrs.field(factory=TerminalStyle)
     slept: list[float] = attrs.field(factory=list)
     out: str = ""
     err: str = ""
 
     def __call__(self, line: str) -> int:
         self.out = self.err = ""
-        session = Session(
+        session = VerbSession(
             lambda: self.daemon,
             self._write,
             self._complain,
-            self.look,
+            self.style,
             lambda: NOW,
             self.slept.append,
             lambda: self.input,

@@ -19,14 +19,14 @@ from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
 from kschedd.rpc.table import Call, Method, Stream, find_method, method_table
 from tests.rpc.documented import faults, shape_of
 
 Raw = dict[str, Any]
 #: the daemon's methods, described and never called
-TABLE = method_table(daemon_methods(cast(LiveCluster, None), cast(Daemon, None)))
+TABLE = method_table(daemon_methods(cast(LiveCluster, None), cast(DaemonState, None)))
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 
 

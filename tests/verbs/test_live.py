@@ -20,14 +20,14 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
-from kschedd.printing.look import Look
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import Daemon
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import Method, method_table
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import VERBS, run_words
 from tests.actors.clusters import placed, rejected, with_plugins
 from tests.rpc.documented import faults, shape_of
@@ -108,7 +108,7 @@ class Typed:
     """Carries out lines as a user types them, each from a connection of its own."""
 
     cluster: LiveCluster
-    daemon: Daemon
+    daemon: DaemonState
     path: Path
     table: dict[str, Method]
     input: bytes = b""
@@ -127,11 +127,11 @@ class Typed:
     def _run(self, words: list[str], now: float) -> int:
         out, err = io.StringIO(), io.StringIO()
         with BlockingClient(self.path, timeout=20) as client:
-            session = Session(
+            session = VerbSession(
                 lambda: Noting(client, self.table, self.called, self.watching),
                 out.write,
                 err.write,
-                Look(),
+                TerminalStyle(),
                 lambda: now,
                 lambda seconds: None,
                 lambda: self.input,
@@ -145,7 +145,7 @@ class Typed:
 async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
     """Wait until there are events of these reasons about these pods."""
     bell = Doorbell()
-    ask = cluster.events.ask
+    ask = cluster.events.query
     await ask(lambda record: record.bells.add(bell))
     while not wanted <= await ask(lambda record: {(each.first.reason, each.first.name) for each in record.latest()}):
         assert await bell.wait(), "the cluster ended first"
@@ -157,7 +157,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
     config, registry = with_plugins(Hold)
     path = tmp_path / "kschedd.sock"
     async with cluster_actors(config, registry=registry, seed=7) as cluster, unix_listener(path) as listener:
-        daemon = Daemon("1.2.3", str(path), cluster.clock.now())
+        daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
         table = method_table(daemon_methods(cluster, daemon))
         server = Server(table, log=structlog.wrap_logger(structlog.PrintLogger(io.StringIO())))
         async with trio.open_nursery() as nursery:

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from kschedd.printing.look import Look
+from kschedd.printing.terminal_style import TerminalStyle
 from tests.verbs.fake_daemon import pod
 
 
@@ -199,7 +199,7 @@ def test_watch_shows_another_verb_again(typed) -> None:
 
 
 def test_watch_shows_the_head_of_what_is_too_tall(typed) -> None:
-    typed.look = Look(width=30, height=8)
+    typed.style = TerminalStyle(width=30, height=8)
     assert typed("watch --times 1 get pods -A") == 0
     screen = typed.out.removeprefix("\x1b[?1049h\x1b[H\x1b[2J").removesuffix("\x1b[?1049l").splitlines()
     assert screen[0] == "every 1 s: get pods -A    (Ctrl-C ends)"

@@ -1,8 +1,8 @@
 """An index of items by a node label they require, to find a node's candidates without visiting all items.
 
 A local volume names one host, a CSIStorageCapacity one zone, so a node can use few items of a long list. An item is
-indexed by one label it requires; `near` returns the items whose label the node has, and those that require none. These
-are candidates: they still have to be matched in full. Insertion order is kept.
+indexed by one label it requires; `candidates` returns the items whose label the node has, and those that require none.
+These are candidates: they still have to be matched in full. Insertion order is kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 @attrs.frozen(eq=False)
-class ByLabel(Generic[T]):
+class LabelIndex(Generic[T]):
     _anywhere: list[tuple[int, T]]
     _filed: dict[str, dict[str, list[tuple[int, T]]]]  # label key -> value -> (rank, item)
 
     @classmethod
-    def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "ByLabel[T]":
+    def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "LabelIndex[T]":
         """Each item comes with an In requirement that every node able to use it meets, or None."""
         made = cls([], {})
         for rank, (item, demand) in enumerate(items):
@@ -33,7 +33,7 @@ class ByLabel(Generic[T]):
                 values.setdefault(label, []).append((rank, item))
         return made
 
-    def near(self, labels: Mapping[str, str]) -> list[T]:
+    def candidates(self, labels: Mapping[str, str]) -> list[T]:
         found = list(self._anywhere)
         for key, values in self._filed.items():
             label = labels.get(key)
@@ -43,14 +43,14 @@ class ByLabel(Generic[T]):
         return [item for _, item in found]
 
 
-def demand_of_nodes(selector: NodeSelector | None) -> Requirement | None:
+def required_node_label(selector: NodeSelector | None) -> Requirement | None:
     """The In requirement with the fewest values that every node matching the selector meets; None if there is none."""
     if selector is None or len(selector.terms) != 1 or selector.terms[0].problems:
         return None
     return _narrowest(selector.terms[0].match_expressions)
 
 
-def demand_of_labels(selector: LabelSelector) -> Requirement | None:
+def required_label(selector: LabelSelector) -> Requirement | None:
     return _narrowest(selector.requirements)
 
 

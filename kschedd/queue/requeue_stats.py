@@ -11,29 +11,29 @@ from typing import Any
 import attrs
 
 from kschedd.framework.events import SCHEDULE_ATTEMPT_FAILURE, UNSCHEDULABLE_TIMEOUT
-from kschedd.queue.entry import Move, Place
+from kschedd.queue.entry import Move, SubQueue
 
-_ASLEEP = (Place.UNSCHEDULABLE, Place.GATED)
+_ASLEEP = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _TIMEOUT = UNSCHEDULABLE_TIMEOUT.label
 
 
 @attrs.define
-class Worth:
+class RequeueOutcome:
     helped: int = 0
     in_vain: int = 0
 
 
 @attrs.define(eq=False)
-class Wakeups:
-    counts: dict[tuple[str, str], Worth] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
+class RequeueStats:
+    counts: dict[tuple[str, str], RequeueOutcome] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
     _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) that woke it
 
     def __call__(self, move: Move) -> None:
-        if move.source is Place.IN_FLIGHT:
+        if move.source is SubQueue.IN_FLIGHT:
             failed = move.event == SCHEDULE_ATTEMPT_FAILURE
             by = self._woken.pop(move.uid, None)
             if by is not None:
-                worth = self.counts.setdefault(by, Worth())
+                worth = self.counts.setdefault(by, RequeueOutcome())
                 if failed:
                     worth.in_vain += 1
                 else:
@@ -41,11 +41,11 @@ class Wakeups:
             if failed and move.seen:
                 self._woken[move.uid] = (move.plugin, move.seen)
         elif move.source in _ASLEEP and move.target not in _ASLEEP:
-            if move.target is Place.OUTSIDE:
+            if move.target is SubQueue.OUTSIDE:
                 self._woken.pop(move.uid, None)
             else:
                 self._woken[move.uid] = (move.plugin, move.event)
-        elif move.target is Place.OUTSIDE:
+        elif move.target is SubQueue.OUTSIDE:
             self._woken.pop(move.uid, None)
 
     @property

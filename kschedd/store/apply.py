@@ -6,7 +6,7 @@ from typing import Any
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schema import ANY
-from kschedd.api.shapes import schema_for
+from kschedd.api.schema_check import schema_for
 from kschedd.store.patches import LAST_APPLIED, three_way
 
 # Server-set metadata that a manifest may contain if it was printed from a live object; never applied.

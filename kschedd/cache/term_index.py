@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from kschedd.api.selectors import IN
 from kschedd.api.terms import PodAffinityTerm
 
-Anchor = tuple[str | None, str, str]  # namespace (None: any), label key ("": none) and value
+TermKey = tuple[str | None, str, str]  # namespace (None: any), label key ("": none) and value
 
 
-def anchor_of(term: PodAffinityTerm) -> Anchor:
+def term_key(term: PodAffinityTerm) -> TermKey:
     namespace = None
     if term.namespace_selector is None and len(term.namespaces) == 1:
         (namespace,) = term.namespaces
@@ -24,7 +24,7 @@ def anchor_of(term: PodAffinityTerm) -> Anchor:
     return namespace, "", ""
 
 
-def anchors_for(namespace: str, labels: Mapping[str, str]) -> Iterator[Anchor]:
+def keys_matching(namespace: str, labels: Mapping[str, str]) -> Iterator[TermKey]:
     """Every key under which a term that matches such a pod may be stored."""
     yield namespace, "", ""
     yield None, "", ""

@@ -9,20 +9,20 @@ from kschedd.printing.tables import render, widths_of
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
-    Words,
+    VerbParser,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
     whole_number,
 )
-from kschedd.verbs.session import Session
+from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import kind_of_word, pod_key
 
 _FORMS = ("table", "json", "yaml")
 
 
-def _events_words(words: Words) -> None:
+def _events_words(words: VerbParser) -> None:
     words.add_argument("about", nargs="?", metavar="KIND/NAME", help="only events of this object")
     words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same")
     words.add_argument("--types", metavar="LIST", help="only these: Normal, Warning")
@@ -33,7 +33,7 @@ def _events_words(words: Words) -> None:
     output_flag(words, _FORMS)
 
 
-def events(session: Session, options: argparse.Namespace) -> int:
+def events(session: VerbSession, options: argparse.Namespace) -> int:
     about = options.about_flag or options.about
     if about and "/" not in about:
         about = f"pod/{about}"
@@ -43,7 +43,7 @@ def events(session: Session, options: argparse.Namespace) -> int:
     return _events(session, options, about)
 
 
-def _events(session: Session, options: argparse.Namespace, about: str | None) -> int:
+def _events(session: VerbSession, options: argparse.Namespace, about: str | None) -> int:
     output = output_of(options.output, _FORMS)
     types = _types(options.types)
     namespace = namespace_of(session, options)
@@ -56,10 +56,10 @@ def _events(session: Session, options: argparse.Namespace, about: str | None) ->
         session.write(documents.as_json(shown) if output.form == "json" else documents.as_yaml(shown))
     elif not shown and not options.watch:
         of = f" of {about.lower()}" if about else ""
-        session.complain(f"No events found{of}{f' in {namespace} namespace' if namespace else ''}.\n")
+        session.write_error(f"No events found{of}{f' in {namespace} namespace' if namespace else ''}.\n")
     table = events_table(shown, session.now(), namespaces=namespace is None)
     if output.form == "table" and shown:
-        session.write(render(table, session.look, headers=not options.no_headers))
+        session.write(render(table, session.style, headers=not options.no_headers))
     if options.watch:
         widths = widths_of(table)
         with session.daemon.subscribe("events.watch") as stream:
@@ -72,7 +72,7 @@ def _events(session: Session, options: argparse.Namespace, about: str | None) ->
                 if namespace is not None and row.rows[0][0] not in ("", namespace):
                     continue
                 row = events_table([event], session.now(), namespaces=namespace is None)
-                session.write(render(row, session.look, headers=False, widths=widths))
+                session.write(render(row, session.style, headers=False, widths=widths))
     return 0
 
 
@@ -90,29 +90,29 @@ def _types(text: str | None) -> frozenset[str]:
     return types
 
 
-def _logs_words(words: Words) -> None:
+def _logs_words(words: VerbParser) -> None:
     words.add_argument("about", metavar="POD")
     words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then go on with every new event")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
 
-def logs(session: Session, options: argparse.Namespace) -> int:
+def logs(session: VerbSession, options: argparse.Namespace) -> int:
     name = options.about.partition("/")[2] or options.about
     options.types = options.limit = None
     options.no_headers = False
-    session.complain(f"Nothing runs in the pods of kschedd, so they have no logs. The events of pod {name}:\n")
+    session.write_error(f"Nothing runs in the pods of kschedd, so they have no logs. The events of pod {name}:\n")
     return _events(session, options, f"Pod/{name}")
 
 
-def _decisions_words(words: Words) -> None:
+def _decisions_words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="?", metavar="POD", help="only of this pod")
     words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N (20)")
     namespace_flags(words)
     output_flag(words, _FORMS)
 
 
-def decisions(session: Session, options: argparse.Namespace) -> int:
+def decisions(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, _FORMS)
     params: dict[str, Any] = {"limit": options.limit}
     if options.pod:
@@ -121,9 +121,9 @@ def decisions(session: Session, options: argparse.Namespace) -> int:
     if output.form != "table":
         session.write(documents.as_json(found) if output.form == "json" else documents.as_yaml(found))
     elif not found:
-        session.complain("No decisions yet.\n")
+        session.write_error("No decisions yet.\n")
     else:
-        session.write(render(decisions_table(found, session.now()), session.look))
+        session.write(render(decisions_table(found, session.now()), session.style))
     return 0
 
 

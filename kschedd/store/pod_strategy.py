@@ -22,15 +22,21 @@ import msgpack
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, version_of
-from kschedd.api.pods import Pod, PodShape, PodSpec, intern_branch, intern_shape, intern_spec
+from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.shapes import check_pod_spec_shape, check_shape, check_status_shape, slimmed, without_nulls
+from kschedd.api.schema_check import (
+    check_pod_spec_schema,
+    check_schema,
+    check_status_schema,
+    known_without_nulls,
+    without_nulls,
+)
 from kschedd.api.validation import (
-    accept,
-    accept_meta,
-    accept_node_affinity,
-    accept_pod_spec,
-    accept_pod_status,
+    default_and_validate,
+    default_and_validate_meta,
+    default_and_validate_node_affinity,
+    default_and_validate_pod_spec,
+    default_and_validate_pod_status,
     validate_status,
 )
 from kschedd.api.validation_names import dns_subdomain
@@ -54,7 +60,7 @@ GATED: Final = {
 
 
 @attrs.frozen(eq=False)
-class Admitted:
+class InternedPod:
     """The admitted parts that pods with the same spec and metadata (labels, owners, finalizers) share."""
 
     spec: PodSpec
@@ -62,14 +68,14 @@ class Admitted:
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     status: Mapping[str, Any]  # the status such a pod is born with
     size: int  # bytes of the spec
-    branches: dict[bytes, "Admitted"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
-    _shapes: dict[str, PodShape] = attrs.field(factory=dict, init=False)  # by namespace
+    branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
+    _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
-    def shape_in(self, namespace: str) -> PodShape:
-        shape = self._shapes.get(namespace)
-        if shape is None:
-            shape = self._shapes[namespace] = intern_shape(namespace, self.labels, self.spec)
-        return shape
+    def signature_in(self, namespace: str) -> PodSignature:
+        signature = self._signatures.get(namespace)
+        if signature is None:
+            signature = self._signatures[namespace] = intern_signature(namespace, self.labels, self.spec)
+        return signature
 
 
 def packed(kind: str, name: str, raw: Any) -> bytes:
@@ -82,18 +88,18 @@ def packed(kind: str, name: str, raw: Any) -> bytes:
     return data
 
 
-class PodIntake:
+class PodStrategy:
     def __init__(self, admission: Admission, classes: Classes) -> None:
         self._admission = admission
         self._classes = classes
-        self._remembered: dict[bytes, Admitted] = {}
+        self._remembered: dict[bytes, InternedPod] = {}
         self._statuses: dict[bytes, Raw] = {}
 
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self._remembered.clear()
 
-    def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> Admitted:
+    def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
         """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
 
         Raises Invalid and Forbidden.
@@ -104,41 +110,49 @@ class PodIntake:
         annotations = meta.get("annotations")
         if annotations is not None and not _plain(annotations):
             return self._admit(spec, meta, name)
-        trunk, node_affinity = _parted(spec)
+        spec_without_node_affinity, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
-        key = packed("Pod", name, (trunk, meta.get("labels"), own))
+        key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own))
         try:
             found = self._remembered.get(key)
             if found is None:
-                found = self._admit(trunk, meta, name)
+                found = self._admit(spec_without_node_affinity, meta, name)
                 if len(self._remembered) >= _REMEMBERED:
                     self._remembered.clear()
                 self._remembered[key] = found
             return found if node_affinity is None else self._with_node_affinity(found, node_affinity, name)
         except ApiError:
-            if trunk is not spec:
-                self._admit(spec, meta, name)  # raises with the faults of the whole spec, not only of `trunk`
+            if spec_without_node_affinity is not spec:
+                self._admit(
+                    spec, meta, name
+                )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
             raise
 
     @staticmethod
-    def _with_node_affinity(trunk: Admitted, node_affinity: Raw, name: str) -> Admitted:
+    def _with_node_affinity(spec_without_node_affinity: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
         key = packed("Pod", name, node_affinity)
-        found = trunk.branches.get(key)
+        found = spec_without_node_affinity.branches.get(key)
         if found is None:
-            clean, faults = accept_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+            clean, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
             if faults:
                 raise Invalid("Pod", name, tuple(faults))
-            size = trunk.size + len(key)
-            found = Admitted(intern_branch(trunk.spec, clean), trunk.labels, trunk.meta, trunk.status, size)
-            if len(trunk.branches) >= _BRANCHES:
-                trunk.branches.clear()
-            trunk.branches[key] = found
+            size = spec_without_node_affinity.size + len(key)
+            found = InternedPod(
+                intern_with_node_affinity(spec_without_node_affinity.spec, clean),
+                spec_without_node_affinity.labels,
+                spec_without_node_affinity.meta,
+                spec_without_node_affinity.status,
+                size,
+            )
+            if len(spec_without_node_affinity.branches) >= _BRANCHES:
+                spec_without_node_affinity.branches.clear()
+            spec_without_node_affinity.branches[key] = found
         return found
 
-    def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> Admitted:
-        clean, faults = accept_meta(meta, BY_NAME["Pod"])
+    def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:
+        clean, faults = default_and_validate_meta(meta, BY_NAME["Pod"])
         if not faults:
-            done, faults = accept_pod_spec(spec, clean.get("labels") or _NOTHING)
+            done, faults = default_and_validate_pod_spec(spec, clean.get("labels") or _NOTHING)
         if faults:
             accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
             raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
@@ -150,14 +164,14 @@ class PodIntake:
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
-        return Admitted(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
+        return InternedPod(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
 
-    def restored_status(self, admitted: Admitted, raw: Raw, meta: Raw, name: str) -> Raw:
+    def restored_status(self, admitted: InternedPod, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
         key = packed("Pod", name, (raw["status"], admitted.status))
         found = self._statuses.get(key)
         if found is None:
-            status, faults = accept_pod_status(raw["status"])
+            status, faults = default_and_validate_pod_status(raw["status"])
             if faults:
                 accepted("Pod", name, {**raw, "metadata": meta})
                 raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
@@ -173,10 +187,10 @@ class PodIntake:
         `check` returns the faults of the change itself. Raises Invalid with all faults, and Forbidden.
         """
         # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
-        spec, faults = accept_pod_spec(raw.get("spec"))
-        meta, more = accept_meta(raw.get("metadata"), BY_NAME["Pod"])
+        spec, faults = default_and_validate_pod_spec(raw.get("spec"))
+        meta, more = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         faults = [*more, *faults]
-        if faults and (check_pod_spec_shape(without_nulls(raw.get("spec"))) or not isinstance(raw.get("spec"), dict)):
+        if faults and (check_pod_spec_schema(without_nulls(raw.get("spec"))) or not isinstance(raw.get("spec"), dict)):
             raise Invalid("Pod", name, tuple(faults))
         admitted = {**raw, "metadata": meta, "spec": spec}
         if not faults:
@@ -211,9 +225,9 @@ def accepted(
     kind: str, name: str, raw: Raw, check: Callable[[Raw], list[FieldError]] = lambda raw: []
 ) -> dict[str, Any]:
     """The defaulted manifest. Raises Invalid with all its faults, those found by `check` last."""
-    done = accept(dict(raw))
+    done = default_and_validate(dict(raw))
     faults = done.faults
-    if not faults or not check_shape(slimmed(dict(raw))):
+    if not faults or not check_schema(known_without_nulls(dict(raw))):
         faults = (*faults, *check(done.raw))
     if faults:
         raise Invalid(kind, name, faults)
@@ -226,15 +240,15 @@ def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
         return {field: value for field, value in raw.items() if field != "status"}
     status = without_nulls(raw["status"])
     if kind in BY_NAME:
-        faults = check_status_shape(kind, status) or validate_status(kind, status)
+        faults = check_status_schema(kind, status) or validate_status(kind, status)
         if faults:
             raise Invalid(kind, name, tuple(faults))
     return {**raw, "status": status}
 
 
-def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw) -> Pod:
+def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:
     """The typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
-    shape = admitted.shape_in(meta["namespace"])
+    signature = admitted.signature_in(meta["namespace"])
     spec = admitted.spec.raw
     stored = {
         "apiVersion": raw.get("apiVersion") or "v1",
@@ -243,22 +257,22 @@ def new_pod(raw: Raw, meta: Raw, admitted: Admitted, node_name: str, status: Raw
         "spec": {**spec, "nodeName": node_name} if node_name else spec,
         "status": status,
     }
-    return typed_pod(stored, shape, node_name)
+    return typed_pod(stored, signature, node_name)
 
 
-def typed_pod(raw: Raw, shape: PodShape, node_name: str) -> Pod:
+def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
     """`Pod.from_raw` for a pod whose signature is known already."""
     meta = raw["metadata"]
     status = raw.get("status") or _NOTHING
     return Pod(
         "Pod",
         meta["name"],
-        shape.namespace,
+        signature.namespace,
         meta["uid"],
         version_of(meta["resourceVersion"]),
-        shape.labels,
+        signature.labels,
         raw,
-        shape,
+        signature,
         node_name,
         status.get("nominatedNodeName") or "",
         status.get("phase") or "",
@@ -267,19 +281,19 @@ def typed_pod(raw: Raw, shape: PodShape, node_name: str) -> Pod:
     )
 
 
-def pod_again(raw: Raw, old: Pod) -> Pod:
+def rebuild_pod(raw: Raw, old: Pod) -> Pod:
     """The typed pod of a changed manifest, with an interned spec; keeps the old pod's signature if unchanged."""
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:
-        return typed_pod(raw, old.shape, old.node_name)
+        return typed_pod(raw, old.signature, old.node_name)
     node_name = raw["spec"].get("nodeName") or ""
     spec = intern_spec(raw["spec"])
-    shape = intern_shape(old.namespace, meta.get("labels") or _NOTHING, spec)
+    signature = intern_signature(old.namespace, meta.get("labels") or _NOTHING, spec)
     raw = {**raw, "spec": {**spec.raw, "nodeName": node_name} if node_name else spec.raw}
-    return typed_pod(raw, shape, node_name)
+    return typed_pod(raw, signature, node_name)
 
 
-def sharing(pod: Pod) -> Pod:
+def intern_pod(pod: Pod) -> Pod:
     """A parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
     spec: Raw = pod.pod_spec.raw
     if pod.node_name:
@@ -287,4 +301,4 @@ def sharing(pod: Pod) -> Pod:
     meta = pod.raw["metadata"]
     if "labels" in meta:
         meta = {**meta, "labels": pod.labels}
-    return typed_pod({**pod.raw, "metadata": meta, "spec": spec}, pod.shape, pod.node_name)
+    return typed_pod({**pod.raw, "metadata": meta, "spec": spec}, pod.signature, pod.node_name)

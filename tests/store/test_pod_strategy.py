@@ -9,7 +9,7 @@ import pytest
 
 from kschedd.store.admission import Admission
 from kschedd.store.errors import ApiError, Invalid
-from kschedd.store.intake import accepted
+from kschedd.store.pod_strategy import accepted
 from kschedd.store.store import Store
 from tests.store.manifests import Clock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.rpc.asking import request_bytes
+from kschedd.rpc.client_common import request_bytes
 from kschedd.rpc.errors import RpcError
 
 

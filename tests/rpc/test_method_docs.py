@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kschedd.rpc.errors import CODES
-from kschedd.rpc.page import methods_page
+from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, method_table
 

@@ -32,12 +32,12 @@ class _Known:
 
 
 @attrs.define(eq=False)
-class Cluster:
+class SchedulerCache:
     table: NodeTable = attrs.field(factory=NodeTable)
     counts: PodCounts = attrs.field(init=False)
     objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
     _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
-    _vanished: set[str] = attrs.field(factory=set)  # uids of assumed pods deleted before they were bound
+    _marked_deleted: set[str] = attrs.field(factory=set)  # uids of assumed pods deleted before they were bound
     _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
 
     def __attrs_post_init__(self) -> None:
@@ -50,17 +50,17 @@ class Cluster:
 
     # -- forks ------------------------------------------------------------------------------------------------
 
-    def fork(self) -> "Cluster":
+    def fork(self) -> "SchedulerCache":
         """A cluster of its own, equal to this one but for its counts, which await a `recount`.
 
         The owner of this one makes it (a few milliseconds at 5,000 nodes); all the rest, on the fork, can be done
         anywhere, while this one goes on.
         """
-        forked = Cluster(
+        forked = SchedulerCache(
             self.table.fork(),
             {kind: objects.copy() for kind, objects in self.objects.items()},
             self._pods.copy(),
-            self._vanished.copy(),
+            self._marked_deleted.copy(),
             {node: pods.copy() for node, pods in self._homeless.items()},
         )
         forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy())
@@ -150,7 +150,7 @@ class Cluster:
         if old.node_name != pod.node_name or row is None:
             self._unsettle(old)
             self._settle(pod)
-        elif old.shape is pod.shape and old.deletion_timestamp == pod.deletion_timestamp:
+        elif old.signature is pod.signature and old.deletion_timestamp == pod.deletion_timestamp:
             self.table.replace_pod(row, old, pod)
         else:
             self.counts.add(row, old, -1)
@@ -160,7 +160,7 @@ class Cluster:
     def remove_pod(self, pod: Pod) -> None:
         known = self._pods.pop(pod.uid, None)
         if known is not None:
-            self._vanished.discard(pod.uid)
+            self._marked_deleted.discard(pod.uid)
             self._unsettle(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
@@ -177,17 +177,17 @@ class Cluster:
         if known is None or not known.assumed:
             return False
         del self._pods[pod.uid]
-        self._vanished.discard(pod.uid)
+        self._marked_deleted.discard(pod.uid)
         self._unsettle(known.pod)
         return True
 
-    def vanish(self, pod: Pod) -> None:
+    def mark_deleted(self, pod: Pod) -> None:
         """An assumed pod was deleted. It counts until its binding has failed and it is forgotten."""
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
-        self._vanished.add(pod.uid)
+        self._marked_deleted.add(pod.uid)
 
-    def has_vanished(self, uid: str) -> bool:
-        return uid in self._vanished
+    def is_marked_deleted(self, uid: str) -> bool:
+        return uid in self._marked_deleted
 
     def is_assumed(self, pod: Pod) -> bool:
         known = self._pods.get(pod.uid)

@@ -22,7 +22,7 @@ class Watchable(ClusterWriter, Protocol):
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 
 
-class Settling:
+class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to them as ADDED events."""
 
     def __init__(self, store: Watchable, controllers: Sequence[Controller]) -> None:
@@ -32,17 +32,17 @@ class Settling:
         self._first = [listed(store, controller.kinds) for controller in controllers]
 
     @property
-    def wake_at(self) -> float | None:
+    def next_deadline(self) -> float | None:
         """The earliest deadline of the controllers; None if there is none."""
         # Retries of failed objects are not deadlines: virtual time must not advance only for them.
-        times = [c.wake_at for c in self._controllers if c.wake_at is not None]
+        times = [c.next_deadline for c in self._controllers if c.next_deadline is not None]
         return min(times, default=None)
 
     def faults(self) -> list[ObjectFault]:
         """The objects that a controller could not handle."""
         return [fault for controller in self._controllers for fault in controller.faults.faults()]
 
-    def settle(self) -> int:
+    def run_until_idle(self) -> int:
         """Run the controllers until all are idle; returns the number of writes performed."""
         done = 0
         for _ in range(_ROUNDS):
@@ -51,7 +51,7 @@ class Settling:
             for place, controller in enumerate(self._controllers):
                 events = self._first[place] + self._cursors[place].take()
                 self._first[place] = []
-                due = controller.wake_at
+                due = controller.next_deadline
                 if events or (due is not None and due <= now):
                     idle = False
                     done += take_turn(controller, events, self._store)

@@ -1,7 +1,7 @@
 """Manifests of the nodes and pods of the benchmark workloads.
 
-A `Shape` is a pod template: labels and a spec. Pods of one template share the same spec dict object (bound pods share
-its parts, since their nodeName differs). Source: the benchmark's description, sections 1 and 2.
+A `PodTemplate` is a pod template: labels and a spec. Pods of one template share the same spec dict object (bound pods
+share its parts, since their nodeName differs). Source: the benchmark's description, sections 1 and 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _PORTS: list[Raw] = [{"containerPort": 80, "protocol": "TCP"}]
 
 
 @attrs.frozen
-class Shape:
+class PodTemplate:
     """A pod template; `labels` may be empty."""
 
     labels: Raw
@@ -77,31 +77,31 @@ def spec(amounts: Raw, **more: object) -> Raw:
     }
 
 
-def pod(name: str, namespace: str, shape: Shape) -> Raw:
+def pod(name: str, namespace: str, template: PodTemplate) -> Raw:
     """A pending pod."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _metadata(name, namespace, shape),
-        "spec": shape.spec,
+        "metadata": _metadata(name, namespace, template),
+        "spec": template.spec,
     }
 
 
-def bound(name: str, namespace: str, shape: Shape, node: str, status: Raw = RUNNING) -> Raw:
+def bound(name: str, namespace: str, template: PodTemplate, node: str, status: Raw = RUNNING) -> Raw:
     """A pod bound to `node`, by default Running."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _metadata(name, namespace, shape),
-        "spec": {**shape.spec, "nodeName": node},
+        "metadata": _metadata(name, namespace, template),
+        "spec": {**template.spec, "nodeName": node},
         "status": status,
     }
 
 
-def _metadata(name: str, namespace: str, shape: Shape) -> Raw:
+def _metadata(name: str, namespace: str, template: PodTemplate) -> Raw:
     metadata: Raw = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
-    if shape.labels:
-        metadata["labels"] = shape.labels
+    if template.labels:
+        metadata["labels"] = template.labels
     return metadata
 
 
@@ -146,8 +146,8 @@ def required_nodes(term: Raw) -> Raw:
 STANDARD_RESOURCES = resources("100m", "500Mi")
 
 
-def _shape(color: str | None = None, **more: object) -> Shape:
-    return Shape({"color": color} if color else {}, spec(STANDARD_RESOURCES, **more))
+def _shape(color: str | None = None, **more: object) -> PodTemplate:
+    return PodTemplate({"color": color} if color else {}, spec(STANDARD_RESOURCES, **more))
 
 
 def _across_namespaces(color: str, key: str) -> Raw:
@@ -167,9 +167,9 @@ PREF_POD_ANTI_AFFINITY = _shape(
     "yellow", affinity=preferred("podAntiAffinity", 1, _across_namespaces("yellow", HOSTNAME))
 )
 TOLERANT = _shape(tolerations=[{"key": "dedicated", "operator": "Equal", "value": "special", "effect": "NoSchedule"}])
-VICTIM = Shape({}, spec(resources("900m", "500Mi")))
-PREEMPTOR = Shape({}, spec(resources("3000m", "500Mi"), priority=10))
-TOO_BIG = Shape({}, spec(resources("9000m", "500Mi")))
+VICTIM = PodTemplate({}, spec(resources("900m", "500Mi")))
+PREEMPTOR = PodTemplate({}, spec(resources("3000m", "500Mi"), priority=10))
+TOO_BIG = PodTemplate({}, spec(resources("9000m", "500Mi")))
 
 _DAEMON_TOLERATIONS = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
@@ -184,8 +184,8 @@ _DAEMON_TOLERATIONS = [
 ]
 
 
-def daemon(node: str) -> Shape:
+def daemon(node: str) -> PodTemplate:
     """The template of a DaemonSet pod for this node: node affinity by metadata.name, and the DaemonSet tolerations."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = required_nodes({"matchFields": [field]})
-    return Shape({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})
+    return PodTemplate({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})

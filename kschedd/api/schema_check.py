@@ -1,6 +1,6 @@
 """Schema check: whether each field of an object has the type that its kind prescribes, as typed decoding demands.
 
-An object that passes `check_shape` may be traversed without further type checks: mappings are dicts with string keys,
+An object that passes `check_schema` may be traversed without further type checks: mappings are dicts with string keys,
 lists are lists, quantities and times can be parsed.  Fields unknown to the schema are not checked (`decoding` handles
 those).  A null is an absent field: `without_nulls` removes nulls, as a typed decoder does.
 """
@@ -60,36 +60,36 @@ def schema_for(raw: dict[str, Any]) -> Fields | None:
     return schema_of(kind.api_version, kind.name) if kind.known else None
 
 
-def check_shape(raw: dict[str, Any]) -> list[FieldError]:
+def check_schema(raw: dict[str, Any]) -> list[FieldError]:
     """The fields of an object that have the wrong type."""
     faults: list[FieldError] = []
     _check(raw, schema_for(raw) or _TOP, "", faults)
     return faults
 
 
-def check_pod_spec_shape(spec: object, path: str = "spec") -> list[FieldError]:
-    """`check_shape` for a pod's spec alone."""
+def check_pod_spec_schema(spec: object, path: str = "spec") -> list[FieldError]:
+    """`check_schema` for a pod's spec alone."""
     return _check_part(spec, type_named("PodSpec"), path)
 
 
-def check_node_affinity_shape(affinity: object, path: str) -> list[FieldError]:
-    """`check_shape` for a pod's node affinity alone."""
+def check_node_affinity_schema(affinity: object, path: str) -> list[FieldError]:
+    """`check_schema` for a pod's node affinity alone."""
     return _check_part(affinity, type_named("NodeAffinity"), path)
 
 
-def check_pod_status_shape(status: object, path: str = "status") -> list[FieldError]:
-    """`check_shape` for a pod's status alone."""
+def check_pod_status_schema(status: object, path: str = "status") -> list[FieldError]:
+    """`check_schema` for a pod's status alone."""
     return _check_part(status, type_named("PodStatus"), path)
 
 
-def check_status_shape(kind: str, status: object) -> list[FieldError]:
-    """`check_shape` for the status alone of a built-in kind."""
+def check_status_schema(kind: str, status: object) -> list[FieldError]:
+    """`check_schema` for the status alone of a built-in kind."""
     fields = (schema_for({"kind": kind}) or _TOP).get("status")
     return [] if fields is None else _check_part(status, fields, "status")
 
 
-def check_meta_shape(meta: object, path: str = "metadata") -> list[FieldError]:
-    """`check_shape` for metadata alone."""
+def check_meta_schema(meta: object, path: str = "metadata") -> list[FieldError]:
+    """`check_schema` for metadata alone."""
     return _check_part(meta, type_named("meta.ObjectMeta"), path)
 
 
@@ -212,7 +212,7 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
     return invalid(path, value, f"must be {schema}")
 
 
-def slimmed(raw: dict[str, Any]) -> dict[str, Any]:
+def known_without_nulls(raw: dict[str, Any]) -> dict[str, Any]:
     """An object without nulls; of an unknown kind, only the metadata is cleaned."""
     if kind_of(raw).known:
         slim: dict[str, Any] = without_nulls(raw)
@@ -230,16 +230,16 @@ def without_nulls(value: Any) -> Any:
             return value
     except (OverflowError, TypeError, ValueError):
         pass  # values that cannot be packed are refused elsewhere
-    return _slim(value)
+    return _clean(value)
 
 
-def _slim(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     if type(value) is dict:
-        slim = {key: _slim(item) for key, item in value.items() if item is not None}
+        slim = {key: _clean(item) for key, item in value.items() if item is not None}
         same = len(slim) == len(value) and all(slim[key] is item for key, item in value.items())
         return value if same else slim
     if type(value) is list:
-        items = [_slim(item) for item in value if item is not None]
+        items = [_clean(item) for item in value if item is not None]
         same = len(items) == len(value) and all(new is old for new, old in zip(items, value, strict=True))
         return value if same else items
     return value

@@ -18,7 +18,7 @@ Kinds = Mapping[str, Object]
 
 
 @attrs.frozen(eq=False)
-class Written:
+class WrittenObject:
     """An object the scheduler wrote, and its version before the write."""
 
     key: str
@@ -34,9 +34,9 @@ class Written:
 
 
 @attrs.frozen(eq=False)
-class Settling:
-    volumes: tuple[Written, ...]
-    claims: tuple[Written, ...]  # claims to be provisioned
+class BindingCheck:
+    volumes: tuple[WrittenObject, ...]
+    claims: tuple[WrittenObject, ...]  # claims to be provisioned
 
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
@@ -68,7 +68,7 @@ class Settling:
 
 
 def _volume_done(
-    written: Written, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
+    written: WrittenObject, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
 ) -> bool:
     volume = volumes.get(written.key)
     if volume is None:

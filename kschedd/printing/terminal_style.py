@@ -14,7 +14,7 @@ _PLAIN = str.maketrans({"→": "->", "…": "...", "●": "*", "✓": "+", "✗"
 
 
 @attrs.frozen
-class Look:
+class TerminalStyle:
     """Output style for one terminal or file."""
 
     colour: bool = False
@@ -22,16 +22,16 @@ class Look:
     width: int = 0  # columns; 0 if not a terminal
     height: int = 0  # lines
 
-    def paint(self, text: str, tone: str) -> str:
-        """`text` in the colour of `tone` ("" for none)."""
-        return f"\x1b[{CODES[tone]}m{text}\x1b[0m" if self.colour and tone and text else text
+    def paint(self, text: str, color: str) -> str:
+        """`text` in the colour of `color` ("" for none)."""
+        return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.colour and color and text else text
 
     def plain(self, text: str) -> str:
         """`text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
         return text if self.unicode else text.translate(_PLAIN)
 
 
-def look_of(stream: Any, environment: Mapping[str, str]) -> Look:
+def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
     """The style for `stream`. $NO_COLOR (any value) and TERM=dumb disable colour."""
     terminal = bool(getattr(stream, "isatty", lambda: False)())
     colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
@@ -42,7 +42,7 @@ def look_of(stream: Any, environment: Mapping[str, str]) -> Look:
             width, height = os.get_terminal_size(stream.fileno())
         except (OSError, ValueError, AttributeError):
             pass
-    return Look(colour, terminal and encoding == "utf8", width, height)
+    return TerminalStyle(colour, terminal and encoding == "utf8", width, height)
 
 
 TONES: Mapping[str, str] = {
@@ -74,11 +74,11 @@ TONES: Mapping[str, str] = {
 }
 
 
-def tone_of(word: str) -> str:
+def color_of(word: str) -> str:
     """The colour of a status word in a table; "" for none."""
-    tone = TONES.get(word)
-    if tone is not None:
-        return tone
+    color = TONES.get(word)
+    if color is not None:
+        return color
     if ",SchedulingDisabled" in word or word.startswith(("OutOf", "Init:")):
         return "red" if word.startswith("OutOf") else "yellow"
     return ""

@@ -1,6 +1,6 @@
 """An amount per node, and its sums by topology domain, updated incrementally.
 
-A `Counter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
+A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
 requested once is updated in place from then on, until labels change; then it is rebuilt on the next request.
 
 Owned by `PodCounts`, or by its creator. Returned columns are read-only and valid only within the cycle.
@@ -27,7 +27,7 @@ class RowSet:
 
 
 @attrs.define(eq=False)
-class Domains:
+class TopologyPairCounts:
     """Sums by the values of one topology key over some rows.
 
     The minimum is tracked as sums change: it is searched again only when the last domain with the minimum grew.
@@ -73,12 +73,12 @@ class Domains:
 
 
 @attrs.define(eq=False)
-class Counter:
+class DomainCounter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
     dropped: bool = False  # whether its owner has stopped updating it
     _stamp: int = 0  # versions stamp of `_domains`
-    _domains: dict[tuple[str, int], Domains] = attrs.field(factory=dict)
+    _domains: dict[tuple[str, int], TopologyPairCounts] = attrs.field(factory=dict)
     _column: Ints | None = None
 
     def add(self, row: int, amount: int) -> None:
@@ -108,7 +108,7 @@ class Counter:
             column[rows] = amounts
         return column
 
-    def by_domain(self, key: str, among: RowSet | None = None) -> Domains:
+    def by_domain(self, key: str, among: RowSet | None = None) -> TopologyPairCounts:
         """Sums by value id of `key` over the rows of `among` (None: every row)."""
         table = self.table
         if table.versions.at[LABELS] > self._stamp:
@@ -123,7 +123,7 @@ class Counter:
             column = table.label(key)
             counts = self._summed(column, among)
             mask = None if among is None else among.mask
-            domains = self._domains[place] = Domains(column, mask, counts, int(counts.sum()))
+            domains = self._domains[place] = TopologyPairCounts(column, mask, counts, int(counts.sum()))
         return domains
 
     def _summed(self, column: LabelColumn, among: RowSet | None) -> Ints:

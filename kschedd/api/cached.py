@@ -10,25 +10,25 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazily(Generic[T]):
+class cached(Generic[T]):
     """Cached property without a lock: the method's result becomes an instance attribute on first access."""
 
-    def __init__(self, work_out: Callable[[Any], T]) -> None:
-        self._work_out = work_out
-        self.__doc__ = work_out.__doc__
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
         self._name = name
 
     @overload
-    def __get__(self, instance: None, owner: type[Any]) -> "lazily[T]": ...
+    def __get__(self, instance: None, owner: type[Any]) -> "cached[T]": ...
     @overload
     def __get__(self, instance: object, owner: type[Any]) -> T: ...
-    def __get__(self, instance: object | None, owner: type[Any]) -> "T | lazily[T]":
+    def __get__(self, instance: object | None, owner: type[Any]) -> "T | cached[T]":
         if instance is None:
             return self
         value = instance.__dict__[self._name] = self._value(instance)
         return value
 
     def _value(self, instance: Any) -> T:
-        return self._work_out(instance)
+        return self._compute(instance)

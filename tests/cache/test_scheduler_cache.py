@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.cache.cluster import Cluster
+from kschedd.cache.scheduler_cache import SchedulerCache
 
 
 def node(name: str) -> Node:
@@ -24,39 +24,39 @@ def pod(name: str, on: str = "", phase: str = "Pending", **meta: Any) -> Pod:
     return Pod.from_raw(raw)
 
 
-def on(cluster: Cluster, name: str) -> list[str]:
+def on(cluster: SchedulerCache, name: str) -> list[str]:
     """The pods that count on a node."""
     return [each.name for each in cluster.table.pods[cluster.table.row_of[name]]]
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    made = Cluster()
+def cluster() -> SchedulerCache:
+    made = SchedulerCache()
     made.put(node("a"))
     made.put(node("b"))
     return made
 
 
-def test_a_pod_with_a_node_counts_there_and_one_without_does_not(cluster: Cluster) -> None:
+def test_a_pod_with_a_node_counts_there_and_one_without_does_not(cluster: SchedulerCache) -> None:
     cluster.load([pod("p", "a"), pod("q")])
     assert (on(cluster, "a"), on(cluster, "b"), cluster.pod_count) == (["p"], [], 1)
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_ended_takes_nothing_any_more(cluster: Cluster, phase: str) -> None:
+def test_a_pod_that_ended_takes_nothing_any_more(cluster: SchedulerCache, phase: str) -> None:
     cluster.put(pod("p", "a"))
     cluster.put(pod("p", "a", phase))
     assert (on(cluster, "a"), cluster.pod("p")) == ([], None)
 
 
-def test_a_pod_waits_for_its_node(cluster: Cluster) -> None:
+def test_a_pod_waits_for_its_node(cluster: SchedulerCache) -> None:
     cluster.put(pod("p", "late"))
     assert cluster.pod("p") is not None
     cluster.put(node("late"))
     assert on(cluster, "late") == ["p"]
 
 
-def test_a_pod_whose_node_went_counts_again_when_the_node_is_back(cluster: Cluster) -> None:
+def test_a_pod_whose_node_went_counts_again_when_the_node_is_back(cluster: SchedulerCache) -> None:
     cluster.put(pod("p", "a"))
     cluster.remove(node("a"))
     assert (cluster.pod_count, "a" in cluster.table.row_of) == (1, False)
@@ -64,7 +64,7 @@ def test_a_pod_whose_node_went_counts_again_when_the_node_is_back(cluster: Clust
     assert on(cluster, "a") == ["p"]
 
 
-def test_a_pod_removed_while_its_node_is_away_does_not_come_back_with_it(cluster: Cluster) -> None:
+def test_a_pod_removed_while_its_node_is_away_does_not_come_back_with_it(cluster: SchedulerCache) -> None:
     cluster.put(pod("p", "a"))
     cluster.remove_node("a")
     cluster.remove(pod("p", "a"))
@@ -72,19 +72,19 @@ def test_a_pod_removed_while_its_node_is_away_does_not_come_back_with_it(cluster
     assert (on(cluster, "a"), cluster.pod_count) == ([], 0)
 
 
-def test_removing_a_node_that_is_not_there_changes_nothing(cluster: Cluster) -> None:
+def test_removing_a_node_that_is_not_there_changes_nothing(cluster: SchedulerCache) -> None:
     cluster.remove_node("c")
     assert set(cluster.table.row_of) == {"a", "b"}
 
 
-def test_an_assumed_pod_counts_until_it_is_forgotten(cluster: Cluster) -> None:
+def test_an_assumed_pod_counts_until_it_is_forgotten(cluster: SchedulerCache) -> None:
     placed = cluster.assume(pod("p"), "a")
     assert (placed.node_name, on(cluster, "a"), cluster.assumed_pods()) == ("a", ["p"], [placed])
     assert cluster.forget(placed)
     assert (on(cluster, "a"), cluster.assumed_pods(), cluster.pod_count) == ([], [], 0)
 
 
-def test_a_confirmed_pod_is_no_longer_assumed_and_cannot_be_forgotten(cluster: Cluster) -> None:
+def test_a_confirmed_pod_is_no_longer_assumed_and_cannot_be_forgotten(cluster: SchedulerCache) -> None:
     placed = cluster.assume(pod("p"), "a")
     cluster.put(placed)
     assert not cluster.is_assumed(placed)
@@ -92,31 +92,31 @@ def test_a_confirmed_pod_is_no_longer_assumed_and_cannot_be_forgotten(cluster: C
     assert on(cluster, "a") == ["p"]
 
 
-def test_a_pod_confirmed_on_another_node_than_assumed_moves_there(cluster: Cluster) -> None:
+def test_a_pod_confirmed_on_another_node_than_assumed_moves_there(cluster: SchedulerCache) -> None:
     cluster.assume(pod("p"), "a")
     cluster.put(pod("p", "b"))
     assert (on(cluster, "a"), on(cluster, "b")) == ([], ["p"])
 
 
-def test_news_of_a_pod_without_a_node_leaves_its_assumption_alone(cluster: Cluster) -> None:
+def test_news_of_a_pod_without_a_node_leaves_its_assumption_alone(cluster: SchedulerCache) -> None:
     cluster.assume(pod("p"), "a")
     cluster.put(pod("p", labels={"new": "label"}))
     assert on(cluster, "a") == ["p"]
 
 
-def test_an_assumed_pod_that_was_deleted_counts_until_its_binding_failed(cluster: Cluster) -> None:
+def test_an_assumed_pod_that_was_deleted_counts_until_its_binding_failed(cluster: SchedulerCache) -> None:
     placed = cluster.assume(pod("p"), "a")
-    cluster.vanish(placed)
-    assert (cluster.has_vanished("p"), on(cluster, "a")) == (True, ["p"])
+    cluster.mark_deleted(placed)
+    assert (cluster.is_marked_deleted("p"), on(cluster, "a")) == (True, ["p"])
     assert cluster.forget(placed)
-    assert (cluster.has_vanished("p"), on(cluster, "a")) == (False, [])
+    assert (cluster.is_marked_deleted("p"), on(cluster, "a")) == (False, [])
 
 
-def test_forgetting_what_was_never_assumed_is_refused(cluster: Cluster) -> None:
+def test_forgetting_what_was_never_assumed_is_refused(cluster: SchedulerCache) -> None:
     assert not cluster.forget(pod("p"))
 
 
-def test_a_changed_pod_is_counted_once(cluster: Cluster) -> None:
+def test_a_changed_pod_is_counted_once(cluster: SchedulerCache) -> None:
     cluster.put(pod("p", "a"))
     cluster.put(pod("p", "a", labels={"app": "web"}))
     assert on(cluster, "a") == ["p"]
@@ -125,7 +125,7 @@ def test_a_changed_pod_is_counted_once(cluster: Cluster) -> None:
     assert found.labels == {"app": "web"}
 
 
-def test_other_objects_are_found_by_kind_and_key_and_each_change_counts(cluster: Cluster) -> None:
+def test_other_objects_are_found_by_kind_and_key_and_each_change_counts(cluster: SchedulerCache) -> None:
     claim = parse(
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
     )
