@@ -31,6 +31,7 @@ from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 
 log = structlog.get_logger("kschedd.queue")
 
+_FLUSHED = 500  # pods whose backoff has expired that are moved at a time: 1 to 2 ms
 MOVES_KEPT = 100_000
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
@@ -129,7 +130,9 @@ class QueueActor:
         """Process due flushes and all messages; yields where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
-            self.queue.flush_backoff(now)
+            while self.queue.backoff_expired(now):
+                self.queue.flush_backoff(now, _FLUSHED)
+                yield
         if now >= self._next_leftover * SECOND:
             self._next_leftover += _LEFTOVER_S
             self.queue.flush_unschedulable_leftover(now)

@@ -69,14 +69,19 @@ class BackoffQueue:
         """Remove and return the first rejected pod although it is still backing off; None if disabled or empty."""
         return self.rejected.take() if self.aligned else None
 
-    def take_completed(self, now: int) -> list[QueuedPod]:
-        """Remove and return the pods whose backoff has expired."""
+    def take_completed(self, now: int, most: int | None = None) -> list[QueuedPod]:
+        """Remove and return the pods whose backoff has expired; at most `most` of them."""
         done: list[QueuedPod] = []
         for heap in (self.rejected, self.failed):
-            while (head := heap.peek()) is not None and not self.backing_off(head[1], now):
+            while (head := heap.peek()) is not None and not self.backing_off(head[1], now) and len(done) != most:
                 heap.take()
                 done.append(head[1])
         return done
+
+    def any_completed(self, now: int) -> bool:
+        """Whether `take_completed` would return a pod."""
+        heads = (heap.peek() for heap in (self.rejected, self.failed))
+        return any(head is not None and not self.backing_off(head[1], now) for head in heads)
 
     def next_flush(self) -> int | None:
         """The first whole second at which `take_completed` returns a pod; None if no pod is backing off."""

@@ -266,13 +266,17 @@ class SchedulingQueue:
         """An assigned pod was deleted, or a nominated or assumed pod will not get its node."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
-    def flush_backoff(self, now: int) -> list[QueuedPod]:
-        """Move pods whose backoff has expired to the active queue; returns those that entered it."""
+    def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
+        """Move pods whose backoff has expired (at most `most`) to the active queue; returns those that entered it."""
         return [
             entry
-            for entry in self._backoff.take_completed(now)
+            for entry in self._backoff.take_completed(now, most)
             if self._to_active(entry, events.BACKOFF_COMPLETE, now, _NO_HINT, from_backoff=True) is SubQueue.ACTIVE
         ]
+
+    def backoff_expired(self, now: int) -> bool:
+        """Whether `flush_backoff` would move a pod."""
+        return self._backoff.any_completed(now)
 
     def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
         """Requeue pods that have been unschedulable for longer than `max_in_unschedulable`."""

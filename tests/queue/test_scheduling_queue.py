@@ -722,3 +722,19 @@ def test_new_settings_and_registrations_take_effect(make: Any) -> None:
     reject(q, later, 3)
     assert q.backoff_until(later) == 3 + 4 * SECOND
     assert q.counts()[SubQueue.ACTIVE] == 1
+
+
+def test_expired_backoffs_are_flushed_in_portions_in_the_order_of_a_single_flush(make: Any) -> None:
+    def backed_off() -> SchedulingQueue:
+        q = queue()
+        for name in "abcde":
+            reject(q, popped(q, make.pod(name), 0), 300 * MS)
+        return q
+
+    now = 3600 * SECOND
+    at_once = [entry.pod.name for entry in backed_off().flush_backoff(now)]
+    q, portions = backed_off(), []
+    while q.backoff_expired(now):
+        portions.append([entry.pod.name for entry in q.flush_backoff(now, 2)])
+    assert [len(portion) for portion in portions] == [2, 2, 1]
+    assert [name for portion in portions for name in portion] == at_once
