@@ -425,7 +425,7 @@ def tune_gc() -> None:
     A full collection takes 100 ms and more in a large cluster, and adds half as much again to the time of loading one;
     it blocks the event loop. So young objects are collected in small portions (0.3 us per object), old ones rarely.
     """
-    gc.set_threshold(5_000, 4, 1_000)
+    gc.set_threshold(10_000, 3, 1_000)
 
 
 def freeze_gc() -> None:
