@@ -63,7 +63,7 @@ class Simulation(Engine):
 
     def run_until_idle(self) -> None:
         super().run_until_idle()
-        self._utilisation.style(self.elapsed)
+        self._utilisation.sample(self.elapsed)
         if self._pods.behind:
             self._count_pods()
 
@@ -120,7 +120,7 @@ class Simulation(Engine):
         if until_s is None:
             return self.run_to_rest(LONGEST_REST_S)
         self.advance(self.start_s + until_s)
-        self._utilisation.style(self.elapsed)
+        self._utilisation.sample(self.elapsed)
         return self.next_moment(retries=False) is None
 
     # -- results ------------------------------------------------------------------------------------------------

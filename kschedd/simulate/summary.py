@@ -51,7 +51,7 @@ class Utilisation:
         self._sum = np.zeros(1)
         self._most = np.zeros(1)
 
-    def style(self, elapsed_s: float) -> None:
+    def sample(self, elapsed_s: float) -> None:
         """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
         table = self._table
         if elapsed_s > self._since:
