@@ -19,7 +19,9 @@ def container(name: str = "c", image: str = "nginx", **fields: Any) -> Raw:
     return {"name": name, "image": image, **fields}
 
 
-def pod(name: str = "p", namespace: str = "d", labels: Raw | None = None, status: Raw | None = None, **spec: Any) -> Pod:
+def pod(
+    name: str = "p", namespace: str = "d", labels: Raw | None = None, status: Raw | None = None, **spec: Any
+) -> Pod:
     meta = {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}}
     raw = {"kind": "Pod", "metadata": meta, "spec": {"containers": [container()], **spec}, "status": status or {}}
     return Pod.from_raw(raw)

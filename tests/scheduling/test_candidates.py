@@ -1,0 +1,296 @@
+"""Dry runs of preemption are cached by signature and row, and a cached one equals what would be found now.
+
+Which rows are tried again is seen where the cache calls `select_victims`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.load import default_config
+from kschedd.framework.handle import Handle
+from kschedd.framework.postfilter import DryRun
+from kschedd.framework.registry import Registry
+from kschedd.scheduling import candidates as candidates_module
+from kschedd.scheduling.candidates import Candidates
+from kschedd.scheduling.filters import drive
+from kschedd.scheduling.nominated_pods import NominatedPods
+from kschedd.scheduling.preemption import select_victims
+from kschedd.scheduling.profile import build_profile
+from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
+
+NODES = ("n0", "n1", "n2")
+Nominated = dict[str, tuple[Pod, ...]]
+
+
+def node(name: str, cpu: int = 4) -> Node:
+    meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    allocatable = {"cpu": str(cpu), "memory": "8Gi", "pods": "9"}
+    return Node.from_raw({"kind": "Node", "metadata": meta, "status": {"allocatable": allocatable}})
+
+
+def pod(name: str, on: str = "", priority: int = 0, cpu: int = 4, app: str = "x", start: int = 0, **spec: Any) -> Pod:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}]
+    raw = {"containers": containers, "priority": priority, "nodeName": on, **spec}
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}}
+    status = {"startTime": f"2025-01-01T00:00:{start:02}Z"}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": raw, "status": status})
+
+
+def budget(name: str, app: str, allowed: int = 0) -> Object:
+    return parse(
+        {
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": app}}},
+            "status": {"disruptionsAllowed": allowed},
+        }
+    )
+
+
+PREEMPTOR = pod("preemptor", priority=5)
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "y"}}, "topologyKey": "kubernetes.io/hostname"}
+        ]
+    }
+}
+
+
+class Cluster:
+    """A cluster, its scheduler without PostFilter, and dry runs on every row."""
+
+    def __init__(self, *objects: Any) -> None:
+        self.cache = SchedulerCache()
+        self.cache.load(objects)
+        config = default_config()
+        profile = config.profiles[0]
+        profile = attrs.evolve(profile, plugins={**profile.plugins, "post_filter": ()})
+        framework = build_profile(config, profile, Registry(), Handle(self.cache, config.feature_gates))
+        self.scheduler = Scheduler(framework, self.cache, by_name, StartNode())
+        drive(self.scheduler.attempt(PREEMPTOR, {}))  # a signature's first attempt is not cached
+
+    def dry_run(
+        self, preemptor: Pod = PREEMPTOR, nominated: Nominated | None = None, *, fresh: bool = False, wanted: int = 100
+    ) -> DryRun:
+        state = drive(self.scheduler.attempt(preemptor, {})).state
+        table = self.cache.table
+        counted = NominatedPods(table, preemptor, nominated or {}).everywhere
+        rows = np.array([table.row_of[name] for name in sorted(table.row_of)], dtype=np.int64)
+        if fresh:
+            return Candidates(self.scheduler.filters).dry_run(state, preemptor, rows, 0, wanted, counted, None)
+        assert self.scheduler.cache is not None
+        cached = self.scheduler.cache.of(preemptor, state)
+        return self.scheduler.candidates.dry_run(state, preemptor, rows, 0, wanted, counted, cached)
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the nodes tried since it was cleared."""
+    names: list[str] = []
+
+    def spy(filters: Any, state: Any, preemptor: Pod, rows: list[int], *rest: Any) -> Any:
+        names.extend(filters.cluster.table.names[row] for row in rows)
+        return select_victims(filters, state, preemptor, rows, *rest)
+
+    monkeypatch.setattr(candidates_module, "select_victims", spy)
+    return names
+
+
+def full(*names: str, **fields: Any) -> list[Any]:
+    """Nodes with one pod each that takes all of it."""
+    return [*map(node, names), *(pod(f"on-{name}", name, **fields) for name in names)]
+
+
+def summary(result: DryRun) -> Any:
+    found = {c.node_name: ([v.name for v in c.victims], c.pdb_violations) for c in result.candidates}
+    return found, result.best and result.best.node_name, result.ties, result.message, result.fault
+
+
+# -- which rows are tried again -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_tried_again_while_nothing_changes(tried: list[str]) -> None:
+    cluster = Cluster(*full(*NODES))
+    first = cluster.dry_run()
+    assert sorted(tried) == list(NODES)
+    tried.clear()
+    assert summary(cluster.dry_run()) == summary(first)
+    assert tried == []
+
+
+def test_another_pod_of_the_signature_uses_the_results_and_another_signature_does_not(tried: list[str]) -> None:
+    cluster = Cluster(*full(*NODES))
+    cluster.dry_run()
+    tried.clear()
+    cluster.dry_run(attrs.evolve(PREEMPTOR, name="twin", uid="twin"))
+    assert tried == []
+    cluster.dry_run(pod("other", priority=6))
+    assert sorted(tried) == list(NODES)
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        pytest.param(node("n1", 5), ["n1"], id="its-node"),
+        pytest.param(pod("more", "n2", cpu=0), ["n2"], id="a-pod-comes"),
+        pytest.param(pod("on-n0", "n0", start=9), ["n0"], id="a-pod-changes"),
+        pytest.param(budget("none", "z"), list(NODES), id="a-new-budget-may-cover-any-pod"),
+        pytest.param(budget("b", "y", 1), ["n1"], id="a-budget-that-covers-a-victim-there"),
+        pytest.param(parse({"kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}}), [], id="another"),
+    ],
+)
+def test_only_rows_whose_inputs_changed_are_tried_again(tried: list[str], change: Object, again: list[str]) -> None:
+    cluster = Cluster(*full("n0", "n2"), *full("n1", app="y"), budget("b", "y"))
+    cluster.dry_run()
+    tried.clear()
+    cluster.cache.put(change)
+    after = cluster.dry_run()
+    assert sorted(tried) == again
+    assert summary(after) == summary(cluster.dry_run(fresh=True))
+
+
+def test_a_pod_that_goes_and_a_budget_that_goes(tried: list[str]) -> None:
+    extra, protected = pod("extra", "n0", cpu=0), budget("b", "x")
+    cluster = Cluster(*full(*NODES), extra, protected)
+    assert {c.pdb_violations for c in cluster.dry_run().candidates} == {1}
+    tried.clear()
+    cluster.cache.remove(extra)
+    cluster.dry_run()
+    assert tried == ["n0"]
+    tried.clear()
+    cluster.cache.remove(protected)
+    assert {c.pdb_violations for c in cluster.dry_run().candidates} == {0}
+    assert sorted(tried) == list(NODES)
+
+
+def test_nominations_that_come_change_and_go(tried: list[str]) -> None:
+    cluster = Cluster(*full(*NODES))
+    heavy, light = pod("w", priority=9), pod("w", priority=9, cpu=0)
+    cluster.dry_run()
+    steps: list[tuple[Nominated, list[str], set[str]]] = [
+        ({"n1": (heavy,)}, ["n1"], {"n0", "n2"}),
+        ({"n1": (heavy,)}, [], {"n0", "n2"}),
+        ({"n1": (light,)}, ["n1"], set(NODES)),
+        ({}, ["n1"], set(NODES)),
+        ({"n1": (pod("lesser", priority=1),)}, [], set(NODES)),
+    ]
+    for nominated, again, nodes in steps:
+        tried.clear()
+        assert {c.node_name for c in cluster.dry_run(nominated=nominated).candidates} == nodes
+        assert tried == again
+
+
+def test_with_a_filter_that_reads_other_rows_every_row_is_tried_each_time(tried: list[str]) -> None:
+    cluster = Cluster(*full(*NODES))
+    apart = pod("apart", priority=5, affinity=APART)
+    for _ in range(3):
+        tried.clear()
+        cluster.dry_run(apart)
+        assert sorted(tried) == list(NODES)
+
+
+def test_no_more_rows_are_tried_than_candidates_need(tried: list[str]) -> None:
+    names = [f"n{number:02}" for number in range(40)]
+    cluster = Cluster(*full(*names))
+    assert len(cluster.dry_run(wanted=4).candidates) == 4
+    assert len(tried) < 10
+
+
+# -- ranking ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        pytest.param([pod("a", priority=4, app="y")], [pod("b", priority=0)], id="fewer-violated-budgets"),
+        pytest.param([pod("a", priority=1, cpu=2), pod("aa", cpu=2)], [pod("b", priority=2)], id="lower-highest"),
+        pytest.param(
+            [pod("a", priority=2, cpu=2), pod("aa", cpu=2)],
+            [pod("b", priority=2, cpu=2), pod("bb", priority=1, cpu=2)],
+            id="smaller-sum",
+        ),
+        pytest.param(
+            [pod("a", priority=-5)], [pod("b", priority=-5, cpu=2), pod("bb", priority=-5, cpu=2)], id="fewer"
+        ),
+        pytest.param([pod("a", start=2)], [pod("b", start=1)], id="later-start"),
+    ],
+)
+@pytest.mark.parametrize("names", [("n0", "n1"), ("n1", "n0")], ids=["first", "second"])
+def test_the_best_candidate_by_each_criterion(
+    better: Sequence[Pod], worse: Sequence[Pod], names: Sequence[str]
+) -> None:
+    budgets = [budget("b", "x")] if better[0].labels["app"] == "y" else []
+    there = [p.on_node(name) for name, pods in zip(names, (better, worse), strict=True) for p in pods]
+    result = Cluster(node("n0"), node("n1"), *there, *budgets).dry_run()
+    assert len(result.candidates) == 2
+    assert result.best is not None
+    assert (result.best.node_name, result.ties) == (names[0], (names[0],))
+
+
+def test_of_equally_good_candidates_the_first_by_name_is_best() -> None:
+    result = Cluster(*full("n2", "n0", "n1")).dry_run()
+    assert result.best is not None
+    assert (result.best.node_name, result.ties) == ("n0", NODES)
+
+
+def test_candidates_without_violations_come_first() -> None:
+    result = Cluster(*full("n0", "n1"), *full("n2", app="y"), budget("b", "x")).dry_run()
+    assert [c.pdb_violations for c in result.candidates] == [0, 1, 1]
+    assert result.candidates[0].node_name == "n2"
+
+
+def test_without_a_candidate_the_reasons_of_every_node_are_counted() -> None:
+    result = Cluster(*full("n0", "n1", priority=9), *full("n2", cpu=2)).dry_run(pod("p", priority=5, cpu=8))
+    assert (result.candidates, result.best, result.ties) == ((), None, ())
+    assert result.message == (
+        "0/3 nodes are available: 1 Insufficient cpu, 2 No preemption victims found for incoming pod."
+    )
+
+
+# -- a cached result equals a fresh one ---------------------------------------------------------------------------
+
+_names = st.sampled_from(NODES)
+_changes = st.one_of(
+    st.builds(node, _names, st.sampled_from((3, 4, 5))),
+    st.builds(
+        pod,
+        st.sampled_from("abcd"),
+        _names,
+        st.sampled_from((0, 1, 7)),
+        st.sampled_from((0, 2)),
+        st.sampled_from("xy"),
+        st.sampled_from((1, 2)),
+    ),
+    st.builds(budget, st.sampled_from("bc"), st.sampled_from("xy"), st.sampled_from((0, 1))),
+    st.tuples(_names, st.builds(pod, st.just("w"), st.just(""), st.sampled_from((1, 9)), st.sampled_from((0, 2)))),
+    st.tuples(_names, st.none()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_changes, max_size=8))
+def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
+    cluster = Cluster(*full(*NODES))
+    nominated: Nominated = {}
+    for change in changes:
+        if isinstance(change, tuple):
+            name, waiting = change
+            nominated = {other: pods for other, pods in nominated.items() if other != name}
+            if waiting is not None:
+                nominated[name] = (waiting,)
+        else:
+            cluster.cache.put(change)
+        assert summary(cluster.dry_run(nominated=nominated)) == summary(
+            cluster.dry_run(nominated=nominated, fresh=True)
+        )
