@@ -8,15 +8,19 @@ from pathlib import Path
 
 import trio
 
-from kschedd.rpc.client import Client
-from kschedd.rpc.errors import NoDaemonError
-
 PROGRAM = """
 import sys, trio
+from functools import partial
 from pathlib import Path
 from kschedd.daemon import DaemonOptions, run_daemon
+
+class Status:
+    def started(self, path):
+        print("started", path, flush=True)
+
 here = Path(sys.argv[1])
-sys.exit(trio.run(run_daemon, DaemonOptions(socket=here / "k.sock", state_dir=here / "state", seed=1)))
+options = DaemonOptions(socket=here / "k.sock", state_dir=here / "state", seed=1)
+sys.exit(trio.run(partial(run_daemon, options, task_status=Status())))
 """
 
 
@@ -25,19 +29,18 @@ async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
     """A daemon in a process of its own, ready to answer."""
     with (where / "log").open("ab") as log:
         started = subprocess.Popen(  # noqa: ASYNC220 - starting takes a moment, and nothing else runs
-            [sys.executable, "-c", PROGRAM, str(where)], stderr=log, cwd=Path(__file__).parents[1]
+            [sys.executable, "-c", PROGRAM, str(where)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=Path(__file__).parents[1],
         )
+    assert started.stdout is not None
     try:
         with trio.fail_after(30):
-            while True:
-                try:
-                    async with Client.connect(where / "k.sock") as client:
-                        await client.call("rpc.ping")
-                        break
-                except NoDaemonError:  # not there yet, or left by one that was killed
-                    assert started.poll() is None, (where / "log").read_text()
-                    await trio.sleep(0.01)
+            line = await trio.to_thread.run_sync(started.stdout.readline, abandon_on_cancel=True)
+        assert line.startswith(b"started"), (where / "log").read_text()
         yield started
     finally:
         started.kill()
         started.wait()
+        started.stdout.close()

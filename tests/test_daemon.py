@@ -14,7 +14,9 @@ import msgpack
 import pytest
 import structlog
 import trio
+import trio.testing
 
+from kschedd.actors.journal import JournalActor
 from kschedd.actors.queue import QueueActor
 from kschedd.config.faults import ConfigErrors
 from kschedd.controllers.nodetaints import NodeTaints
@@ -22,6 +24,7 @@ from kschedd.daemon import BUG, DaemonOptions, StateDirError, UnreadableFile, lo
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import DaemonRunningError, RpcError
+from kschedd.store.journal_format import JournalError
 from tests.actors.clusters import deployment, node, pod
 from tests.daemons import process
 
@@ -332,9 +335,17 @@ async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_p
 
 
 async def test_a_daemon_whose_journal_is_taken_away_is_read_only_until_it_is_back(
-    options: DaemonOptions, tmp_path: Path
+    options: DaemonOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, away = tmp_path / "state", tmp_path / "away"
+    repaired = trio.Event()
+    recover = JournalActor._recover
+
+    async def recover_and_tell(actor: JournalActor, failure: JournalError) -> None:
+        await recover(actor, failure)
+        repaired.set()
+
+    monkeypatch.setattr(JournalActor, "_recover", recover_and_tell)
     async with running(attrs.evolve(options, state_dir=state)) as path, Client.connect(path) as client:
         await client.call("objects.apply", [node("n1")])
         info = await client.call("daemon.info")
@@ -349,8 +360,9 @@ async def test_a_daemon_whose_journal_is_taken_away_is_read_only_until_it_is_bac
         assert (now["resource_version"], now["epoch"]) == (info["resource_version"], info["epoch"])
         away.rename(state)
         with trio.fail_after(20):
-            while (await client.call("daemon.info"))["read_only"]:  # noqa: ASYNC110 - nobody tells clients of it
-                await trio.sleep(0.005)
+            await repaired.wait()
+        await trio.testing.wait_all_tasks_blocked()  # the store has the journal's message
+        assert (await client.call("daemon.info"))["read_only"] is None
         await client.call("objects.apply", [node("n2")])
     async with running(attrs.evolve(options, state_dir=state)) as path, Client.connect(path) as client:
         assert await listed(client, "nodes", lambda item: item["metadata"]["name"]) == ["n1", "n2"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import trio
+import trio.testing
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import ActorRef
@@ -100,10 +101,14 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
 
 
 async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T) -> None:
-    """Wait until an owner answers this; nobody rings when it does."""
+    """Wait until an owner answers this: it is asked again whenever the whole loop has come to rest.
+
+    An owner publishes no changes of its state, and part of its work is done in threads and at deadlines, of which the
+    loop cannot see that they are still to come; so a rest need not be the last one.
+    """
     said = await asking.query(question)
     with trio.move_on_after(10):
         while said != expected:
-            await trio.sleep(0.001)
+            await trio.testing.wait_all_tasks_blocked(0.001)
             said = await asking.query(question)
     assert said == expected

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import msgpack
 import pytest
+import structlog
 import trio
+from structlog.typing import FilteringBoundLogger
 
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.server import Server
@@ -42,10 +44,30 @@ class Raw:
 
 
 @attrs.define(eq=False)
+class Departures:
+    """The server's log, which besides wakes those who wait for a client to end."""
+
+    log: Any
+    _lot: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
+
+    def __getattr__(self, level: str) -> Any:
+        return getattr(self.log, level)
+
+    def debug(self, event: str, **fields: Any) -> None:
+        self.log.debug(event, **fields)
+        if event == "rpc.client_ended":
+            self._lot.unpark_all()
+
+    async def wait(self) -> None:
+        await self._lot.park()
+
+
+@attrs.define(eq=False)
 class Served:
     server: Server
     path: Path
     _opened: AsyncExitStack
+    _departures: Departures
 
     async def raw(self) -> Raw:
         return Raw(await self._opened.enter_async_context(await trio.open_unix_socket(self.path)))
@@ -53,8 +75,8 @@ class Served:
     async def ended(self, clients: int = 0) -> None:
         """Waits until no more than so many clients are connected."""
         with trio.fail_after(20):
-            while self.server.clients > clients:  # noqa: ASYNC110 - nothing tells the test
-                await trio.sleep(0.001)
+            while self.server.clients > clients:
+                await self._departures.wait()
 
 
 Serve = Callable[..., Awaitable[Served]]
@@ -66,7 +88,8 @@ async def serve(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Serve]:
 
     async def start(*methods: Method, **options: Any) -> Served:
         terms = SessionLimits(**options.pop("terms", {}))
-        server = Server(method_table(methods), terms=terms, **options)
+        departures = Departures(options.pop("log", None) or structlog.get_logger("kschedd.rpc"))
+        server = Server(method_table(methods), terms=terms, log=cast(FilteringBoundLogger, departures), **options)
         path = tmp_path / "kschedd.sock"
 
         async def run(task_status: trio.TaskStatus[None]) -> None:
@@ -74,7 +97,7 @@ async def serve(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Serve]:
                 await server.serve([listener], task_status=task_status)
 
         await nursery.start(run)
-        return Served(server, path, opened)
+        return Served(server, path, opened, departures)
 
     async with opened:
         yield start

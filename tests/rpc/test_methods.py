@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
@@ -18,7 +19,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
-from tests.actors.clusters import deployment, node, placed, pod, rejected, with_plugins
+from tests.actors.clusters import comes_to, deployment, node, placed, pod, rejected, with_plugins
 
 
 class Hold:
@@ -64,7 +65,9 @@ async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
     listed = await talk("objects.list", kind="pods", field_selector="spec.nodeName=n1")
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
 
-    queued = await _with_message(talk)
+    # The event of the pod's new condition has come round to the queue.
+    await comes_to(talk.cluster.queue, _has_condition, True)
+    queued = await talk("queue.list")
     assert queued["counts"]["unschedulable"] == 1
     [entry] = queued["pods"]
     assert (entry["key"], entry["place"], entry["attempts"]) == ("default/big", "unschedulable", 1)
@@ -93,12 +96,9 @@ async def test_a_cluster_from_manifest_to_explanation(talk: Talk) -> None:
     assert (await talk("events.list", namespace="kube-system"))["events"] == []
 
 
-async def _with_message(talk: Talk) -> Any:
-    """The queue, once the event of the pod's new condition has come round to it."""
-    with trio.fail_after(20):
-        while not (queued := await talk("queue.list"))["pods"][0]["message"]:  # noqa: ASYNC110 - nothing tells the test
-            await trio.sleep(0.001)
-    return queued
+def _has_condition(owner: QueueActor) -> bool:
+    entry = owner.queue.entry("default/big")
+    return entry is not None and "conditions" in entry.pod.raw["status"]
 
 
 async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
@@ -139,9 +139,7 @@ async def test_waiting_pods_are_listed_allowed_and_rejected(talk: Talk) -> None:
 
 
 async def _waiting(talk: Talk) -> None:
-    with trio.fail_after(20):
-        while not await talk("waiting.list"):  # noqa: ASYNC110 - nothing tells the test
-            await trio.sleep(0.001)
+    await comes_to(talk.cluster.scheduler, lambda owner: bool(owner.machine.waiting.pods), True)
 
 
 def _change(item: dict[str, Any]) -> tuple[str, str]:

@@ -80,16 +80,17 @@ async def test_a_client_has_one_thread_and_another_one_is_not_kept_waiting() -> 
     pool = WorkerPool(threads=2)
     go = threading.Event()
     begun: list[str] = []
+    first = trio.Event()
 
     def hang(given_up: GivenUp) -> None:
         begun.append("greedy")
+        trio.from_thread.run_sync(first.set)
         go.wait()
 
     async with trio.open_nursery() as nursery:
         for _ in range(45):
             nursery.start_soon(pool.run, "greedy", hang)
-        while not begun:  # noqa: ASYNC110 - nothing tells the test
-            await trio.sleep(0.001)
+        await first.wait()
         assert await pool.run("polite", lambda given_up: "done") == "done"
         assert begun == ["greedy"]
         assert (pool.slots.held, pool.slots.waiting) == (1, 44)
@@ -97,16 +98,16 @@ async def test_a_client_has_one_thread_and_another_one_is_not_kept_waiting() -> 
     # Nobody waits for it any more; its thread counts until it comes back.
     assert (pool.slots.held, pool.slots.waiting) == (1, 0)
     go.set()
-    while pool.slots.held:  # noqa: ASYNC110 - as above
-        await trio.sleep(0.001)
+    assert await pool.run("greedy", lambda given_up: "next") == "next"
+    assert pool.slots.held == 0
 
 
 async def test_work_whose_client_has_left_is_told_where_it_looks() -> None:
     pool = WorkerPool(threads=1)
-    running, ended = threading.Event(), threading.Event()
+    running, ended = trio.Event(), threading.Event()
 
     def work(given_up: GivenUp) -> None:
-        running.set()
+        trio.from_thread.run_sync(running.set)
         try:
             while True:
                 given_up.check()
@@ -116,7 +117,6 @@ async def test_work_whose_client_has_left_is_told_where_it_looks() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool.run, "a", work)
-        while not running.is_set():  # noqa: ASYNC110 - as above
-            await trio.sleep(0.001)
+        await running.wait()
         nursery.cancel_scope.cancel()
     assert await pool.run("b", lambda given_up: ended.is_set())
