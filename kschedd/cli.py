@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KscheddError as error:
-        _complain(f"error: {error}")
+        _report_error(f"error: {error}")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in _UNWRITABLE:
             raise
         _drop(sys.stdout)
-        _complain(f"error: standard output cannot be written: {error.strerror}")
+        _report_error(f"error: standard output cannot be written: {error.strerror}")
         return FAILED
 
 
@@ -92,7 +92,7 @@ def _drop(stream: IO[str]) -> None:
     os.close(nowhere)
 
 
-def _complain(text: str) -> None:
+def _report_error(text: str) -> None:
     from kschedd.printing.safe import safe
 
     _write_error(safe(text) + "\n")
@@ -129,7 +129,7 @@ def _run(words: list[str]) -> int:
     if words[0] in MOUNTED:
         return _mounted(words, socket)
     if words[0].startswith("-"):
-        _complain(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
+        _report_error(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
         return WRONG_USE
     return _verb(words, socket)
 
@@ -177,7 +177,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else WRONG_USE
     if socket is not None and not hasattr(options, "socket"):
-        _complain(f"error: {words[0]} talks to no daemon and takes no --socket")
+        _report_error(f"error: {words[0]} talks to no daemon and takes no --socket")
         return WRONG_USE
     if hasattr(options, "socket"):
         options.socket = socket

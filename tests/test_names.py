@@ -1,8 +1,12 @@
-"""One word means one thing in the whole program: no two public classes share a name."""
+"""One word means one thing in the whole program: no two public classes share a name, and retired words stay away."""
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -16,3 +20,57 @@ def test_no_two_public_classes_share_a_name() -> None:
                     places[node.name].append(str(file.relative_to(ROOT)))
     assert places, "the packages are expected beside the tests"
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+# What Kubernetes or the field calls otherwise, and was renamed for that. None is to come back as a part of a name.
+RETIRED = frozenset(
+    """
+    complain crowded crowds desk errand errands followers furnish happening happenings homeless indifferent intake
+    kin kinship lazily leash leashed minding narrowing settling sifted sifting slimmed spoken stranger strangers
+    surroundings trunk underway unqueue vain vanish wish witness
+    """.split()
+)
+ALLOWED = {"in_vain"}  # an English idiom, and a key of published data
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def _identifiers(tree: ast.AST) -> Iterator[str]:
+    """The names that a module introduces or uses, its attributes and keywords among them."""
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "asname"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                yield name
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.alias | ast.ExceptHandler):
+            yield node.name or ""
+
+
+def _parts(identifier: str) -> set[str]:
+    """Its words, split at underscores and camel humps, in lower case."""
+    return {part.lower() for part in PART.findall(identifier)}
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parts"),
+    [
+        ("kin", {"kin"}),
+        ("_of_kin", {"of", "kin"}),
+        ("SiftedNodes", {"sifted", "nodes"}),
+        ("RPCErrand", {"rpc", "errand"}),
+        ("_MOST_CROWDS", {"most", "crowds"}),
+        ("kind", {"kind"}),
+    ],
+)
+def test_the_parts_of_an_identifier(identifier: str, parts: set[str]) -> None:
+    assert _parts(identifier) == parts
+
+
+def test_no_retired_word_is_a_part_of_a_name() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for top in ("kschedd", "repl"):
+        for file in sorted((ROOT / top).rglob("*.py")):
+            names = {file.stem, *_identifiers(ast.parse(file.read_text(encoding="utf-8")))} - ALLOWED
+            for name in names:
+                if _parts(name) & RETIRED:
+                    found[str(file.relative_to(ROOT))].add(name)
+    assert found == {}

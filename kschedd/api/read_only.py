@@ -117,13 +117,13 @@ def read_only_signature(signature: PodSignature) -> PodSignature:
         if isinstance(signature, _ReadOnlySignature):
             return signature
         twin = object.__new__(_ReadOnlySignature)
-        kin = signature._ignoring_node
+        ignoring_node = signature._ignoring_node
         twin.__dict__.update(
             namespace=signature.namespace,
             labels=frozen(signature.labels),
             spec=read_only_spec(signature.spec),
             id=signature.id,
-            _ignoring_node=None if kin is None else read_only_signature(kin),
+            _ignoring_node=None if ignoring_node is None else read_only_signature(ignoring_node),
         )
         signature.__dict__["_read_only"] = twin
     return twin

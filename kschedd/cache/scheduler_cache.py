@@ -38,7 +38,7 @@ class SchedulerCache:
     objects: dict[str, dict[str, Object]] = attrs.field(factory=dict)  # kind -> key -> object
     _pods: dict[str, _Known] = attrs.field(factory=dict)  # by uid
     _marked_deleted: set[str] = attrs.field(factory=set)  # uids of assumed pods deleted before they were bound
-    _homeless: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
+    _pods_of_unknown_nodes: dict[str, dict[str, Pod]] = attrs.field(factory=dict)  # node name -> uid -> pod
 
     def __attrs_post_init__(self) -> None:
         self.counts = PodCounts(self.table)
@@ -61,7 +61,7 @@ class SchedulerCache:
             {kind: objects.copy() for kind, objects in self.objects.items()},
             self._pods.copy(),
             self._marked_deleted.copy(),
-            {node: pods.copy() for node, pods in self._homeless.items()},
+            {node: pods.copy() for node, pods in self._pods_of_unknown_nodes.items()},
         )
         forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy())
         return forked
@@ -121,7 +121,7 @@ class SchedulerCache:
         new = node.name not in self.table.row_of
         row = self.table.put_node(node)
         if new:
-            for pod in self._homeless.pop(node.name, {}).values():
+            for pod in self._pods_of_unknown_nodes.pop(node.name, {}).values():
                 self._arrive(row, pod)
 
     def remove_node(self, name: str) -> None:
@@ -133,7 +133,7 @@ class SchedulerCache:
             self._leave(row, pod)
         self.table.remove_node(name)
         if pods:
-            self._homeless[name] = {pod.uid: pod for pod in pods}
+            self._pods_of_unknown_nodes[name] = {pod.uid: pod for pod in pods}
 
     # -- pods -------------------------------------------------------------------------------------------------
 
@@ -209,16 +209,16 @@ class SchedulerCache:
     def _settle(self, pod: Pod) -> None:
         row = self.table.row_of.get(pod.node_name)
         if row is None:
-            self._homeless.setdefault(pod.node_name, {})[pod.uid] = pod
+            self._pods_of_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._arrive(row, pod)
 
     def _unsettle(self, pod: Pod) -> None:
-        waiting = self._homeless.get(pod.node_name)
+        waiting = self._pods_of_unknown_nodes.get(pod.node_name)
         if waiting is not None and pod.uid in waiting:
             del waiting[pod.uid]
             if not waiting:
-                del self._homeless[pod.node_name]
+                del self._pods_of_unknown_nodes[pod.node_name]
             return
         self._leave(self.table.row_of[pod.node_name], pod)
 

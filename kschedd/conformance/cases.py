@@ -131,7 +131,7 @@ def _describe_placed(
         verdicts = _all_verdicts(scheduler, pod, nominated)
     elif not scheduler.profile.scores:  # the search stopped at the first feasible node
         verdicts = rejected_by = _all_verdicts(scheduler, pod, nominated)
-    _describe_narrowing(outcome, scheduler, pod)
+    _describe_pre_filter_result(outcome, scheduler, pod)
     outcome["filter"] = _filter(verdicts)
     outcome["feasible"] = sorted(names[row] for row in rows.tolist())
     outcome["unschedulable_plugins"], outcome["pending_plugins"] = _plugins(scheduler, pod, rejected_by)
@@ -163,10 +163,10 @@ def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[s
     return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
 
 
-def _describe_narrowing(outcome: Actual, scheduler: Scheduler, pod: Pod) -> None:
-    narrowing, status, _ = scheduler.pre_filter(CycleState(), pod)
-    if status is None and narrowing is not None:
-        outcome["prefilter_nodes"] = sorted(narrowing.node_names)
+def _describe_pre_filter_result(outcome: Actual, scheduler: Scheduler, pod: Pod) -> None:
+    pre_filter_result, status, _ = scheduler.pre_filter(CycleState(), pod)
+    if status is None and pre_filter_result is not None:
+        outcome["prefilter_nodes"] = sorted(pre_filter_result.node_names)
 
 
 def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) -> None:
@@ -185,7 +185,7 @@ def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) ->
     if diagnosis.pre_filter is not None:
         outcome["prefilter"] = _said(diagnosis.pre_filter)
     if diagnosis.verdicts is not None:
-        _describe_narrowing(outcome, scheduler, failed.pod)
+        _describe_pre_filter_result(outcome, scheduler, failed.pod)
         outcome["filter"] = _filter(diagnosis.verdicts)
         names = diagnosis.verdicts.table.names
         if failed.status.code == Code.ERROR and not any(

@@ -152,9 +152,9 @@ class _Explaining:
         state = CycleState()
         gated = self._gate()
         self._begin()
-        narrowing, status, narrowed_by = self._scheduler.pre_filter(state, self._pod)
+        pre_filter_result, status, narrowed_by = self._scheduler.pre_filter(state, self._pod)
         self._tick("PreFilter", "")
-        verdicts = self._verdicts(state, narrowing, status, narrowed_by)
+        verdicts = self._verdicts(state, pre_filter_result, status, narrowed_by)
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)
         chosen, ties = self._choice(feasible, scores)
@@ -214,19 +214,20 @@ class _Explaining:
         return None
 
     def _verdicts(
-        self, state: CycleState, narrowing: PreFilterResult | None, status: Status | None, narrowed_by: set[str]
+        self, state: CycleState, pre_filter_result: PreFilterResult | None, status: Status | None, narrowed_by: set[str]
     ) -> list[NodeVerdict]:
         order = self._visiting()
         if status is not None:
             return [NodeVerdict(row, [status.by(_joined(narrowed_by))]) for row in order.tolist()]
         asked = order
-        if narrowing is not None:
-            wished = {*narrowing.node_names, self._pod.nominated_node_name}  # the nominated node is looked at anyway
+        if pre_filter_result is not None:
+            # The nominated node is looked at anyway.
+            wished = {*pre_filter_result.node_names, self._pod.nominated_node_name}
             asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
         counted = NominatedPods(self._table, self._pod, self._nominated).everywhere
         self._begin()
         verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
-        if narrowing is not None:
+        if pre_filter_result is not None:
             by_row = {verdict.row: verdict for verdict in verdicts}
             nominee = by_row.get(self._table.row_of.get(self._pod.nominated_node_name, -1))
             blamed = narrowed_by | {nominee.rejections[0].plugin if nominee and nominee.rejections else ""} - {""}

@@ -230,7 +230,7 @@ class VolumeBinding:
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         before = attempt.before
-        settling = BindingCheck(
+        check = BindingCheck(
             tuple(
                 WrittenObject(b.volume.key, before[f"{VOLUME} {b.volume.key}"], b.claim.key, b.changed)
                 for b in volumes.bindings
@@ -240,7 +240,7 @@ class VolumeBinding:
 
         def ready(cluster: SchedulerCache) -> Status | None:
             try:
-                return _SUCCESS if _ready(settling, cluster, pod, node_name) else None
+                return _SUCCESS if _ready(check, cluster, pod, node_name) else None
             except StorageError as fault:
                 return error(f"binding volumes: {fault.why}")
 
@@ -277,7 +277,7 @@ def _with_node(claim: Object, node_name: str) -> Raw:
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 
-def _ready(settling: BindingCheck, cluster: SchedulerCache, pod: Pod, node_name: str) -> bool:
+def _ready(check: BindingCheck, cluster: SchedulerCache, pod: Pod, node_name: str) -> bool:
     row = cluster.table.row_of.get(node_name)
     node = None if row is None else cluster.table.nodes[row]
     if node is None:
@@ -286,7 +286,7 @@ def _ready(settling: BindingCheck, cluster: SchedulerCache, pod: Pod, node_name:
         raise StorageError(f'pod does not exist any more: pod "{pod.name}" not found')
     csi_node = cluster.of_kind("CSINode").get(node_name)
     claims, volumes = cluster.of_kind(CLAIM), cluster.of_kind(VOLUME)
-    return settling.done(node_name, node.labels, csi_node, claims, volumes)
+    return check.done(node_name, node.labels, csi_node, claims, volumes)
 
 
 def _after_class_changed(pod: Pod, old: Object | None, new: Object) -> QueueingHint:

@@ -53,7 +53,7 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
             result = request(fork, given_up)
             return result, fork.changes_since(since)
 
-        result, changes = await call.desk.workers.run(call.client, try_it)
+        result, changes = await call.services.workers.run(call.client, try_it)
         if not changes.objects:
             return result
         adopted = await cluster.store.do_in_steps(lambda store, changes=changes: store.adopt(changes))  # type: ignore[misc]
@@ -68,7 +68,7 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
 async def beside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run the request on a fork and discard the fork's changes."""
     fork = await cluster.store.do(lambda store: store.fork())
-    return await call.desk.workers.run(call.client, lambda given_up: request(fork, given_up))
+    return await call.services.workers.run(call.client, lambda given_up: request(fork, given_up))
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:

@@ -221,7 +221,7 @@ class ObjectMethods:
 
     async def apply(self, call: Call) -> Any:
         manifests, source = call["manifests"], call["source"]
-        workers = call.desk.workers
+        workers = call.services.workers
         large = bool(call.size) or (isinstance(manifests, str) and len(manifests) > _READ_AT_ONCE)
         if large:
             parsed, portions = await workers.run(call.client, partial(_read, manifests, source))
@@ -304,7 +304,7 @@ class ObjectMethods:
             return kind.name, store.present(kind.name, space), store.version
 
         name, present, version = await self._cluster.store.do(read)
-        found = await call.desk.turns.drive(call.client, in_order(present, labels, fields))
+        found = await call.services.turns.drive(call.client, in_order(present, labels, fields))
         items: Sequence[Raw] = [obj.raw for obj in found]
         if name == "Event":
             recorded = [

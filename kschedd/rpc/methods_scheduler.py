@@ -148,7 +148,7 @@ class SchedulerMethods:
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
-        return await call.desk.workers.run(
+        return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
 

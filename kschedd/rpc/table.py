@@ -95,7 +95,7 @@ class Call:
     method: str
     args: dict[str, Any]
     client: str  # for logs: "client 3 (pid 4711, uid 1000)"
-    desk: ClientServices
+    services: ClientServices
     _open: Callable[[StreamProducer], int]
     size: int = 0  # of the request in bytes if it is large, else 0
 
@@ -174,15 +174,15 @@ def describe(method: Method) -> dict[str, Any]:
 
 
 async def _methods(call: Call) -> list[dict[str, Any]]:
-    return [describe(method) for method in call.desk.methods.values()]
+    return [describe(method) for method in call.services.methods.values()]
 
 
 async def _ping(call: Call) -> dict[str, Any]:
-    return {"pong": True, **call.desk.identity}
+    return {"pong": True, **call.services.identity}
 
 
 async def _cancel(call: Call) -> dict[str, Any]:
-    return {"cancelled": call.desk.cancel_stream(call["stream"])}
+    return {"cancelled": call.services.cancel_stream(call["stream"])}
 
 
 BUILT_IN: tuple[Method, ...] = (

@@ -152,25 +152,25 @@ class _Stage:
         # Verdicts that depend on the Node object alone are known and cannot change.
         fits: list[bool] = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
         if not all(fits):
-            crowded = [row for row, stays in zip(rows, fits, strict=True) if not stays]
+            full = [row for row, stays in zip(rows, fits, strict=True) if not stays]
             unwanted = [pod for pod, stays in zip(pods, fits, strict=True) if not stays]
-            self.table.remove_each(crowded, unwanted)
-            self._tell("remove_pod", crowded, unwanted)
+            self.table.remove_each(full, unwanted)
+            self._tell("remove_pod", full, unwanted)
         return fits
 
     def judge(self, rows: list[int], plugins: NodeLocalPlugins) -> Verdicts:
         """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass."""
         counting = [row for row in rows if row in self.nominated] if self.nominated else []
-        crowded = self._with_nominated(counting, plugins) if counting else {}
-        if not crowded:
+        rejected = self._with_nominated(counting, plugins) if counting else {}
+        if not rejected:
             failed, codes, explicit_status = self._judge(rows, plugins)
         else:
-            places = [place for place, row in enumerate(rows) if row not in crowded]
+            places = [place for place, row in enumerate(rows) if row not in rejected]
             failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
             failed[places], codes[places], explicit_status = self._judge([rows[place] for place in places], plugins)
             for place, row in enumerate(rows):
-                if row in crowded:
-                    failed[place], codes[place], status = crowded[row]
+                if row in rejected:
+                    failed[place], codes[place], status = rejected[row]
                     if status is not None:
                         explicit_status[row] = status
         asked = np.array(rows, dtype=np.int64)

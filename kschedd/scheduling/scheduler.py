@@ -124,7 +124,8 @@ class Scheduler:
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
-    _of_kin: bool = attrs.field(init=False)  # whether pods that differ only in their pinned node get the same answers
+    # Whether pods that differ only in their pinned node get the same answers.
+    _ignoring_node: bool = attrs.field(init=False)
     _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -139,7 +140,7 @@ class Scheduler:
             for plugin in self._pre_filters
             if hasattr(plugin, "skips_pre_filter")
         ]
-        self._of_kin = all(name in self.profile.in_tree for name, _ in self._idle)
+        self._ignoring_node = all(name in self.profile.in_tree for name, _ in self._idle)
         self._post_filters = self.profile.at(POST_FILTER)
 
     def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
@@ -159,7 +160,7 @@ class Scheduler:
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated)
-        narrowing, status, narrowed_by = self.pre_filter(state, pod)
+        pre_filter_result, status, narrowed_by = self.pre_filter(state, pod)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
             if not status.rejected:
@@ -170,7 +171,7 @@ class Scheduler:
             return self._post_filter(state, pod, diagnosis, view)
         cached = None if self.cache is None else self.cache.of(pod, state)
         try:
-            found = yield from self._find(state, pod, narrowing, diagnosis, counting, every_node, cached)
+            found = yield from self._find(state, pod, pre_filter_result, diagnosis, counting, every_node, cached)
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
@@ -220,7 +221,7 @@ class Scheduler:
 
     def _concerned(self, signature: PodSignature) -> tuple[list[PreFilterPlugin], frozenset[str]]:
         """The plugins whose PreFilter runs for pods of this signature, and the names of those that skip it."""
-        number = signature.signature_ignoring_node if self._of_kin else signature.id
+        number = signature.signature_ignoring_node if self._ignoring_node else signature.id
         known = self._concerned_by.get(number)
         if known is None:
             idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
@@ -244,7 +245,7 @@ class Scheduler:
         self,
         state: CycleState,
         pod: Pod,
-        narrowing: PreFilterResult | None,
+        pre_filter_result: PreFilterResult | None,
         diagnosis: Diagnosis,
         counting: NominatedPods,
         every_node: bool,
@@ -256,7 +257,7 @@ class Scheduler:
         if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
             # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
-            known = cached if narrowing is None or wished in narrowing.node_names else None
+            known = cached if pre_filter_result is None or wished in pre_filter_result.node_names else None
             nominee = yield from self.search.run(state, pod, row, 0, 1, counting.at(wished), known)
             if len(nominee.rows) and not every_node:
                 return nominee
@@ -264,13 +265,13 @@ class Scheduler:
                 # Plugins that rejected the nominated node are named even if other nodes pass them.
                 diagnosis.add_verdicts(nominee.verdicts)
         order = table.order
-        if narrowing is not None:
-            rows = sorted(table.row_of[name] for name in narrowing.node_names if name in table.row_of)
+        if pre_filter_result is not None:
+            rows = sorted(table.row_of[name] for name in pre_filter_result.node_names if name in table.row_of)
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
         found = yield from self.search.run(state, pod, order, start, wanted, counting.everywhere, cached)
-        if narrowing is not None:
+        if pre_filter_result is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited

@@ -119,9 +119,9 @@ class Audit:
 
     def lines(self) -> Iterator[str]:
         counts = self.wakeups.counts.values()
-        helped, vain = sum(worth.helped for worth in counts), sum(worth.in_vain for worth in counts)
+        helped, fruitless = sum(worth.helped for worth in counts), sum(worth.in_vain for worth in counts)
         yield f"audit: {len(self.missed):,} missed wake-ups in {self.tried:,} dry runs"
-        yield f"wake-ups: {helped:,} helped, {vain:,} in vain, {self.wakeups.late:,} only by timeout"
+        yield f"wake-ups: {helped:,} helped, {fruitless:,} in vain, {self.wakeups.late:,} only by timeout"
         for each in self.missed:
             yield from str(each).splitlines()
         if self.known:

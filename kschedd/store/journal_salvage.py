@@ -88,7 +88,7 @@ def open_journal(
         why = damage.why
     found = salvage(path)
     store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
-    store.furnish()
+    store.seed_defaults()
     aside = _put_in_place(path, store)
     return Opened(Journal(path), store, (why, *found.lost, f"the damaged files are kept as {aside.name}*"))
 

@@ -80,12 +80,12 @@ class Store:
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
         if objects is None:
-            self.furnish()
+            self.seed_defaults()
         else:
             for obj in objects:
                 self._place(None, obj)
 
-    def furnish(self) -> None:
+    def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
         for name in BUILT_IN_NAMESPACES:
             if self.find("Namespace", "", name) is None:

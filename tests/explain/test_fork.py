@@ -125,13 +125,13 @@ def test_no_explanation_changes_anything(seed: int) -> None:
     engine = cluster(seed)
     live = engine.machine.cluster
     table, counts = state(live.table), state(live.counts)
-    rest = state([live.objects, live._pods, live._marked_deleted, live._homeless])
+    rest = state([live.objects, live._pods, live._marked_deleted, live._pods_of_unknown_nodes])
     shared = state(list(engine.machine.handle._shared.values()))
     for each in pods(engine):
         explain(engine.machine, each, engine.driver.nominator.by_node())
         assert state(live.table) == table
         assert state(live.counts) == counts
-        assert state([live.objects, live._pods, live._marked_deleted, live._homeless]) == rest
+        assert state([live.objects, live._pods, live._marked_deleted, live._pods_of_unknown_nodes]) == rest
         assert state(list(engine.machine.handle._shared.values())) == shared
 
 
