@@ -5,10 +5,11 @@ most_allocated.go, requested_to_capacity_ratio.go.
 Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
 Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
 Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, too little of the i-th
-requested resource.
+requested resource. Of a pod with more than 32 requested resources the bits from 2 on are a number instead, that of the
+set of resources the node has too little of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -40,6 +41,9 @@ from kschedd.framework.status import Status, unresolvable, unschedulable
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _MOST_SHAPES = 4096
+_MOST_BITS = (
+    32  # requested resources that have a bit each: codes stay far below 2**63, also times the number of filters
+)
 
 Scorer = Callable[[Fractions], Ints]
 
@@ -64,6 +68,9 @@ class NodeResourcesFit:
     _score: Scorer
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
+    # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
+    _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
+    _scarce_numbers: dict[tuple[str, ...], int] = attrs.field(factory=lambda: {(): 0})
 
     @classmethod
     def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
@@ -82,7 +89,10 @@ class NodeResourcesFit:
         full = table.pod_count[rows] >= table.allowed_pods[rows]
         codes = full * _TOO_MANY_PODS
         bit = 1 << _FIRST_RESOURCE
-        for number, amount, _ in self._wanted(pod, table):
+        wanted = self._wanted(pod, table)
+        if len(wanted) > _MOST_BITS:
+            return self._filter_many(codes, wanted, table, rows)
+        for number, amount, _ in wanted:
             allocatable = table.allocatable[number][rows]
             lacks = amount > allocatable - table.requested[number][rows]
             if np.count_nonzero(lacks):
@@ -90,12 +100,39 @@ class NodeResourcesFit:
             bit <<= 1
         return codes
 
+    def _filter_many(self, codes: Ints, wanted: list[tuple[int, int, str]], table: NodeTable, rows: Rows) -> Ints:
+        """`filter_rows` for more resources than codes have bits for."""
+        if not len(rows):
+            return codes
+        lacks = np.empty((len(wanted), len(rows)), dtype=np.bool_)
+        for place, (number, amount, _) in enumerate(wanted):
+            allocatable = table.allocatable[number][rows]
+            lacks[place] = amount > allocatable - table.requested[number][rows]
+            codes |= (lacks[place] & (amount > allocatable)) * _UNRESOLVABLE
+        sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
+        names = [tuple(wanted[place][2] for place in np.flatnonzero(column)) for column in sets.T]
+        numbers = np.array([self._scarce_number(scarce) for scarce in names], dtype=np.int64)
+        codes |= numbers[set_of_row.reshape(-1)] << _FIRST_RESOURCE
+        return codes
+
+    def _scarce_number(self, names: tuple[str, ...]) -> int:
+        number = self._scarce_numbers.get(names)
+        if number is None:
+            number = self._scarce_numbers[names] = len(self._scarce)
+            self._scarce.append(names)
+        return number
+
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
-        for place, (_, _, name) in enumerate(self._wants[pod.pod_spec.resource_requests]):
-            if code >> (_FIRST_RESOURCE + place) & 1:
-                reasons.append(f"Insufficient {name}")
+        reasons += [f"Insufficient {name}" for name in self._lacking(pod, code >> _FIRST_RESOURCE)]
         return (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons)
+
+    def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
+        # Not from `_wants`, which may have been cleared since the code was kept.
+        names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
+        if len(names) > _MOST_BITS:
+            return self._scarce[code]
+        return [name for place, name in enumerate(names) if code >> place & 1]
 
     def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
         """(column, amount, name) of every resource compared for this pod."""

@@ -18,12 +18,16 @@ from kschedd.config.args import (
     ScoringStrategy,
     ShapePoint,
 )
+from kschedd.config.load import default_config
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
 from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
+from kschedd.scheduling.filters import drive
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
@@ -124,6 +128,48 @@ def compare_fit(cluster: SchedulerCache, incoming: Pod) -> None:
         else:
             status = plugin.code_status(CycleState(), incoming, code)
             assert (status.code, set(status.reasons)) == wanted
+
+
+@pytest.mark.parametrize("count", [1, 32, 33, 60, 61, 62, 63, 64, 65, 130])
+def test_fit_names_exactly_what_is_lacking_however_many_resources_are_asked_for(count: int) -> None:
+    names = [f"example.com/r{number:03}" for number in range(count)]
+    full = dict.fromkeys(names, "2")
+    machine = SchedulingMachine(default_config())
+    for name, has in {
+        "last": {**full, names[-1]: "0"},
+        "none": {},
+        "ends": {**full, names[0]: "0", names[-1]: "0"},
+        "busy": full,
+    }.items():
+        machine.cluster.put(node(name, **has))
+    machine.cluster.put(pod("there", {names[-1]: "2"}, on="busy"))
+    incoming = pod("new", dict.fromkeys(names, "1"))
+    result = drive(machine.begin(incoming, {}))
+    assert isinstance(result, FitError)
+    assert result.diagnosis.verdicts is not None
+    statuses = dict(result.diagnosis.verdicts.by_node())
+    scarce = {"last": names[-1:], "none": names, "ends": sorted({names[0], names[-1]}), "busy": names[-1:]}
+    for name, lacking in scarce.items():
+        status = statuses[name]
+        assert status is not None
+        assert list(status.reasons) == [f"Insufficient {resource}" for resource in lacking]
+        assert status.code == (Code.UNSCHEDULABLE if name == "busy" else Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    times = {resource: sum(resource in lacking for lacking in scarce.values()) for resource in names}
+    told = sorted(f"{number} Insufficient {resource}" for resource, number in times.items())
+    assert ", ".join(told) in result.message
+    machine.cluster.put(node("good", **full))
+    assert isinstance(drive(machine.begin(incoming, {})), ScheduleResult)
+
+
+def test_a_code_can_be_said_after_many_other_shapes_of_pods() -> None:
+    plugin, cluster = fit(), SchedulerCache()
+    cluster.put(node("n", cpu="1"))
+    incoming = pod("new", {"cpu": "2"})
+    rows = cluster.table.order
+    [code] = plugin.filter_rows(CycleState(), incoming, cluster.table, rows).tolist()
+    for number in range(4097):
+        plugin.filter_rows(CycleState(), pod("other", {"cpu": f"{number + 3}m"}), cluster.table, rows)
+    assert plugin.code_status(CycleState(), incoming, code).reasons == ("Insufficient cpu",)
 
 
 def plain_average(strategy: ScoringStrategy, incoming: Pod, where: Node, there: list[Pod]) -> int:
