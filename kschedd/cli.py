@@ -144,10 +144,12 @@ def _socket(words: list[str]) -> tuple[str | None, list[str]]:
             rest += [word, *left]
         elif word == "--socket":
             socket = next(left, None)
-            if socket is None:
+            if not socket:
                 raise _usage("--socket needs a path")
         elif word.startswith("--socket="):
             socket = word.partition("=")[2]
+            if not socket:
+                raise _usage("--socket needs a path")
         else:
             rest.append(word)
     return socket, rest

@@ -27,6 +27,21 @@ def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
         pytest.param(["simulat"], 2, 'did you mean "simulate"', id="command-misspelt"),
         pytest.param(["--sokcet", "x", "get"], 2, "unknown flag --sokcet", id="flag-before-the-verb"),
         pytest.param(["get", "pods", "--socket"], 1, "--socket needs a path", id="no-path"),
+        pytest.param(["--socket", "", "get", "pods"], 1, "--socket needs a path", id="empty-socket"),
+        pytest.param(["get", "pods", "--socket="], 1, "--socket needs a path", id="empty-socket-after-equals"),
+        pytest.param(["run", "--state", ""], 2, 'argument --state: a path is expected, not ""', id="empty-state"),
+        pytest.param(["run", "--config="], 2, 'argument --config: a path is expected, not ""', id="empty-config"),
+        pytest.param(["run", "--plugin", ""], 2, 'argument --plugin: a path is expected, not ""', id="empty-plugin"),
+        pytest.param(["delete", "-f", ""], 2, '-f/--filename: a path is expected, not ""', id="empty-manifest"),
+        pytest.param(["patch", "pod", "p", "--patch-file", ""], 2, 'a path is expected, not ""', id="empty-patch"),
+        pytest.param(["repl", "-f", ""], 2, '-f/--file: a path is expected, not ""', id="empty-script"),
+        pytest.param(["man", "--dir", ""], 2, '--dir: a path is expected, not ""', id="empty-folder-of-pages"),
+        pytest.param(["bench", "--compare", ""], 2, '--compare: a path is expected, not ""', id="empty-compare"),
+        *(
+            pytest.param(["simulate", flag, ""], 2, f'{flag}: a path is expected, not ""', id=f"simulate{flag}-empty")
+            for flag in ("--nodes", "--pods", "--config", "--plugin", "--decisions", "--scenario")
+        ),
+        pytest.param(["simulate", "-f", ""], 2, '-f/--filename: a path is expected, not ""', id="simulate-empty"),
         pytest.param(["repl", "--nonsense"], 2, "unrecognized arguments: --nonsense", id="flag-of-a-command"),
         pytest.param(["run", "--log-level", "loud"], 2, "invalid choice: 'loud'", id="choice"),
         pytest.param(["--socket", "x", "demo"], 2, "takes no --socket", id="socket-where-there-is-none"),

@@ -18,6 +18,7 @@ from kschedd.bench.figures import recorded
 from kschedd.bench.report import ReportRow, as_json, compared, measured, read_earlier, table
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
 from kschedd.errors import KscheddError
+from kschedd.verbs.parsing import path_value
 
 
 @attrs.define(eq=False)
@@ -60,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
     parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
     parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
-    parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier result written with -o json")
+    parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=main)
 

@@ -7,7 +7,6 @@ kschedd man --dir DIR           all of them as files, kschedd.1, kschedd-get.1 a
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -15,7 +14,7 @@ import attrs
 from kschedd.commands.completion import parser_of
 from kschedd.errors import KscheddError
 from kschedd.verbs.grammar import UsageError, suggest
-from kschedd.verbs.parsing import Flag
+from kschedd.verbs.parsing import Flag, path_value
 
 _STATUS: Final = (
     ("0", "What was asked for was done."),
@@ -57,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
         description="Print the manual page of kschedd, of a verb or of a command, in roff: kschedd man get | man -l -",
     )
     parser.add_argument("command", nargs="?", default="", metavar="COMMAND", help="of which; default: kschedd itself")
-    parser.add_argument("--dir", type=Path, metavar="DIR", help="write all pages into this folder instead")
+    parser.add_argument("--dir", type=path_value, metavar="DIR", help="write all pages into this folder instead")
     parser.set_defaults(run=run)
 
 

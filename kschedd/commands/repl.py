@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from kschedd.verbs.parsing import path_text
+
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
@@ -14,7 +16,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="run the commands in FILE")
+    parser.add_argument(
+        "-f", "--file", type=path_text, action="append", default=[], metavar="FILE", help="run the commands in FILE"
+    )
     parser.add_argument("-c", "--command", action="append", default=[], metavar="TEXT", help="run this command")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on with a script after a failed command")
     parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the namespace to begin in")

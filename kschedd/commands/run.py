@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kschedd.verbs.parsing import path_value
+
 MAX_REQUEST_BYTES = 3 << 20
 MAX_OBJECT_BYTES = 1536 << 10
 SMALLEST, LARGEST = 16 << 10, 1 << 30
@@ -20,11 +22,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration (v1)")
+    parser.add_argument("--config", type=path_value, metavar="FILE", help="a KubeSchedulerConfiguration (v1)")
     parser.add_argument(
-        "--plugin", type=Path, action="append", default=[], metavar="FILE", help="a Python file with plugins"
+        "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
     )
-    parser.add_argument("--state", type=Path, metavar="DIR", help="keep a journal here; default: in memory only")
+    parser.add_argument("--state", type=path_value, metavar="DIR", help="keep a journal here; default: in memory only")
     parser.add_argument(
         "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
     )

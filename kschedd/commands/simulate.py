@@ -27,6 +27,7 @@ from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import Trace, read_trace
+from kschedd.verbs.parsing import path_text, path_value
 
 PENDING: Final = 1
 BAD_INPUT: Final = 2
@@ -55,7 +56,13 @@ def add_parser(subparsers: Any) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     given = parser.add_argument_group("what is there")
     given.add_argument(
-        "-f", "--filename", action="append", default=[], metavar="PATH", help="manifests: a file, a folder, - for stdin"
+        "-f",
+        "--filename",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="manifests: a file, a folder, - for stdin",
     )
     given.add_argument(
         "--validate",
@@ -63,10 +70,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="strict",
         help="fields that a kind does not have: refuse them, or take the object without them and warn, or silently",
     )
-    given.add_argument("--nodes", type=Path, metavar="FILE.csv", help="nodes of a recorded cluster")
-    given.add_argument("--pods", type=Path, metavar="FILE.csv", help="pods of a recorded cluster, with their times")
-    given.add_argument("--config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream")
-    given.add_argument("--plugin", action="append", type=Path, default=[], metavar="FILE.py", help="plugins of yours")
+    given.add_argument("--nodes", type=path_value, metavar="FILE.csv", help="nodes of a recorded cluster")
+    given.add_argument(
+        "--pods", type=path_value, metavar="FILE.csv", help="pods of a recorded cluster, with their times"
+    )
+    given.add_argument(
+        "--config", type=path_value, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream"
+    )
+    given.add_argument(
+        "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="plugins of yours"
+    )
     how = parser.add_argument_group("how it runs")
     how.add_argument("--seed", type=int, metavar="N", help="decides ties and made-up names (default 0)")
     how.add_argument("--until", type=float, metavar="SECONDS", help="stop at this virtual time; default: at rest")
@@ -74,10 +87,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--audit", action="store_true", help="after every event look for pods that would fit and sleep on")
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    out.add_argument("--decisions", type=Path, metavar="FILE", help="write one line of JSON for each attempt")
+    out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     scenario = parser.add_argument_group("scenarios")
     scenario.add_argument(
-        "--scenario", action="append", type=Path, default=[], metavar="FILE", help="run the commands of a scenario file"
+        "--scenario",
+        action="append",
+        type=path_value,
+        default=[],
+        metavar="FILE",
+        help="run the commands of a scenario file",
     )
     scenario.add_argument("--rewrite", action="store_true", help="write what came out into the scenario file")
 

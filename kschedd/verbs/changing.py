@@ -21,6 +21,7 @@ from kschedd.verbs.grammar import (
     validation_of,
 )
 from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
+from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import Target, targets_of, where, with_near_name
 
@@ -251,7 +252,9 @@ def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
 def _patch_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
     words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
-    words.add_argument("--patch-file", metavar="FILE", help="a file with the patch; - is standard input")
+    words.add_argument(
+        "--patch-file", type=path_text, metavar="FILE", help="a file with the patch; - is standard input"
+    )
     words.add_argument(
         "--type",
         choices=("strategic", "merge", "json"),

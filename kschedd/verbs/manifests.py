@@ -25,6 +25,7 @@ from kschedd.verbs.grammar import (
     validate_flag,
     validation_of,
 )
+from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -43,6 +44,7 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
     words.add_argument(
         "-f",
         "--filename",
+        type=path_text,
         action="append",
         default=[],
         required=needed,

@@ -4,9 +4,25 @@ argparse has no public interface to list a parser's arguments, so each one is re
 """
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import attrs
+
+
+def path_text(text: str) -> str:
+    """A path as it was given; an empty one, such as an unset shell variable, would mean the current directory.
+
+    For argparse: raises ArgumentTypeError.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError('a path is expected, not ""')
+    return text
+
+
+def path_value(text: str) -> Path:
+    """As `path_text`."""
+    return Path(path_text(text))
 
 
 @attrs.frozen
