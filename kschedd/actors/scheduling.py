@@ -27,15 +27,11 @@ from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.queue import Popped, QueueUpdate
-from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.faults import PluginError
-from kschedd.framework.status import error, fault_text
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
-from kschedd.scheduling.verdicts import Diagnosis
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 
 log = structlog.get_logger("kschedd.scheduling")
@@ -188,18 +184,13 @@ class SchedulingActor:
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
-            result = self._broken(entry, fault)
+            result = driver.broken(entry, fault)
             log.warning("attempt_broken", pod=entry.key, why=result.message)
         assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
         await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
         if driver.any_decided:
             await self._step(driver.resume_decided, self._clock.now())
-
-    def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
-        """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
-        status = broken_off(fault) if isinstance(fault, PluginError) else error(fault_text(fault))
-        return FitError(entry.pod, status, Diagnosis(self._driver.machine.cluster.table.node_count), CycleState())
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""

@@ -21,7 +21,7 @@ Inputs, one call at a time, in this order of priority:
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
     popped(entries), nominated(pods) pods the queue handed out
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
-    complete_attempt(entry, result)
+    complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
 
 Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
 answered by `plan_executed`, exactly once. The caller supplies time, the queue and the connection to the API
@@ -49,6 +49,8 @@ from typing import Final
 
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
@@ -72,7 +74,8 @@ from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
+from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 
@@ -210,6 +213,11 @@ class SchedulingDriver:
             return None
         entry.pod = pod
         return self.machine.begin(pod, self.nominator.nominated)
+
+    def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
+        """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
+        status = broken_off(fault) if isinstance(fault, PluginError) else error(fault_text(fault))
+        return FitError(entry.pod, status, Diagnosis(self.machine.cluster.table.node_count), CycleState())
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0

@@ -29,7 +29,7 @@ from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.store.log import WatchEvent
 
 
@@ -84,12 +84,18 @@ class SchedulingLoop:
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
         """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""
-        attempt = self.driver.begin(entry)
-        if attempt is None:
-            self.apply_effects()
-            return None
-        result: ScheduleResult | FitError = drive(attempt)
-        return result
+        attempt: Attempt | None = None
+        try:
+            attempt = self.driver.begin(entry)
+            if attempt is not None:
+                result: ScheduleResult | FitError = drive(attempt)
+                return result
+        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+            if attempt is not None:
+                attempt.close()
+            return self.driver.broken(entry, fault)
+        self.apply_effects()
+        return None
 
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
         """Act on the attempt's result."""

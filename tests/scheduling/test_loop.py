@@ -11,7 +11,9 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error, unschedulable
+from kschedd.plugins.noderesourcesfit import NodeResourcesFit
 from kschedd.queue.entry import Move, SubQueue
+from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Raw = dict[str, Any]
@@ -185,3 +187,37 @@ def test_the_room_a_failed_binding_leaves_wakes_others() -> None:
     # q came second, found the node full or not, and in any case does not sleep on while it is free.
     run.advance(run.now + 5)
     assert sorted((node_of(run, "p"), node_of(run, "q"))) == ["", "n"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [
+        pytest.param(NodeResourcesFit, "filter_rows", id="in-the-attempt"),
+        pytest.param(SchedulingMachine, "skips", id="at-its-beginning"),
+    ],
+)
+def test_what_an_attempt_raises_is_that_pods_and_the_run_goes_on(
+    owner: type[Any], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = getattr(owner, method)
+
+    def trips(self: Any, *args: Any) -> Any:
+        if any(isinstance(arg, Pod) and arg.name == "bad" for arg in args):
+            raise OverflowError("too much")
+        return there(self, *args)
+
+    monkeypatch.setattr(owner, method, trips)
+    run = Engine()
+    create(run, node(cpu="4"), pod("bad"), pod("good"))
+    assert node_of(run, "good") == "n"
+    bad = run.store.get("Pod", "default", "bad")
+    assert isinstance(bad, Pod)
+    [condition] = bad.status["conditions"]
+    assert condition["reason"] == "SchedulerError"
+    assert "too much" in condition["message"]
+    entry = run.queue.entry("default/bad")
+    assert entry is not None
+    assert entry.place is SubQueue.ERROR_BACKOFF
+    monkeypatch.setattr(owner, method, there)
+    run.advance(run.now + 60)
+    assert node_of(run, "bad") == "n"
