@@ -8,7 +8,7 @@ checksums are in `journal_format`, the record of the last commit in `journal_hea
 
 A failed `append` counts as not written, and further appends are refused until `repair` has checked that the disk works
 and removed what the file may contain of the failed batch; then the journal is as of its `version` again. An append also
-fails if the journal's files were deleted or replaced while open.
+fails if the journal's files were deleted, replaced or cut short while open.
 
 Not thread-safe: one owner, which may call it from a worker thread, one call at a time. Closed by `close`.
 Raises: JournalError, never sqlite3's exceptions.
@@ -146,11 +146,10 @@ class Journal:
         if self._failure is not None:
             raise self._failure
         try:
-            self._files.check()
-            with self._transaction():
-                self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            self._head.write(Head(version, chain, self._state.epoch))
-            self._files.check()
+            with self._checked():
+                with self._transaction():
+                    self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                self._head.write(Head(version, chain, self._state.epoch))
         except JournalError as failure:
             self._failure = failure
             raise
@@ -158,19 +157,18 @@ class Journal:
 
     def repair(self) -> None:
         """After a failed append: check that the files exist and are writable, and remove events after `version`."""
-        self._files.check()
-        self._head.probe()
-        with self._transaction():
-            self._db.execute("DELETE FROM events WHERE version > ?", (self._version,))
-            self._set_meta(format=FORMAT)
-        self._head.write(Head(self._version, self._chain, self._state.epoch))
-        self._head.sync()
-        self._files.check()
+        with self._checked():
+            self._head.probe()
+            with self._transaction():
+                self._db.execute("DELETE FROM events WHERE version > ?", (self._version,))
+                self._set_meta(format=FORMAT)
+            self._head.write(Head(self._version, self._chain, self._state.epoch))
+            self._head.sync()
         self._failure = None
 
     def compact_some(self, events: int) -> bool:
         """Move at most so many of the oldest events into the snapshot, without an fsync; whether any are left."""
-        with self._unsynced(), self._transaction():
+        with self._checked(), self._unsynced(), self._transaction():
             state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
             self._set_meta(state=state.packed())
         self._state, self._tail = state, self._tail - moved
@@ -178,7 +176,7 @@ class Journal:
 
     def shrink_some(self, pages: int) -> bool:
         """Return at most so many free pages to the file system; whether any are left."""
-        with self._unsynced(), ours(self._file, "cannot be written"):
+        with self._checked(), self._unsynced(), ours(self._file, "cannot be written"):
             return vacuum(self._db, pages)
 
     def compact(self) -> None:
@@ -187,13 +185,13 @@ class Journal:
             pass
         while self.shrink_some(1000):
             pass
-        with ours(self._file, "cannot be written"):
+        with self._checked(), ours(self._file, "cannot be written"):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def snapshot(self, store: Store) -> None:
         """Replace the journal's content by the state of this store, in a new epoch."""
         count = total = 0
-        with self._transaction():
+        with self._checked(), self._transaction():
             self._db.execute("DELETE FROM objects")
             self._db.execute("DELETE FROM events")
             for obj in (obj for kind in store.kinds() for obj in store.list(kind)):
@@ -273,6 +271,16 @@ class Journal:
 
     def _set_meta(self, **values: object) -> None:
         self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        """For every operation that writes: the files are there and whole before it, and there after it."""
+        self._files.check()
+        try:
+            yield
+        finally:
+            self._files.note_sizes()
+        self._files.check()
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:

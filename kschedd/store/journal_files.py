@@ -1,4 +1,4 @@
-"""The files of a journal: their permissions, which must exist, and whether they were replaced while open.
+"""The files of a journal: their permissions, which must exist, and whether they were replaced or cut short while open.
 
 `journal.db` and, next to it, SQLite's `-wal` and `-shm` and our `-head`. All are readable by their owner only,
 whatever the directory's mode and the umask are.
@@ -50,24 +50,41 @@ def refuse_remains(path: Path) -> None:
 
 
 class OpenFiles:
-    """The files of an open journal and their inodes; created once all files exist."""
+    """The files of an open journal, their inodes and sizes; created once all files exist."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._inodes = {file: _inode(file) for file in (path, beside(path, "-wal"), beside(path, "-head"))}
+        files = (path, beside(path, "-wal"), beside(path, "-head"))
+        self._inodes = {file: _inode(found) for file in files if (found := _found(file)) is not None}
+        self._sizes: dict[Path, int] = {}
+        self.note_sizes()
 
     def check(self) -> None:
-        """Raises JournalError if a file is no longer the one that was opened, since writes to it would be lost."""
+        """Raises JournalError if a file is no longer the one that was opened, or lacks its end: writes are lost."""
         for path, inode in self._inodes.items():
-            if _inode(path) != inode:
-                raise JournalError(
-                    str(self._path), f"{path.name} was deleted or replaced while the daemon was using it"
-                )
+            found = _found(path)
+            if found is None or _inode(found) != inode:
+                raise self._refused(path, "deleted or replaced")
+            if found.st_size < self._sizes[path]:
+                raise self._refused(path, "cut short")
+
+    def note_sizes(self) -> None:
+        """Take the present sizes as right; called after each operation of ours, since a checkpoint may shrink files."""
+        for path in self._inodes:
+            found = _found(path)
+            if found is not None:
+                self._sizes[path] = found.st_size
+
+    def _refused(self, path: Path, what: str) -> JournalError:
+        return JournalError(str(self._path), f"{path.name} was {what} while the daemon was using it")
 
 
-def _inode(path: Path) -> tuple[int, int] | None:
+def _found(path: Path) -> os.stat_result | None:
     try:
-        found = path.stat()
+        return path.stat()
     except OSError:
         return None
+
+
+def _inode(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino

@@ -157,6 +157,43 @@ def test_a_single_file_replaced_under_the_journal_is_missed(kept: Kept, file: st
         kept.write("meanwhile")
 
 
+@pytest.mark.parametrize("file", ["journal.db", "journal.db-wal", "journal.db-head"])
+def test_a_file_cut_short_under_the_journal_is_missed_before_a_write_is_answered(kept: Kept, file: str) -> None:
+    kept.write("before")
+    path = kept.path.with_name(file)
+    whole = path.read_bytes()
+    os.truncate(path, len(whole) // 2)
+    for _ in range(2):
+        with pytest.raises(JournalError, match=f"{file} was cut short while the daemon was using it"):
+            kept.write("meanwhile")
+        with pytest.raises(JournalError, match="was cut short"):
+            kept.journal.repair()
+    with pytest.raises(JournalError, match="was cut short"):
+        kept.journal.compact_some(10)
+    path.write_bytes(whole)
+    kept.journal.repair()
+    kept.write("after")
+    assert kept.names() == ["after", "before"]
+
+
+def test_a_journal_that_shrinks_by_itself_is_whole(kept: Kept) -> None:
+    for number in range(20):
+        kept.write(f"large-{number}", text="x" * 200_000)
+        kept.store.delete("ConfigMap", "default", f"large-{number}")
+    kept.write("last")
+    large = kept.path.stat().st_size
+    while kept.journal.compact_some(5):
+        pass
+    while kept.journal.shrink_some(100):
+        pass
+    kept.write("small", text="x" * 500_000)  # long enough for SQLite to write its log into the file
+    kept.write("after")
+    kept.journal.compact()
+    kept.write("end")
+    assert kept.path.stat().st_size < large
+    assert kept.names() == ["after", "end", "last", "small"]
+
+
 def test_no_file_of_the_journal_is_for_others_to_read_whatever_the_folder_and_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     tmp_path.chmod(0o755)
