@@ -20,6 +20,10 @@ def beside(journal: Path, suffix: str) -> Path:
 
 def connect(path: Path) -> sqlite3.Connection:
     """The database, created if it does not exist, with mode 0600. Raises JournalError."""
+    for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
+        if file.exists() and not file.is_file():
+            # SQLite would open the journal all the same, and refuse the first write.
+            raise JournalError(str(path), f"cannot be opened: {file.name} is no regular file; take it away")
     try:
         # SQLite gives its other files the mode of the database file.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

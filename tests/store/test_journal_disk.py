@@ -194,6 +194,19 @@ def test_a_journal_that_shrinks_by_itself_is_whole(kept: Kept) -> None:
     assert kept.names() == ["after", "end", "last", "small"]
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-head"])
+def test_a_directory_in_the_place_of_a_file_is_refused_at_once_and_left_as_it_is(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "journal.db"
+    Journal(path).close()
+    there = path.with_name(path.name + suffix)
+    there.unlink(missing_ok=True)
+    there.mkdir(mode=0o755)
+    there.joinpath("inside").touch()
+    with pytest.raises(JournalError, match=rf"cannot be opened: {there.name} is no regular file"):
+        Journal(path)
+    assert stat.S_IMODE(there.stat().st_mode) == 0o755
+
+
 def test_no_file_of_the_journal_is_for_others_to_read_whatever_the_folder_and_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     tmp_path.chmod(0o755)
