@@ -1,8 +1,23 @@
-"""`python -m kschedd`: the command line, where the script `kschedd` is not on the path."""
+"""The entry point: of the script `kschedd`, and of `python -m kschedd` where the script is not on the path.
+
+Imports next to nothing before `main` runs, so that Ctrl-C while the modules are imported ends in words, too.
+"""
 
 import sys
 
-from kschedd.cli import main
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    try:
+        from kschedd import cli
+
+        return cli.main()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:  # the caller may have closed it
+            sys.stderr.write("interrupted\n")
+        return _INTERRUPTED
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import kschedd
 from kschedd import cli
+from kschedd.__main__ import main as entry_point
 
 
 def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
@@ -121,3 +124,28 @@ def test_the_socket_may_stand_anywhere() -> None:
     assert cli._socket(["get", "--socket", "a", "pods"]) == ("a", ["get", "pods"])
     assert cli._socket(["--socket=a", "get"]) == ("a", ["get"])
     assert cli._socket(["x", "--", "--socket", "a"]) == (None, ["x", "--", "--socket", "a"])
+
+
+class InterruptedImport:
+    """Ctrl-C comes while this module is looked for."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "kschedd.cli":
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_during_the_imports_ends_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "kschedd.cli")
+    monkeypatch.delattr(kschedd, "cli")
+    monkeypatch.setattr(sys, "meta_path", [InterruptedImport(), *sys.meta_path])
+    assert entry_point() == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_script_begins_where_the_module_does() -> None:
+    scripts = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"kschedd": f"{entry_point.__module__}:{entry_point.__name__}"}
+    done = subprocess.run([sys.executable, "-m", "kschedd", "version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("kschedd ")
