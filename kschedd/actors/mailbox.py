@@ -2,8 +2,8 @@
 
 A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels at once: the
 sender puts its message into a channel, then rings; ringing never blocks, and rings that the actor has not yet seen
-are merged into one. A `OwnerQuery` is a function that the owner of some state runs over that state between two steps of
-its own work, so that other tasks can read the state without sharing it.
+are merged into one. An `OwnerQuery` is a function that the owner of some state runs over that state between two
+steps of its own work, so that other tasks can read the state without sharing it.
 """
 
 from collections.abc import Callable

@@ -80,7 +80,7 @@ class PodSpec:
     """An interned pod spec. `raw` has no nodeName; all other attributes are computed on first access."""
 
     raw: Raw
-    key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where there is no spec_without_node_affinity
+    key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where that is None
     spec_without_node_affinity: "PodSpec | None" = (
         None  # this spec with empty node affinity; None if it states no node affinity
     )
@@ -327,7 +327,7 @@ def intern_with_node_affinity(spec_without_node_affinity: PodSpec, node_affinity
             "affinity": {**spec_without_node_affinity.raw["affinity"], "nodeAffinity": node_affinity},
         }
         spec = _specs[key] = PodSpec(raw, spec_without_node_affinity.key, spec_without_node_affinity)
-        # Copy the spec_without_node_affinity's already computed attributes that do not depend on node affinity.
+        # Copy what the spec without node affinity has already computed and what does not depend on node affinity.
         spec.__dict__.update(
             {
                 name: value

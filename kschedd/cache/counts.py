@@ -10,7 +10,7 @@ counters it matches. There are two sorts:
 
 Pods are held in groups (same namespace, same labels, terminating or not), because a selector sees nothing else of them:
 a new counter is filled from the groups that share a label with it and never walks over pods. Groups, matchers and
-existing terms are indexed by namespace and label (`anchors`), so that many applications do not slow each other down.
+existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow each other down.
 
 Invariant: every counter equals a count made from scratch, after any sequence of changes.
 Owned by the cache; plugins read it.

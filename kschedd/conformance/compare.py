@@ -10,22 +10,22 @@ from typing import Any
 _MISSING = "(missing)"
 
 
-def differences(want: Any, run_case: Any, path: str = "") -> Iterator[str]:
-    """One line for each path at which `run_case` differs from `want`."""
-    if isinstance(want, Mapping) and isinstance(run_case, Mapping):
-        for key in sorted({*want, *run_case}):
+def differences(want: Any, got: Any, path: str = "") -> Iterator[str]:
+    """One line for each path at which `got` differs from `want`."""
+    if isinstance(want, Mapping) and isinstance(got, Mapping):
+        for key in sorted({*want, *got}):
             below = f"{path}.{key}" if path else str(key)
-            if key not in run_case:
+            if key not in got:
                 yield f"{below}: want {_shown(want[key])}, got {_MISSING}"
             elif key not in want:
-                yield f"{below}: want {_MISSING}, got {_shown(run_case[key])}"
+                yield f"{below}: want {_MISSING}, got {_shown(got[key])}"
             else:
-                yield from differences(want[key], run_case[key], below)
-    elif isinstance(want, list) and isinstance(run_case, list) and len(want) == len(run_case):
-        for place, (wanted, found) in enumerate(zip(want, run_case, strict=True)):
+                yield from differences(want[key], got[key], below)
+    elif isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
+        for place, (wanted, found) in enumerate(zip(want, got, strict=True)):
             yield from differences(wanted, found, f"{path}[{place}]")
-    elif want != run_case:
-        yield f"{path}: want {_shown(want)}, got {_shown(run_case)}"
+    elif want != got:
+        yield f"{path}: want {_shown(want)}, got {_shown(got)}"
 
 
 def _shown(value: Any) -> str:

@@ -62,7 +62,7 @@ class DeviceSubRequest:
 class DeviceRequest:
     name: str
     subrequests: tuple[DeviceSubRequest, ...]  # one for an exact request; none for an unknown request type
-    prioritised: bool  # `subrequests` are subrequests in order of preference
+    prioritised: bool  # `subrequests` are alternatives, in order of preference
 
     def full_name(self, subrequest: DeviceSubRequest) -> str:
         return f"{self.name}/{subrequest.name}" if self.prioritised else self.name

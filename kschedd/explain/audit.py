@@ -11,7 +11,7 @@ at, so a simulation may ask after each moment. Pods that Reserve or Permit turne
 (`undecided`): whether they fit now is not for the filters to say.
 
 Reads queue and driver; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
-as witness and recorder; ends with it.
+as event listener and recorder; ends with it.
 """
 
 from collections import deque

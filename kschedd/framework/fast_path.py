@@ -3,7 +3,7 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`
-and `MissingCycleStateMessages`'s, which are read from in-tree plugins only.
+and those of `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """

@@ -1,6 +1,6 @@
 """What PostFilter plugins receive: the failed attempt, dry runs of preemption, and their results.
 
-The scheduler implements `PostFilterView`; plugins only call it. Values otherwise.
+The scheduler implements `FailedAttemptView`; plugins only call it. Values otherwise.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (Candidate, Interface).
 """

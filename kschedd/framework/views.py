@@ -298,7 +298,7 @@ class CountsView(_View):
     def matching(self, kind: PodMatcher) -> CounterView:
         if not isinstance(kind, PodMatcher):
             raise TypeError(
-                f"matching({shown(kind)}): a Kind is expected, as `pod_matcher` and `spread_matcher` make it"
+                f"matching({shown(kind)}): a PodMatcher is expected, as `pod_matcher` and `spread_matcher` make it"
             )
         with waited_for():
             return CounterView(self._counts.matching(kind))
@@ -479,7 +479,7 @@ def _text(method: str, value: object) -> str:
 
 
 class PostFilterViewView(_View):
-    """A `PostFilterView` of the attempt for `pod`."""
+    """A `FailedAttemptView` of the attempt for `pod`."""
 
     __slots__ = ("_pod", "_view")
 

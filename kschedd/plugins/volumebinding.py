@@ -156,7 +156,7 @@ class VolumeBinding:
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
-        # A scoring signature exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
+        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
         return None if self._shape else SKIP
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:

@@ -7,7 +7,7 @@
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, configuration, decisions, explanations
 
-Each method queries the actor that owns the state, through `SchedulerCache`, and keeps no state. Names, parameters and
+Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
 `python -m kschedd.rpc.methods > METHODS.md`.
 """

@@ -90,7 +90,7 @@ class Filters:
         rows: Rows,
         explicit_status: dict[int, Status],
     ) -> Work[Ints]:
-        """A per-node filter's codes on the rows, SPOKEN where it rejects one; its statuses go to `explicit_status`."""
+        """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
         asked = rows.tolist()
         shards: Shards = [
             _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])

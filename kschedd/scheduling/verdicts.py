@@ -2,7 +2,7 @@
 
 Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that
 rejected the row in the profile's order of filters, PASSED where none did; `codes` is that plugin's own number,
-SPOKEN where it gave a Status, which is then in `explicit_status`.
+EXPLICIT where it gave a Status, which is then in `explicit_status`.
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
 
