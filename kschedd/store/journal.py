@@ -66,15 +66,19 @@ class Journal:
         refuse_remains(self._path)
         self._db = connect(self._path)
         try:
-            self._open()
+            new = self._open()
             self._head = HeadFile(head_path(self._path), disk)
+            if new:  # before the first commit: a journal that has any write has a head
+                self._head.write(Head(self._version, self._chain, self._state.epoch))
+                self._head.sync()
         except BaseException:
             self._db.close()
             raise
         self._files = OpenFiles(self._path)
         self._failure: JournalError | None = None  # of the last append, until it is repaired
 
-    def _open(self) -> None:
+    def _open(self) -> bool:
+        """Open or create the tables. Returns whether the head is yet to be written: nothing ever was."""
         written = head_path(self._path).exists()
         with ours(self._file, "cannot be opened"):
             if not written:
@@ -96,17 +100,22 @@ class Journal:
             raise JournalDamaged(self._file, "does not say which version its snapshot has")
         self._state = state
         self._version, self._chain, self._tail = self._end()
-        self._check_head(written)
+        return self._check_head(written)
 
-    def _check_head(self, written: bool) -> None:
-        """Raises JournalDamaged if the journal ends before the version in its head, or has another chain there."""
+    def _check_head(self, written: bool) -> bool:
+        """Whether the head is yet to be written.
+
+        Raises JournalDamaged if the journal ends before the version in its head, or has another chain there.
+        """
         head = read_head(head_path(self._path))
         if head is None:
-            if written or self._version:
+            # The process may have been killed between the creation of the files and the first record of the head.
+            begun = written and head_path(self._path).stat().st_size == 0
+            if self._version or (written and not begun):
                 name = head_path(self._path).name
                 what = "is damaged" if written else "is missing"
                 raise JournalDamaged(self._file, f"{name} {what}: nothing says whether the last writes are all there")
-            return
+            return True
         if head.epoch != self._state.epoch:
             raise JournalDamaged(self._file, f"is not the file that {head_path(self._path).name} was written with")
         if head.version > self._version:
@@ -114,6 +123,7 @@ class Journal:
             raise JournalDamaged(self._file, f"{why}: its last writes are lost", self._version)
         if head.version >= self._state.base and self._chain_at(head.version) != head.chain:
             raise JournalDamaged(self._file, f"version {head.version} is not the one that was written", None)
+        return False
 
     @property
     def version(self) -> int:

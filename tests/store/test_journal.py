@@ -255,3 +255,28 @@ def test_pods_come_back_typed_and_share_their_specs(path: Path) -> None:
     assert isinstance(two, Pod)
     assert one.signature is two.signature
     assert one.node_name == one.raw["spec"]["nodeName"] == "node-1"
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["no-head", "empty-head"])
+def test_a_journal_whose_process_was_killed_before_its_first_commit_opens_again(
+    tmp_path: Path, left: bytes | None
+) -> None:
+    path = tmp_path / "journal.db"
+    Journal(path).close()
+    Journal(path).close()  # with the head that the first opening wrote
+    head = tmp_path / "journal.db-head"
+    head.unlink()
+    if left is not None:
+        head.write_bytes(left)
+    again = Journal(path)
+    assert again.load() is None
+    again.close()
+    assert head.stat().st_size > 0
+
+
+def test_a_head_that_is_damaged_is_said_although_nothing_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    Journal(path).close()
+    (tmp_path / "journal.db-head").write_bytes(b"x" * 1024)
+    with pytest.raises(JournalDamaged, match="journal.db-head is damaged"):
+        Journal(path)
