@@ -278,5 +278,5 @@ def test_a_head_that_is_damaged_is_said_although_nothing_was_written(tmp_path: P
     path = tmp_path / "journal.db"
     Journal(path).close()
     (tmp_path / "journal.db-head").write_bytes(b"x" * 1024)
-    with pytest.raises(JournalDamaged, match="journal.db-head is damaged"):
+    with pytest.raises(JournalDamaged, match="head is damaged"):
         Journal(path)
