@@ -1,8 +1,8 @@
 """Validation of ResourceClaims, their templates and DeviceClasses that needs CEL or the namespace: selectors must
 compile, and the namespace must allow admin access.
 
-Called on create and update; all other validation is in `kschedd.api.validation_devices`. CEL is imported only for an
-object that has a selector.
+Called on create and update; all other validation is in `kschedd.registry.validation_devices`. CEL is imported only for
+an object that has a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
 (AuthorizedForAdmin). The worst-case cost is not estimated: an evaluation that exceeds the limit is stopped instead.

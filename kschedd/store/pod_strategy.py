@@ -31,7 +31,8 @@ from kschedd.api.schema_check import (
     known_without_nulls,
     without_nulls,
 )
-from kschedd.api.validation import (
+from kschedd.api.validation_names import dns_subdomain
+from kschedd.registry.validation import (
     default_and_validate,
     default_and_validate_meta,
     default_and_validate_node_affinity,
@@ -39,7 +40,6 @@ from kschedd.api.validation import (
     default_and_validate_pod_status,
     validate_status,
 )
-from kschedd.api.validation_names import dns_subdomain
 from kschedd.store.admission import Admission, Classes
 from kschedd.store.errors import ApiError, Invalid
 

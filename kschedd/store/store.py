@@ -25,9 +25,9 @@ from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
-from kschedd.api.validation_update import validate_status_update, validate_version
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
+from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
 from kschedd.store.apply import applied, first_applied

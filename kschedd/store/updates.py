@@ -1,7 +1,7 @@
 """Updates: which parts of an object a request may change, and which the store keeps unchanged.
 
 A plain update does not change the status, a status update changes nothing else; server-set metadata (uid, creation,
-deletion) is never changed by the caller. `kschedd.api.validation_update` states which other fields are immutable.
+deletion) is never changed by the caller. `kschedd.registry.validation_update` states which other fields are immutable.
 Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from kschedd.api.fields import FieldError, forbidden
 from kschedd.api.objects import Object, Raw
-from kschedd.api.validation_pod_update import validate_pod_resize, validate_pod_update
-from kschedd.api.validation_update import validate_meta_update, validate_update
+from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
+from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, Invalid
 
 Subresource = Literal["", "status", "resize"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import default_and_validate
+from kschedd.registry.validation import default_and_validate
 from tests.store.recorded import records
 
 DEVICES = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")

@@ -12,18 +12,18 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, not_found, required, unsupported
-from kschedd.api.pod_defaults import aggregate
-from kschedd.api.validation_meta import validate_labels
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
-from kschedd.api.validation_resources import (
+from kschedd.registry.pod_defaults import aggregate
+from kschedd.registry.validation_meta import validate_labels
+from kschedd.registry.validation_resources import (
     NOT_NEGATIVE,
     container_resource_faults,
     validate_amount,
     validate_pod_requirements,
     validate_requirements,
 )
-from kschedd.api.validation_selectors import validate_affinity, validate_spread, validate_tolerations
-from kschedd.api.validation_volumes import validate_volumes
+from kschedd.registry.validation_selectors import validate_affinity, validate_spread, validate_tolerations
+from kschedd.registry.validation_volumes import validate_volumes
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.kinds import kind_of
-from kschedd.api.pod_defaults import (
+from kschedd.api.schema_check import check_schema, known_without_nulls
+from kschedd.registry.pod_defaults import (
     Raw,
     default_claim_spec,
     default_pod_spec,
@@ -18,7 +19,6 @@ from kschedd.api.pod_defaults import (
     stored_quantity,
     stored_resources,
 )
-from kschedd.api.schema_check import check_schema, known_without_nulls
 
 __all__ = [
     "default",

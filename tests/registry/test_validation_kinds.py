@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import default_and_validate
+from kschedd.registry.validation import default_and_validate
 from tests.api.objects import Raw, named, pod, workload
 
 DOMAIN = "a lowercase RFC 1123 subdomain must consist of"

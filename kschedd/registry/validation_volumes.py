@@ -10,8 +10,8 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
-from kschedd.api.validation_resources import NOT_NEGATIVE
-from kschedd.api.validation_selectors import validate_label_selector, validate_node_selector
+from kschedd.registry.validation_resources import NOT_NEGATIVE
+from kschedd.registry.validation_selectors import validate_label_selector, validate_node_selector
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

@@ -10,8 +10,8 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.requirements import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
 from kschedd.api.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS
-from kschedd.api.validation_meta import validate_labels
 from kschedd.api.validation_names import dns_label, dns_subdomain, label_value, qualified_name
+from kschedd.registry.validation_meta import validate_labels
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, too_many, unsupported
 from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match
-from kschedd.api.validation_resources import NOT_NEGATIVE
-from kschedd.api.validation_selectors import validate_node_selector
+from kschedd.registry.validation_resources import NOT_NEGATIVE
+from kschedd.registry.validation_selectors import validate_node_selector
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

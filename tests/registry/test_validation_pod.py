@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.manifests import read_paths
-from kschedd.api.validation import default_and_validate, default_and_validate_pod_spec, validate
+from kschedd.registry.validation import default_and_validate, default_and_validate_pod_spec, validate
 from tests.api.objects import Raw, container, pod
 from tests.conftest import SharedPart
 

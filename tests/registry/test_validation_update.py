@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.validation import default_and_validate
-from kschedd.api.validation_update import validate_update
+from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation_update import validate_update
 from tests.api.objects import Raw, named, pod, workload
 
 

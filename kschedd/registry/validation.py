@@ -11,13 +11,6 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.defaults import (
-    default_meta,
-    default_pod_spec,
-    default_pod_status,
-    default_typed,
-    merge_label_keys,
-)
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.quantity import nanos
@@ -30,21 +23,28 @@ from kschedd.api.schema_check import (
     known_without_nulls,
     without_nulls,
 )
-from kschedd.api.validation_crd import validate_definition
-from kschedd.api.validation_devices import (
+from kschedd.api.validation_names import dns_label
+from kschedd.registry.defaults import (
+    default_meta,
+    default_pod_spec,
+    default_pod_status,
+    default_typed,
+    merge_label_keys,
+)
+from kschedd.registry.validation_crd import validate_definition
+from kschedd.registry.validation_devices import (
     validate_claim as validate_resource_claim,
 )
-from kschedd.api.validation_devices import (
+from kschedd.registry.validation_devices import (
     validate_claim_template,
     validate_device_class,
     validate_slice,
 )
-from kschedd.api.validation_meta import validate_custom_kind, validate_labels, validate_meta
-from kschedd.api.validation_names import dns_label
-from kschedd.api.validation_pod import validate_pod_spec, validate_pod_status
-from kschedd.api.validation_resources import validate_amount, validate_resource_list
-from kschedd.api.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
-from kschedd.api.validation_volumes import (
+from kschedd.registry.validation_meta import validate_custom_kind, validate_labels, validate_meta
+from kschedd.registry.validation_pod import validate_pod_spec, validate_pod_status
+from kschedd.registry.validation_resources import validate_amount, validate_resource_list
+from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
+from kschedd.registry.validation_volumes import (
     validate_attachment,
     validate_claim,
     validate_csi_driver,
@@ -53,7 +53,7 @@ from kschedd.api.validation_volumes import (
     validate_storage_class,
     validate_volume,
 )
-from kschedd.api.validation_workloads import (
+from kschedd.registry.validation_workloads import (
     validate_budget_status,
     validate_daemon_set,
     validate_deployment,

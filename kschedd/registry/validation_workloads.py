@@ -9,12 +9,12 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import from_map, parse_label_selector
-from kschedd.api.validation_meta import validate_labels
 from kschedd.api.validation_names import dns_subdomain, percent, port_name
-from kschedd.api.validation_pod import PORT_RANGE, validate_pod_spec
-from kschedd.api.validation_resources import NOT_NEGATIVE
-from kschedd.api.validation_selectors import validate_label_selector
-from kschedd.api.validation_volumes import validate_claim_spec
+from kschedd.registry.validation_meta import validate_labels
+from kschedd.registry.validation_pod import PORT_RANGE, validate_pod_spec
+from kschedd.registry.validation_resources import NOT_NEGATIVE
+from kschedd.registry.validation_selectors import validate_label_selector
+from kschedd.registry.validation_volumes import validate_claim_spec
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

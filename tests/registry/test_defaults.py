@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.defaults import default, default_pod_spec, merge_label_keys, with_hostname
-from kschedd.api.pod_defaults import image_pull_policy
+from kschedd.registry.defaults import default, default_pod_spec, merge_label_keys, with_hostname
+from kschedd.registry.pod_defaults import image_pull_policy
 
 Raw = dict[str, Any]
 

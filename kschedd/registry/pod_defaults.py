@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.container_defaults import default_details, default_field_sources
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.api.schema import Fields, ListOf, MapOf, type_named
+from kschedd.registry.container_defaults import default_details, default_field_sources
 
 Raw = dict[str, Any]
 
