@@ -8,7 +8,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
-from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.replicasets import ReplicaSets

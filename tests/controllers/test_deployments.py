@@ -6,7 +6,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.garbage import GarbageCollector
-from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.replicasets import ReplicaSets
 from kschedd.controllers.runner import ControllerRunner

@@ -4,7 +4,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.replicasets import ReplicaSets, deletion_order
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store

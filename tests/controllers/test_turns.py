@@ -6,7 +6,7 @@ from typing import Any, Final
 from kschedd.controllers.controller import View
 from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.replicasets import ReplicaSets
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.object_faults import FaultLedger

@@ -1,7 +1,7 @@
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.controllers.kubelet import Kubelets
+from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod

@@ -1,0 +1,49 @@
+"""What a kubelet says of its node when it registers: conditions, capacity, allocatable, the hostname label.
+
+A Ready condition that is set already is kept: somebody else states how the node is.
+Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
+"""
+
+from typing import Any, Final
+
+from kschedd.api.nodes import HOSTNAME_LABEL, Node
+from kschedd.controllers.conditions import condition
+from kschedd.store.times import stamp
+from kschedd.store.writes import Write, patch_of, status_of
+
+_HEALTHY: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def registration(node: Node, now: float) -> list[Write]:
+    """The writes that set what is missing on a node: its hostname label and the Ready condition."""
+    writes: list[Write] = []
+    if HOSTNAME_LABEL not in node.labels:
+        writes.append(patch_of(node, {"metadata": {"labels": {HOSTNAME_LABEL: node.name}}}))
+    status = node_status(node, stamp(now))
+    if status is not None:
+        writes.append(status_of(node, status))
+    return writes
+
+
+def node_status(node: Node, at: str) -> dict[str, Any] | None:
+    """The status fields that the kubelet sets on a node without a Ready condition; None if it has one."""
+    if condition(node.status, "Ready") is not None:
+        return None
+    conditions = list(node.status.get("conditions") or ())
+    stated = {entry.get("type") for entry in conditions}
+    for type_, status, reason, message in _HEALTHY:
+        if type_ not in stated:
+            entry = {"type": type_, "status": status, "reason": reason, "message": message}
+            conditions.append({**entry, "lastHeartbeatTime": at, "lastTransitionTime": at})
+    added: dict[str, Any] = {"conditions": conditions}
+    capacity, allocatable = node.status.get("capacity"), node.status.get("allocatable")
+    if capacity and not allocatable:
+        added["allocatable"] = capacity
+    if allocatable and not capacity:
+        added["capacity"] = allocatable
+    return added
