@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 import numpy as np
 
-from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod, PodSignature, PodSpec
+from kschedd.api.node_fit import node_matches
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -46,14 +46,6 @@ from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 
 Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
-
-
-def node_matches(spec: PodSpec, node: Node) -> bool:
-    """Whether a node meets nodeSelector and required affinity; raises SelectorError where a term cannot be parsed."""
-    if any(node.labels.get(key) != value for key, value in spec.node_selector.items()):
-        return False
-    required = spec.required_node_affinity
-    return required is None or required.matches(node.labels, node.name)
 
 
 def named_nodes(raw_required: Any) -> frozenset[str] | None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import numpy as np
 
+from kschedd.api.node_fit import ports_conflict
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
@@ -24,18 +25,6 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import SKIP, Status, unschedulable
-
-Port = tuple[str, str, int]  # host IP, protocol, port
-_EVERY_IP = "0.0.0.0"
-
-
-def conflict(wanted: tuple[Port, ...], used: set[Port]) -> bool:
-    """Whether a wanted port is among the used ones; the address 0.0.0.0 stands for every address."""
-    for ip, protocol, port in wanted:
-        for used_ip, used_protocol, used_port in used:
-            if port == used_port and protocol == used_protocol and (ip == used_ip or _EVERY_IP in (ip, used_ip)):
-                return True
-    return False
 
 
 @attrs.frozen
@@ -59,7 +48,7 @@ class NodePorts:
         if not wanted or not table.ports:
             return None
         used = table.ports
-        taken = [row in used and conflict(wanted, used[row]) for row in rows.tolist()]
+        taken = [row in used and ports_conflict(wanted, used[row]) for row in rows.tolist()]
         return np.array(taken, dtype=np.int64)
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
@@ -75,14 +64,14 @@ class NodePorts:
         if not old.node_name and not old.nominated_node_name:
             return QUEUE_SKIP
         freed = set(old.pod_spec.host_ports)
-        return QUEUE if conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP
+        return QUEUE if ports_conflict(pod.pod_spec.host_ports, freed) else QUEUE_SKIP
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         changes = []
         for wanted in () if row is None else context.pod.pod_spec.host_ports:
             assert row is not None, "of one node"
             there = context.table.pods[row]
-            holders = [other.key for other in there if conflict((wanted,), set(other.pod_spec.host_ports))]
+            holders = [other.key for other in there if ports_conflict((wanted,), set(other.pod_spec.host_ports))]
             if holders:
                 port = f"port {wanted[2]}/{wanted[1]}"
                 changes.append(Remedy(f"{port} of {context.name(row)} were not taken by {joined(holders)}", 1))

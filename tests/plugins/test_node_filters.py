@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedd.api.node_fit import ports_conflict
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
@@ -20,7 +21,7 @@ from kschedd.framework.status import SKIP, Code, Status
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.nodeaffinity import NodeAffinity
 from kschedd.plugins.nodename import NodeName
-from kschedd.plugins.nodeports import NodePorts, conflict
+from kschedd.plugins.nodeports import NodePorts
 from kschedd.plugins.nodeunschedulable import NodeUnschedulable
 from kschedd.plugins.schedulinggates import SchedulingGates
 from kschedd.plugins.tainttoleration import TaintToleration, intolerable, untolerated
@@ -80,7 +81,7 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it() -> None:
     ],
 )
 def test_host_ports_meet(wanted: Any, used: Any, taken: bool) -> None:
-    assert conflict((wanted,), {used}) is taken
+    assert ports_conflict((wanted,), {used}) is taken
 
 
 def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
