@@ -57,8 +57,6 @@ def _details(kind: str, raw: Raw) -> list[str]:
     spec = raw.get("spec")
     if not isinstance(spec, Mapping):
         return []
-    if kind == "Node" and any(taint.get("effect") == "NoExecute" for taint in spec.get("taints") or ()):
-        return ["a NoExecute taint keeps new pods away, but does not evict the pods that are there yet"]
     if kind == "Pod" and spec.get("activeDeadlineSeconds") is not None:
         return ["activeDeadlineSeconds is kept, but no pod is ended by it yet"]
     return []

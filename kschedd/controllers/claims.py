@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.claim_events import claim_event
 from kschedd.controllers.controller import View
+from kschedd.controllers.object_events import object_event
 from kschedd.controllers.templates import controller_reference
 from kschedd.devices.claims import (
     FINALIZER,
@@ -172,7 +172,7 @@ class ResourceClaims:
 
 def _failure(pod: Object, entry: str, why: str, now: float) -> Create:
     message = f"PodResourceClaim {entry}: {why}"
-    return claim_event(pod, "FailedResourceClaimCreation", message, COMPONENT, now, warning=True)
+    return object_event(pod, "FailedResourceClaimCreation", message, COMPONENT, now, warning=True)
 
 
 def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:

@@ -12,6 +12,7 @@ from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.replicasets import ReplicaSets
+from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
 
 
@@ -19,6 +20,7 @@ def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:
     """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
     return [
         NodeTaints(),
+        TaintEviction(),
         Deployments(),
         ReplicaSets(),
         Kubelets(),

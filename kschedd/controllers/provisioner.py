@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.claim_events import claim_event
 from kschedd.controllers.controller import View
+from kschedd.controllers.object_events import object_event
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import (
@@ -118,7 +118,7 @@ class Provisioner:
             why = f'failed to provision volume with StorageClass "{storage_class.name}": '
             gone = f'failed to get target node: node "{chosen}" not found'
             why += "the class says that provisioning fails" if fails else gone
-            told = claim_event(claim, "ProvisioningFailed", why, driver, now, warning=True)
+            told = object_event(claim, "ProvisioningFailed", why, driver, now, warning=True)
             if chosen is None:
                 self._due.set((claim.namespace, claim.name, claim.uid), now + max(self._delay_s, 1.0))
                 return [told]
@@ -126,7 +126,7 @@ class Provisioner:
         csi_node = view.find("CSINode", "", chosen) if chosen is not None else None
         made = new_volume(claim, storage_class, node, csi_node)
         message = f"Successfully provisioned volume {made['metadata']['name']}"
-        return [Create(made), claim_event(claim, "ProvisioningSucceeded", message, driver, now)]
+        return [Create(made), object_event(claim, "ProvisioningSucceeded", message, driver, now)]
 
 
 def _driver(storage_class: Object) -> str:

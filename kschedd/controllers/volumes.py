@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.claim_events import claim_event
 from kschedd.controllers.controller import View
+from kschedd.controllers.object_events import object_event
 from kschedd.controllers.volume_index import VolumeIndex
 from kschedd.object_faults import FaultLedger
 from kschedd.storage.claims import (
@@ -184,7 +184,7 @@ class VolumeController:
         if self._told.get(claim.uid) == why:
             return []
         self._told[claim.uid] = why
-        return [claim_event(claim, reason, why, COMPONENT, now, warning=warning)]
+        return [object_event(claim, reason, why, COMPONENT, now, warning=warning)]
 
     # --- volumes -----------------------------------------------------------------------------------------------
 
