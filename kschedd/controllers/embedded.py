@@ -5,15 +5,15 @@ The daemon runs each in an actor of its own; simulations run them in this order 
 
 from kschedd.controllers.claims import ResourceClaims
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.provisioner import Provisioner
-from kschedd.controllers.replicasets import ReplicaSets
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.workloads.deployments import Deployments
+from kschedd.controllers.workloads.replicasets import ReplicaSets
 
 
 def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:

@@ -6,9 +6,18 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.api.schema import Fields, ListOf, MapOf, Schema, type_named
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_POINTERS: Final = frozenset(
+    "activeDeadlineSeconds allowPrivilegeEscalation automountServiceAccountToken enableServiceLinks expirationSeconds"
+    " fsGroup fsGroupChangePolicy hostProcess hostUsers minDomains mode defaultMode optional preemptionPolicy priority"
+    " privileged procMount readOnlyRootFilesystem recursiveReadOnly runAsGroup runAsNonRoot runAsUser runAsUserName"
+    " runtimeClassName service setHostnameAsFQDN shareProcessNamespace storageClassName supplementalGroupsPolicy"
+    " terminationGracePeriodSeconds tolerationSeconds volumeAttributesClassName volumeMode".split()
+)
+"""Leaves of a pod template that are pointers upstream: stated as false, 0 or "" they differ from being absent."""
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -18,11 +27,39 @@ def template_hash(template: Raw, collisions: int) -> str:
     Upstream hashes Go's dump of its own struct, which cannot be reproduced here, so the values differ from a real
     cluster's. This is harmless, since templates are compared in full.
     """
-    text = json.dumps(template, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(canonical_template(template), sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261
     for byte in f"{text}{collisions or ''}".encode():
         number = ((number ^ byte) * 16777619) & 0xFFFFFFFF
     return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))
+
+
+def canonical_template(template: Raw) -> Raw:
+    """The template without fields that say what their absence says: an API server does not store these.
+
+    So a manifest with `hostNetwork: false` and what a cluster prints of the stored object are one template.
+    """
+    found: Raw = _canonical(template, type_named("PodTemplateSpec"))
+    return found
+
+
+def _canonical(value: Any, schema: Schema) -> Any:
+    if isinstance(schema, Fields) and isinstance(value, Mapping):
+        return {
+            name: kept
+            for name, stated in value.items()
+            if (kept := _canonical(stated, schema.get(name))) or _means_something(name, stated, schema.get(name))
+        }
+    if isinstance(schema, ListOf) and isinstance(value, list):
+        return [_canonical(item, schema.item) for item in value]
+    return value
+
+
+def _means_something(name: str, stated: Any, schema: Schema) -> bool:
+    """Whether an empty field is not the same as none."""
+    if isinstance(schema, ListOf | MapOf) or stated is None or name == "creationTimestamp":
+        return False
+    return isinstance(stated, Mapping) or name in _POINTERS
 
 
 def without_hash(template: Raw) -> Raw:

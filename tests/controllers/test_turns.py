@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.controllers.controller import View
-from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelets.kubelets import Kubelets
-from kschedd.controllers.replicasets import ReplicaSets
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.workloads.deployments import Deployments
+from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.controllers.rollout import Replicas, fenceposts, proportioned, scale_down, scale_up
+from kschedd.controllers.workloads.rollout import Replicas, fenceposts, proportioned, scale_down, scale_up
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.kubelets.kubelets import Kubelets
-from kschedd.controllers.replicasets import ReplicaSets, deletion_order
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.workloads.pod_state import deletion_order
+from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod, workload
 
@@ -49,7 +50,7 @@ def test_a_replica_set_makes_its_pods(cluster: SchedulerCache) -> None:
     assert all(p.name.startswith("web-") and p.owner and p.owner.uid == cluster.replica_set.uid for p in pods)
     assert all(p.labels == {"app": "web"} for p in pods)
     status = cluster.replica_set.status
-    assert (status["replicas"], status["readyReplicas"], status["observedGeneration"]) == (3, 0, 1)
+    assert (status["replicas"], status.get("readyReplicas"), status["observedGeneration"]) == (3, None, 1)
     cluster.bind_all()
     assert cluster.replica_set.status["availableReplicas"] == 3
 
@@ -83,7 +84,7 @@ def test_pods_count_as_available_after_min_ready_seconds(cluster: SchedulerCache
     made(cluster, minReadySeconds=20)
     cluster.bind_all()
     assert cluster.replica_set.status["readyReplicas"] == 3
-    assert cluster.replica_set.status["availableReplicas"] == 0
+    assert cluster.replica_set.status.get("availableReplicas") is None
     assert cluster.settling.next_deadline == cluster.clock.now + 20
     cluster.clock.now += 20
     cluster.settling.run_until_idle()
@@ -120,7 +121,7 @@ def test_pods_that_are_refused_are_tried_again_later(cluster: SchedulerCache) ->
     cluster.clock.now += 2
     cluster.settling.run_until_idle()
     assert [p.priority for p in cluster.pods()] == [5, 5]
-    assert cluster.replica_set.status["conditions"] == []
+    assert cluster.replica_set.status.get("conditions") is None
 
 
 def test_a_replica_set_being_deleted_makes_nothing(cluster: SchedulerCache) -> None:
@@ -164,3 +165,46 @@ COST = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
 def test_who_is_deleted_first(first: Pod, second: Pod) -> None:
     now = 1_577_838_800.0  # 2020-01-01T00:33:20Z
     assert deletion_order([second, first], {"crowded": 4, "n": 1}, now) == [first, second]
+
+
+def test_a_replication_controller_makes_and_adopts_pods_by_its_map_of_labels(cluster: SchedulerCache) -> None:
+    cluster.store.create(pod("orphan"))
+    cluster.store.create(pod("stranger") | {"metadata": {"name": "stranger", "labels": {"app": "other"}}})
+    raw = workload("ReplicationController", replicas=3)
+    raw["apiVersion"] = "v1"
+    raw["spec"]["selector"] = {"app": "web"}
+    cluster.store.create(raw)
+    cluster.settling.run_until_idle()
+    controller = cluster.store.get("ReplicationController", "default", "web")
+    owned = [p.name for p in cluster.pods() if p.owner is not None and p.owner.uid == controller.uid]
+    assert len(owned) == 3
+    assert "orphan" in owned
+    assert "stranger" not in owned
+    cluster.bind_all()
+    cluster.store.merge_patch("ReplicationController", "default", "web", {"spec": {"replicas": 0}})
+    cluster.settling.run_until_idle()
+    cluster.clock.now += 30
+    cluster.settling.run_until_idle()
+    assert [p.name for p in cluster.pods()] == ["stranger"]
+    assert cluster.store.get("ReplicationController", "default", "web").status["replicas"] == 0
+
+
+def test_two_that_select_the_same_orphan_do_not_share_it(cluster: SchedulerCache) -> None:
+    cluster.store.create(pod("orphan"))
+    for name in ("first", "second"):
+        raw = workload("ReplicaSet", name, replicas=1)
+        raw["spec"]["selector"] = {"matchLabels": {"app": "web"}}
+        raw["spec"]["template"]["metadata"]["labels"] = {"app": "web"}
+        cluster.store.create(raw)
+    cluster.settling.run_until_idle()
+    owners = [p.owner.name for p in cluster.pods() if p.owner is not None]
+    assert sorted(owners) == ["first", "second"]
+
+
+def test_a_selector_of_expressions_adopts_as_well(cluster: SchedulerCache) -> None:
+    cluster.store.create(pod("orphan"))
+    raw = workload("ReplicaSet", replicas=1)
+    raw["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "shop"]}]}
+    cluster.store.create(raw)
+    cluster.settling.run_until_idle()
+    assert [p.name for p in cluster.pods()] == ["orphan"]

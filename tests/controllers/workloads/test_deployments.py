@@ -1,16 +1,17 @@
+import json
 from typing import Any
 
 import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.deployments import Deployments
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodetaints import NodeTaints
-from kschedd.controllers.replicasets import ReplicaSets
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.templates import template_hash
+from kschedd.controllers.workloads.deployments import Deployments
+from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, workload
 
@@ -81,12 +82,12 @@ def test_a_deployment_makes_a_replica_set_that_makes_pods() -> None:
     assert replica_set.spec["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": digest}
     assert [p.labels["pod-template-hash"] for p in cluster.pods()] == [digest] * 3
     status = cluster.deployment.status
-    assert {n: status[n] for n in ("replicas", "updatedReplicas", "availableReplicas", "unavailableReplicas")} == {
-        "replicas": 3,
+    assert {name: count for name, count in status.items() if name.endswith("Replicas")} == {
         "updatedReplicas": 3,
+        "readyReplicas": 3,
         "availableReplicas": 3,
-        "unavailableReplicas": 0,
     }
+    assert status["replicas"] == 3
     assert cluster.condition("Available")["reason"] == "MinimumReplicasAvailable"
     assert cluster.condition("Progressing")["reason"] == "NewReplicaSetAvailable"
     assert cluster.deployment.annotations["deployment.kubernetes.io/revision"] == "1"
@@ -209,3 +210,111 @@ def test_a_name_taken_by_a_stranger_leads_to_another_hash() -> None:
     cluster.rest()
     assert cluster.deployment.status["collisionCount"] == 1
     assert cluster.deployment.status["availableReplicas"] == 3
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        pytest.param({"hostNetwork": False}, id="false-where-that-is-no-pointer"),
+        pytest.param({"nodeSelector": {}, "tolerations": [], "hostname": ""}, id="empty-fields"),
+        pytest.param({"restartPolicy": "Always", "terminationGracePeriodSeconds": 30}, id="defaults-stated"),
+        pytest.param({"serviceAccount": ""}, id="empty-text"),
+    ],
+)
+def test_a_manifest_and_what_is_printed_of_it_are_one_revision(stated: dict[str, Any]) -> None:
+    cluster = SchedulerCache()
+    raw = workload("Deployment")
+    template = raw["spec"]["template"]
+    template["metadata"]["creationTimestamp"] = None
+    template["metadata"]["annotations"] = {}
+    template["spec"].update(stated)
+    template["spec"]["containers"][0]["env"] = [{"name": "EMPTY", "value": ""}]
+    cluster.store.apply(raw)
+    cluster.rest()
+    printed = json.loads(json.dumps(cluster.deployment.raw))
+    for name in stated:
+        if stated[name] in (False, "", [], {}):
+            printed["spec"]["template"]["spec"].pop(name, None)
+    printed["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "EMPTY"}]
+    cluster.store.update(printed)
+    cluster.rest()
+    assert len(cluster.store.list("ReplicaSet")) == 1
+    assert template_hash(template, 0) != template_hash({**template, "spec": {**template["spec"], "hostPID": True}}, 0)
+
+
+@pytest.mark.parametrize("field", ["automountServiceAccountToken", "enableServiceLinks", "shareProcessNamespace"])
+def test_a_field_that_is_a_pointer_upstream_says_something_when_it_is_false(field: str) -> None:
+    template: dict[str, Any] = {"spec": {"containers": []}}
+    assert template_hash({"spec": {"containers": [], field: False}}, 0) != template_hash(template, 0)
+
+
+def test_replica_sets_without_a_controller_are_adopted_and_others_let_go() -> None:
+    cluster = SchedulerCache()
+    cluster.apply(replicas=2)
+    cluster.rest()
+    cluster.store.delete("Deployment", "default", "web", propagation="Orphan")
+    cluster.rest()
+    (left,) = cluster.store.list("ReplicaSet")
+    assert left.owner is None
+    cluster.apply(replicas=2)
+    cluster.rest()
+    (adopted,) = cluster.store.list("ReplicaSet")
+    assert adopted.owner is not None
+    assert adopted.owner.uid == cluster.deployment.uid
+    cluster.store.merge_patch("ReplicaSet", "default", adopted.name, {"metadata": {"labels": {"app": "other"}}})
+    cluster.rest()
+    released = cluster.store.get("ReplicaSet", "default", adopted.name)
+    assert released.owner is None
+
+
+def test_going_back_notes_the_revisions_that_the_replica_set_had() -> None:
+    cluster = SchedulerCache()
+    for image in ("web:1", "web:2", "web:1"):
+        cluster.apply(image=image)
+        cluster.rest()
+    (now,) = (rs for rs in cluster.store.list("ReplicaSet") if rs.spec["replicas"])
+    assert now.annotations["deployment.kubernetes.io/revision"] == "3"
+    assert now.annotations["deployment.kubernetes.io/revision-history"] == "1"
+
+
+def test_annotations_and_min_ready_seconds_reach_the_new_replica_set() -> None:
+    cluster = SchedulerCache()
+    cluster.apply()
+    cluster.rest()
+    note = {"metadata": {"annotations": {"kubernetes.io/change-cause": "first"}}, "spec": {"minReadySeconds": 7}}
+    cluster.store.merge_patch("Deployment", "default", "web", note)
+    cluster.rest()
+    (replica_set,) = cluster.store.list("ReplicaSet")
+    assert replica_set.annotations["kubernetes.io/change-cause"] == "first"
+    assert replica_set.spec["minReadySeconds"] == 7
+
+
+def test_the_progress_deadline_does_not_run_while_a_deployment_is_paused() -> None:
+    cluster = SchedulerCache(room=0)
+    cluster.apply(replicas=2)
+    cluster.rest()
+    cluster.apply(replicas=2, paused=True)
+    cluster.rest()
+    assert (cluster.condition("Progressing")["status"], cluster.condition("Progressing")["reason"]) == (
+        "Unknown",
+        "DeploymentPaused",
+    )
+    cluster.clock.now += 700
+    cluster.rest()
+    cluster.apply(replicas=2, paused=False)
+    cluster.rest()
+    assert cluster.condition("Progressing")["reason"] == "DeploymentResumed"
+    cluster.clock.now += 600
+    cluster.rest()
+    assert cluster.condition("Progressing")["reason"] == "ProgressDeadlineExceeded"
+
+
+def test_why_pods_are_refused_is_said_by_the_deployment_too() -> None:
+    cluster = SchedulerCache()
+    raw = workload("Deployment", replicas=1)
+    raw["spec"]["template"]["spec"]["priorityClassName"] = "later"
+    cluster.store.create(raw)
+    cluster.settling.run_until_idle()
+    failure = cluster.condition("ReplicaFailure")
+    assert (failure["status"], failure["reason"]) == ("True", "FailedCreate")
+    assert failure["message"].endswith("no PriorityClass with name later was found")

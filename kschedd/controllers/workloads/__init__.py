@@ -1,0 +1,1 @@
+"""The controllers of workloads: Deployment, ReplicaSet, ReplicationController, StatefulSet and DaemonSet."""

@@ -1,0 +1,160 @@
+"""Ownership: which dependents (pods, ReplicaSets, ControllerRevisions) belong to which workloads of some kinds.
+
+A workload adopts a dependent without a controller that its selector matches, and releases one of its own that no longer
+matches. Two indexes keep both cheap: workloads by a label that their selector requires, to find who may adopt a
+dependent; and dependents without a controller by their labels, to find what a workload may adopt.
+Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
+
+Owns the two indexes. Adopting and releasing are patches of one version of the dependent, so of two workloads that claim
+the same dependent one is refused, and reconciles again.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
+from kschedd.controllers.controller import View
+from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.writes import Write, patch_of
+
+Key = tuple[str, str, str]  # kind, namespace, name
+_Label = tuple[str, str]
+_ANY: Final[_Label] = ("", "")  # for selectors and objects without a label to be found by
+
+
+def selector_of(workload: Object) -> LabelSelector | None:
+    """The workload's pod selector; None if it is empty or invalid."""
+    raw = workload.spec.get("selector")
+    try:
+        selector = from_map(raw) if workload.kind == "ReplicationController" else parse_label_selector(raw)
+    except (SelectorError, TypeError, AttributeError):
+        return None
+    return None if selector.empty or selector.nothing else selector
+
+
+def required_pair(selector: LabelSelector) -> _Label:
+    """A label that everything the selector matches has; ("", "") if there is none."""
+    for requirement in selector.requirements:
+        if requirement.operator == IN and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return _ANY
+
+
+@attrs.frozen(eq=False)
+class Claimed:
+    """The dependents of a workload, those included that it now adopts, and the writes that adopt and release."""
+
+    dependents: list[Object]
+    writes: list[Write]
+
+
+class Ownership:
+    """See the module. `kinds`: of the workloads; `dependent`: the kind that they own."""
+
+    def __init__(self, kinds: Collection[str], dependent: str) -> None:
+        self._kinds = frozenset(kinds)
+        self._dependent = dependent
+        self._workloads: dict[tuple[str, _Label], dict[Key, LabelSelector]] = {}  # by namespace and required label
+        self._filed: dict[Key, _Label] = {}
+        self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # by namespace and each label: names
+
+    def observe(self, event: WatchEvent) -> Iterable[Key]:
+        """Take in an event; returns the workloads to reconcile because of it."""
+        if event.new.kind in self._kinds:
+            return self._observe_workload(event)
+        return self._observe_dependent(event) if event.new.kind == self._dependent else ()
+
+    def _observe_workload(self, event: WatchEvent) -> Iterable[Key]:
+        new = event.new
+        key = (new.kind, new.namespace, new.name)
+        if event.type == DELETED:
+            self._unfile(key)
+        elif event.old is None or event.old.spec.get("selector") != new.spec.get("selector"):
+            self._unfile(key)
+            selector = selector_of(new)
+            if selector is not None:
+                label = self._filed[key] = required_pair(selector)
+                self._workloads.setdefault((new.namespace, label), {})[key] = selector
+        return (key,)
+
+    def _unfile(self, key: Key) -> None:
+        label = self._filed.pop(key, None)
+        if label is not None:
+            place = (key[1], label)
+            del self._workloads[place][key]
+            if not self._workloads[place]:
+                del self._workloads[place]
+
+    def _observe_dependent(self, event: WatchEvent) -> Iterable[Key]:
+        old, new = event.old, event.new
+        keys: dict[Key, None] = {}
+        for version in (old, new):
+            if version is None or not version.metadata.get("ownerReferences"):
+                continue
+            owner = version.owner
+            if owner is not None and owner.kind in self._kinds:
+                keys[owner.kind, new.namespace, owner.name] = None
+        was_orphan = old is not None and not controller_uid(old)
+        is_orphan = event.type != DELETED and not controller_uid(new)
+        relabelled = old is None or (old.labels is not new.labels and old.labels != new.labels)
+        if old is not None and was_orphan and (not is_orphan or relabelled):
+            self._forget_orphan(old)
+        if is_orphan and (not was_orphan or relabelled):
+            for label in _labels(new):
+                self._orphans.setdefault((new.namespace, label), {})[new.name] = None
+            keys.update(dict.fromkeys(self.candidates(new)))
+        return keys
+
+    def _forget_orphan(self, obj: Object) -> None:
+        for label in _labels(obj):
+            names = self._orphans.get((obj.namespace, label))
+            if names is not None:
+                names.pop(obj.name, None)
+                if not names:
+                    del self._orphans[obj.namespace, label]
+
+    def candidates(self, obj: Object) -> list[Key]:
+        """The workloads whose selectors match the object."""
+        return [
+            key
+            for label in _labels(obj)
+            for key, selector in self._workloads.get((obj.namespace, label), {}).items()
+            if selector.matches(obj.labels)
+        ]
+
+    def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
+        """The workload's dependents; what is not `eligible` is neither counted, adopted nor released."""
+        selector = selector_of(workload)
+        claimed = Claimed([], [])
+        for obj in view.owned_by(workload.uid):
+            if obj.kind != self._dependent or controller_uid(obj) != workload.uid or not eligible(obj):
+                continue
+            if selector is None or workload.deleting or selector.matches(obj.labels):
+                claimed.dependents.append(obj)
+                continue
+            references = obj.metadata.get("ownerReferences") or ()
+            left = [reference for reference in references if reference.get("uid") != workload.uid]
+            claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": left or None}}, exactly=True))
+        if selector is not None and not workload.deleting:
+            for obj in self._adoptable(workload, selector, view):
+                if not eligible(obj):
+                    continue
+                owners = [*(obj.metadata.get("ownerReferences") or ()), controller_reference(workload)]
+                claimed.dependents.append(obj)
+                claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": owners}}, exactly=True))
+        return claimed
+
+    def _adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:
+        for name in sorted(self._orphans.get((workload.namespace, required_pair(selector)), ())):
+            obj = view.find(self._dependent, workload.namespace, name)
+            # The indexes may be behind what is there.
+            if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
+                yield obj
+
+
+def _labels(obj: Object) -> list[_Label]:
+    return [*obj.labels.items(), _ANY]

@@ -1,0 +1,77 @@
+"""What workload controllers ask of a pod: whether it is active, ready, available, and in which order pods are deleted.
+
+Source: Kubernetes v1.34, api/v1/pod/util.go and controller/controller_utils.go (ActivePodsWithRanks).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import condition, is_true
+from kschedd.store.times import seconds
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def is_active(obj: Object) -> bool:
+    """Whether it is a pod that neither ended nor is being deleted."""
+    return isinstance(obj, Pod) and not obj.finished and not obj.deletion_timestamp
+
+
+def ready(pod: Pod) -> bool:
+    return is_true(pod.status, "Ready")
+
+
+def available_at(pod: Pod, min_ready_s: int) -> float | None:
+    """The past or future time (seconds) from which the pod counts as available; None if it is not ready."""
+    found = condition(pod.status, "Ready")
+    if found is None or found.get("status") != "True":
+        return None
+    since = found.get("lastTransitionTime")
+    return (seconds(since) if since else 0.0) + min_ready_s
+
+
+def available(pod: Pod, min_ready_s: int, now: float) -> bool:
+    at = available_at(pod, min_ready_s)
+    return at is not None and at <= now
+
+
+def _deletion_cost(pod: Pod) -> int:
+    try:
+        return int(pod.annotations.get(DELETION_COST) or 0)
+    except ValueError:
+        return 0
+
+
+def _restarts(pod: Pod) -> int:
+    return max((c.get("restartCount") or 0 for c in pod.status.get("containerStatuses") or ()), default=0)
+
+
+def _age_rank(since: float | None, now: float) -> float:
+    """A rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); no time counts as youngest."""
+    if since is None:
+        return -1.0
+    return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
+
+
+def deletion_order(pods: Sequence[Pod], beside: Mapping[str, int], now: float) -> list[Pod]:
+    """The pods, the first to delete first. `beside`: number of related active pods per node."""
+
+    def key(pod: Pod) -> tuple[Any, ...]:
+        is_ready = ready(pod)
+        created = pod.metadata.get("creationTimestamp")
+        return (
+            bool(pod.node_name),
+            {"Pending": 0, "": 0, "Unknown": 1}.get(pod.phase, 2),
+            is_ready,
+            _deletion_cost(pod),
+            -beside.get(pod.node_name, 0),
+            _age_rank(available_at(pod, 0), now) if is_ready else 0.0,
+            -_restarts(pod),
+            _age_rank(seconds(created) if created else None, now),
+            pod.uid,
+        )
+
+    return sorted(pods, key=key)

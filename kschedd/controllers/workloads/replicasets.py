@@ -1,0 +1,157 @@
+"""The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
+
+ReplicationControllers are the same with another kind of selector. Expectations are not needed, because a controller
+here always reads its own writes.
+Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/replication.
+
+Owns the deadlines of later reconciles and the number of consecutive refused pods per workload.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import condition, with_condition
+from kschedd.controllers.controller import View
+from kschedd.controllers.templates import controller_uid, pod_from_template
+from kschedd.controllers.timers import Timers
+from kschedd.controllers.workloads.ownership import Key, Ownership
+from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
+from kschedd.controllers.workloads.status import status_write
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError, Conflict, NotFound
+from kschedd.store.log import WatchEvent
+from kschedd.store.times import stamp
+from kschedd.store.writes import Create, Delete, Patch, Write, status_of
+
+BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
+_KINDS: Final = ("ReplicaSet", "ReplicationController")
+_FIRST_RETRY_S: Final = 1.0
+_LONGEST_RETRY_S: Final = 300.0
+
+
+class ReplicaSets:
+    name: Final = "replicasets"
+    kinds: Final = frozenset((*_KINDS, "Pod"))
+
+    def __init__(self) -> None:
+        self._later: Timers[Key] = Timers()
+        self._refusals: dict[Key, int] = {}
+        self._pods = Ownership(_KINDS, "Pod")
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._later.next
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        changed: dict[Key, None] = {}
+        for event in events:
+            changed.update(dict.fromkeys(self._pods.observe(event)))
+        changed.update(dict.fromkeys(self._later.due(now)))
+        writes: list[Write] = []
+        for kind, namespace, name in changed:
+            writes += self.faults.each(kind, [(namespace, name)], partial(self._look_at, view, kind), now)
+        return writes
+
+    def _look_at(self, view: View, kind: str, namespace: str, name: str, now: float) -> list[Write]:
+        replica_set = view.find(kind, namespace, name)
+        if replica_set is not None:
+            return self._sync(replica_set, view, now)
+        self._later.clear((kind, namespace, name))
+        self._refusals.pop((kind, namespace, name), None)
+        return []
+
+    def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
+        claimed = self._pods.claim(replica_set, view, is_active)
+        pods = [pod for pod in claimed.dependents if isinstance(pod, Pod)]
+        writes = claimed.writes
+        if not replica_set.deleting:
+            writes += self._scale(replica_set, pods, view, now)
+        return writes + status_write(replica_set, self._status(replica_set, pods, now), ("replicas",))
+
+    def _scale(self, replica_set: Object, pods: Sequence[Pod], view: View, now: float) -> list[Write]:
+        """Pods to create or delete to reach spec.replicas."""
+        key = _key(replica_set)
+        surplus = len(pods) - replica_set.spec.get("replicas", 1)
+        if abs(surplus) > BURST:
+            self._later.set(key, now)
+        if surplus < 0:
+            if self._waits(key, now):
+                return []
+            wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
+            return [Create(wanted)] * min(-surplus, BURST)
+        if surplus > 0:
+            order = deletion_order(pods, self._beside(replica_set, view), now)
+            return [Delete("Pod", p.namespace, p.name, p.uid) for p in order[: min(surplus, BURST)]]
+        self._refusals.pop(key, None)
+        return []
+
+    def _waits(self, key: Key, now: float) -> bool:
+        """Whether a pod of the ReplicaSet was refused and its retry is not due yet."""
+        at = self._later.at(key)
+        return key in self._refusals and at is not None and at > now
+
+    def _beside(self, replica_set: Object, view: View) -> dict[str, int]:
+        """Active pods per node of this ReplicaSet and of those with the same controller."""
+        owner = controller_uid(replica_set)
+        related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
+        count: dict[str, int] = {}
+        for each in related:
+            for pod in view.owned_by(each.uid):
+                if isinstance(pod, Pod) and is_active(pod):
+                    count[pod.node_name] = count.get(pod.node_name, 0) + 1
+        return count
+
+    def _status(self, replica_set: Object, pods: Sequence[Pod], now: float) -> dict[str, Any]:
+        labels = ((replica_set.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+        min_ready_s = replica_set.spec.get("minReadySeconds") or 0
+        times = [at for pod in pods if (at := available_at(pod, min_ready_s)) is not None]
+        coming = [at for at in times if at > now]
+        key = _key(replica_set)
+        if coming and key not in self._later:
+            self._later.set(key, min(coming))
+        status: dict[str, Any] = {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": sum(labels.items() <= pod.labels.items() for pod in pods),
+            "readyReplicas": len(times),
+            "availableReplicas": len(times) - len(coming),
+            "observedGeneration": replica_set.metadata.get("generation") or 0,
+        }
+        if key not in self._refusals and condition(replica_set.status, "ReplicaFailure") is not None:
+            conditions = replica_set.status.get("conditions") or []
+            status["conditions"] = [c for c in conditions if c.get("type") != "ReplicaFailure"]
+        return status
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """A pod was refused: set the ReplicaFailure condition and retry with exponential backoff."""
+        if isinstance(write, Patch) and write.kind == "Pod" and isinstance(error, Conflict):
+            self._claim_again(write, view, now)
+        if not isinstance(write, Create) or isinstance(error, NotFound):
+            return []
+        meta = write.raw["metadata"]
+        owner = meta["ownerReferences"][0]
+        key = (owner["kind"], meta["namespace"], owner["name"])
+        if self._waits(key, now):
+            return []  # a refusal in the same batch was handled already
+        times = self._refusals.get(key, 0)
+        self._refusals[key] = times + 1
+        self._later.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))
+        replica_set = view.find(*key)
+        if replica_set is None:
+            return []
+        failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
+        conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
+        return [status_of(replica_set, {"conditions": conditions})]
+
+    def _claim_again(self, patch: Patch, view: View, now: float) -> None:
+        """Somebody else changed, or adopted, a pod that one of these was to adopt or release."""
+        pod = view.find("Pod", patch.namespace, patch.name)
+        for key in self._pods.candidates(pod) if pod is not None else ():
+            self._later.set(key, now)
+
+
+def _key(workload: Object) -> Key:
+    return workload.kind, workload.namespace, workload.name
