@@ -17,7 +17,7 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 #: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("StatefulSet", "DaemonSet", "Job", "CronJob"),
+        ("StatefulSet", "Job", "CronJob"),
         "kept and listed, but its pods are not made yet",
     ),
     "ResourceQuota": "kept and listed, but not enforced yet",

@@ -12,6 +12,7 @@ from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 
@@ -23,6 +24,7 @@ def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:
         TaintEviction(),
         Deployments(),
         ReplicaSets(),
+        DaemonSets(),
         Kubelets(),
         GarbageCollector(),
         VolumeController(),

@@ -31,6 +31,11 @@ def template_hash(template: Raw, collisions: int) -> str:
     number = 2166136261
     for byte in f"{text}{collisions or ''}".encode():
         number = ((number ^ byte) * 16777619) & 0xFFFFFFFF
+    return safe_encoded(number)
+
+
+def safe_encoded(number: int) -> str:
+    """The number's decimal digits as letters and digits that make no words (SafeEncodeString)."""
     return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))
 
 

@@ -4,7 +4,7 @@ ReplicationControllers are the same with another kind of selector. Expectations 
 here always reads its own writes.
 Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/replication.
 
-Owns the deadlines of later reconciles and the number of consecutive refused pods per workload.
+Owns the deadlines of later reconciles.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
+from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
@@ -28,8 +29,6 @@ from kschedd.store.writes import Create, Delete, Patch, Write, status_of
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _KINDS: Final = ("ReplicaSet", "ReplicationController")
-_FIRST_RETRY_S: Final = 1.0
-_LONGEST_RETRY_S: Final = 300.0
 
 
 class ReplicaSets:
@@ -38,7 +37,7 @@ class ReplicaSets:
 
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
-        self._refusals: dict[Key, int] = {}
+        self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(_KINDS, "Pod")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -61,7 +60,7 @@ class ReplicaSets:
         if replica_set is not None:
             return self._sync(replica_set, view, now)
         self._later.clear((kind, namespace, name))
-        self._refusals.pop((kind, namespace, name), None)
+        self._backoff.clear((kind, namespace, name))
         return []
 
     def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
@@ -79,20 +78,15 @@ class ReplicaSets:
         if abs(surplus) > BURST:
             self._later.set(key, now)
         if surplus < 0:
-            if self._waits(key, now):
+            if self._backoff.waits(key, now):
                 return []
             wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
             return [Create(wanted)] * min(-surplus, BURST)
         if surplus > 0:
             order = deletion_order(pods, self._beside(replica_set, view), now)
             return [Delete("Pod", p.namespace, p.name, p.uid) for p in order[: min(surplus, BURST)]]
-        self._refusals.pop(key, None)
+        self._backoff.clear(key)
         return []
-
-    def _waits(self, key: Key, now: float) -> bool:
-        """Whether a pod of the ReplicaSet was refused and its retry is not due yet."""
-        at = self._later.at(key)
-        return key in self._refusals and at is not None and at > now
 
     def _beside(self, replica_set: Object, view: View) -> dict[str, int]:
         """Active pods per node of this ReplicaSet and of those with the same controller."""
@@ -120,7 +114,7 @@ class ReplicaSets:
             "availableReplicas": len(times) - len(coming),
             "observedGeneration": replica_set.metadata.get("generation") or 0,
         }
-        if key not in self._refusals and condition(replica_set.status, "ReplicaFailure") is not None:
+        if key not in self._backoff and condition(replica_set.status, "ReplicaFailure") is not None:
             conditions = replica_set.status.get("conditions") or []
             status["conditions"] = [c for c in conditions if c.get("type") != "ReplicaFailure"]
         return status
@@ -134,11 +128,9 @@ class ReplicaSets:
         meta = write.raw["metadata"]
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
-        if self._waits(key, now):
+        if self._backoff.waits(key, now):
             return []  # a refusal in the same batch was handled already
-        times = self._refusals.get(key, 0)
-        self._refusals[key] = times + 1
-        self._later.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))
+        self._backoff.refused(key, now)
         replica_set = view.find(*key)
         if replica_set is None:
             return []

@@ -1,0 +1,266 @@
+"""The pods of a DaemonSet: on which nodes they belong, what they look like, which of them are to go.
+
+Source: Kubernetes v1.34, controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode), update.go
+(rollingUpdate) and util/daemonset_util.go. Plain functions of objects; `daemonsets` carries out what they say.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.node_fit import node_matches
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod, PodSpec, intern_spec
+from kschedd.api.selectors import NODE_NAME, SelectorError
+from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_toleration
+from kschedd.controllers.templates import pod_from_template
+from kschedd.controllers.workloads.pod_state import available, ready
+from kschedd.controllers.workloads.revisions import REVISION_HASH
+from kschedd.controllers.workloads.rollout import resolved
+
+TEMPLATE_GENERATION: Final = "pod-template-generation"
+_GENERATION: Final = "deprecated.daemonset.template.generation"
+_NOTHING: Mapping[str, Any] = {}
+
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
+)
+_TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", NO_SCHEDULE),)
+
+
+def daemon_tolerations(spec: Raw) -> list[Raw]:
+    """The tolerations of a daemon pod: those that its template states, and those that each has, without seconds."""
+    wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
+    tolerations: list[Raw] = []
+    for stated in spec.get("tolerations") or ():
+        same = next((each for each in added if _same_match(each, stated)), None)
+        if same is None:
+            tolerations.append(stated)
+        elif same not in tolerations:
+            tolerations.append(same)
+    return tolerations + [each for each in added if each not in tolerations]
+
+
+def _same_match(first: Raw, second: Raw) -> bool:
+    return all((first.get(name) or "") == (second.get(name) or "") for name in ("key", "operator", "effect", "value"))
+
+
+@attrs.frozen(eq=False)
+class DaemonTemplate:
+    """What of a DaemonSet decides where its pods run."""
+
+    spec: PodSpec
+    node_name: str  # "" unless the template names a node
+    tolerations: tuple[Toleration, ...]
+
+    @classmethod
+    def of(cls, daemon_set: Object) -> "DaemonTemplate":
+        raw = (daemon_set.spec.get("template") or _NOTHING).get("spec") or _NOTHING
+        tolerations = tuple(parse_toleration(each) for each in daemon_tolerations(raw))
+        return cls(intern_spec(dict(raw)), raw.get("nodeName") or "", tolerations)
+
+    def should_run(self, node: Node) -> tuple[bool, bool]:
+        """(whether a daemon pod should run on the node, whether one that is there should stay)."""
+        if self.node_name not in ("", node.name):
+            return False, False
+        try:
+            if not node_matches(self.spec, node):
+                return False, False
+        except SelectorError:
+            return False, False
+        refused = [
+            taint for taint in node.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not self._tolerates(taint)
+        ]
+        return not refused, not any(taint.effect == NO_EXECUTE for taint in refused)
+
+    def _tolerates(self, taint: Taint) -> bool:
+        return any(toleration.tolerates(taint) for toleration in self.tolerations)
+
+
+def target_node(pod: Pod) -> str:
+    """The node that a daemon pod is on, or made for; "" if it names none."""
+    return pod.node_name or pod.pod_spec.required_node or ""
+
+
+def template_generation(daemon_set: Object) -> str:
+    """The number of the template in an annotation of the deprecated API; "" if there is none."""
+    text = daemon_set.annotations.get(_GENERATION) or ""
+    return text if text.lstrip("-").isdigit() else ""
+
+
+def daemon_pod(daemon_set: Object, node_name: str, digest: str) -> dict[str, Any]:
+    """The manifest of a new daemon pod for the node: required node affinity names it, the scheduler puts it there."""
+    raw = pod_from_template(daemon_set, daemon_set.spec.get("template") or _NOTHING)
+    labels = dict(raw["metadata"].get("labels") or {})
+    if generation := template_generation(daemon_set):
+        labels[TEMPLATE_GENERATION] = generation
+    labels[REVISION_HASH] = digest
+    raw["metadata"]["labels"] = labels
+    affinity = raw["spec"].get("affinity") or _NOTHING
+    terms = [{"matchFields": [{"key": NODE_NAME, "operator": "In", "values": [node_name]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    node_affinity = {**(affinity.get("nodeAffinity") or _NOTHING), **required}
+    raw["spec"] = {
+        **raw["spec"],
+        "affinity": {**affinity, "nodeAffinity": node_affinity},
+        "tolerations": daemon_tolerations(raw["spec"]),
+    }
+    return raw
+
+
+@attrs.frozen
+class UpdateLimits:
+    """How many pods a rolling update may take away, or add beside old ones; of 0 and 0, one may be away."""
+
+    surge: int
+    unavailable: int
+
+    @classmethod
+    def of(cls, daemon_set: Object, desired: int) -> "UpdateLimits":
+        rolling = (daemon_set.spec.get("updateStrategy") or _NOTHING).get("rollingUpdate") or _NOTHING
+        surge = resolved(rolling.get("maxSurge", 0), desired, up=True)
+        unavailable = resolved(rolling.get("maxUnavailable", 1), desired, up=True)
+        return cls(surge, 1 if not surge and not unavailable else unavailable)
+
+
+def allows_surge(daemon_set: Object) -> bool:
+    update = daemon_set.spec.get("updateStrategy") or _NOTHING
+    rolling = update.get("rollingUpdate") or _NOTHING
+    return update.get("type") == "RollingUpdate" and resolved(rolling.get("maxSurge", 0), 100, up=True) > 0
+
+
+@attrs.frozen(eq=False)
+class Revision:
+    """What tells up-to-date daemon pods, and available ones, from others."""
+
+    digest: str
+    generation: str
+    min_ready_s: int
+    now: float
+
+    def is_updated(self, pod: Pod) -> bool:
+        labels = pod.labels
+        return labels.get(REVISION_HASH) == self.digest or (
+            self.generation != "" and labels.get(TEMPLATE_GENERATION) == self.generation
+        )
+
+    def is_available(self, pod: Pod) -> bool:
+        return available(pod, self.min_ready_s, self.now)
+
+
+def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
+    """Scheduled pods first, then by age."""
+    return sorted(pods, key=lambda p: (not p.node_name, p.metadata.get("creationTimestamp") or "", p.name))
+
+
+def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
+    """Which of the daemon pods that run on a node are too many there.
+
+    One may run; while a rolling update surges, a new one beside the old until the new one is available.
+    """
+    if len(running) <= 1:
+        return []
+    ordered = oldest_first(running)
+    if not surges:
+        return ordered[1:]
+    new = next((pod for pod in ordered if pod.labels.get(REVISION_HASH) == revision.digest), None)
+    old = next((pod for pod in ordered if pod.labels.get(REVISION_HASH) != revision.digest), None)
+    gone = [pod for pod in ordered if pod is not new and pod is not old]
+    if new is not None and old is not None and (not ready(old) or revision.is_available(new)):
+        gone.append(old)
+    return gone
+
+
+def updated_and_old(pods: Iterable[Pod], revision: Revision) -> tuple[Pod | None, Pod | None] | None:
+    """The up-to-date pod and the old one on a node; None if there are two of a kind, which `surplus_on_node` is for."""
+    new: Pod | None = None
+    old: Pod | None = None
+    for pod in pods:
+        if pod.deletion_timestamp:
+            continue
+        if revision.is_updated(pod):
+            if new is not None:
+                return None
+            new = pod
+        else:
+            if old is not None:
+                return None
+            old = pod
+    return new, old
+
+
+@attrs.frozen(eq=False)
+class UpdateStep:
+    """The next step of a rolling update."""
+
+    delete: list[Pod]
+    create_on: list[str]  # node names
+
+
+def replace_in_place(by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits) -> UpdateStep:
+    """Without surge: delete old pods that are unavailable, and as many available ones as may be away."""
+    unavailable = 0
+    replaced: list[Pod] = []
+    candidates: list[Pod] = []
+    for pods in by_node.values():
+        pair = updated_and_old(pods, revision)
+        if pair is None or (pair[0] is None) == (pair[1] is None):
+            unavailable += 1  # the node is without a pod, or has too many: not this step's to mend
+            continue
+        new, old = pair
+        if new is not None:
+            unavailable += not revision.is_available(new)
+        elif old is not None:
+            (candidates if revision.is_available(old) else replaced).append(old)
+    return UpdateStep(replaced + candidates[: max(0, limits.unavailable - unavailable)], [])
+
+
+def replace_by_surge(
+    by_node: Mapping[str, Sequence[Pod]],
+    should_run: Mapping[str, bool],
+    revision: Revision,
+    limits: UpdateLimits,
+    desired: int,
+) -> UpdateStep:
+    """With surge: create new pods beside old ones, and delete an old one once the new one is available."""
+    surging = available_now = 0
+    gone: list[Pod] = []
+    unwanted: list[Pod] = []
+    candidates: list[str] = []
+    allowed: list[str] = []
+    for node_name, pods in by_node.items():
+        pair = updated_and_old(pods, revision)
+        if pair is None:
+            surging += 1
+            continue
+        new, old = pair
+        counted = old if old is not None else new
+        available_now += counted is not None and revision.is_available(counted)
+        if old is None:
+            continue
+        if new is not None:
+            if revision.is_available(new):
+                gone.append(old)
+            else:
+                surging += 1
+            continue
+        runs = should_run.get(node_name, False)
+        if revision.is_available(old):
+            if runs:
+                candidates.append(node_name)
+            else:
+                unwanted.append(old)
+        elif runs:
+            allowed.append(node_name)
+        else:
+            gone.append(old)
+    gone += unwanted[: max(0, available_now - desired)]
+    return UpdateStep(gone, allowed + candidates[: max(0, limits.surge - surging)])

@@ -1,0 +1,84 @@
+"""ControllerRevisions: the earlier templates of a DaemonSet or StatefulSet, from which a rollout can be undone.
+
+Each holds the pod template as a patch that replaces it, and a number that grows with each change. A template that comes
+back takes its old revision, with a new number.
+Source: Kubernetes v1.34, controller/history/controller_history.go, controller/daemon/update.go,
+controller/statefulset/stateful_set_utils.go (newRevision).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.controllers.templates import canonical_template, controller_reference, safe_encoded
+from kschedd.store.writes import Delete, Write
+
+REVISION_HASH: Final = "controller-revision-hash"  # on pods; of DaemonSets on their ControllerRevisions as well
+HASH_LABEL: Final = "controller.kubernetes.io/hash"  # on the ControllerRevisions of StatefulSets
+_LONGEST_NAME: Final = 223
+_NOTHING: Mapping[str, Any] = {}
+
+
+def number_of(revision: Object) -> int:
+    return int(revision.raw.get("revision") or 0)
+
+
+def in_order(revisions: Iterable[Object]) -> list[Object]:
+    """Lowest number first; of equal ones the older first."""
+    return sorted(revisions, key=lambda r: (number_of(r), r.metadata.get("creationTimestamp") or "", r.name))
+
+
+def revision_data(workload: Object) -> Raw:
+    """The patch that brings back the workload's present template."""
+    return {"spec": {"template": {**canonical_template(workload.spec.get("template") or {}), "$patch": "replace"}}}
+
+
+def template_of(revision: Object) -> Raw:
+    data = revision.raw.get("data") or _NOTHING
+    template = ((data.get("spec") or _NOTHING).get("template")) or _NOTHING
+    return {name: value for name, value in template.items() if name != "$patch"}
+
+
+def equal_to(workload: Object, revisions: Iterable[Object]) -> list[Object]:
+    """Those of the revisions that hold the workload's present template, in their order."""
+    template = canonical_template(workload.spec.get("template") or {})
+    return [revision for revision in revisions if canonical_template(template_of(revision)) == template]
+
+
+def data_hash(data: Raw, collisions: int) -> str:
+    """The hash of a StatefulSet's revision: FNV-1 of its data as JSON (HashControllerRevision)."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + str(collisions)
+    number = 2166136261
+    for byte in text.encode():
+        number = (number * 16777619 & 0xFFFFFFFF) ^ byte
+    return safe_encoded(number)
+
+
+def new_revision(workload: Object, number: int, digest: str, hash_label: str) -> dict[str, Any]:
+    labels = ((workload.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    meta: dict[str, Any] = {
+        "name": f"{workload.name[:_LONGEST_NAME]}-{digest}",
+        "namespace": workload.namespace,
+        "labels": {**labels, hash_label: digest},
+        "ownerReferences": [controller_reference(workload)],
+    }
+    if workload.annotations:
+        meta["annotations"] = dict(workload.annotations)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": meta,
+        "data": revision_data(workload),
+        "revision": number,
+    }
+
+
+def oldest_dead(revisions: Sequence[Object], live: Iterable[str]) -> list[Object]:
+    """The revisions that no pod has any more, oldest first. `live`: names."""
+    kept = frozenset(live)
+    return [revision for revision in in_order(revisions) if revision.name not in kept]
+
+
+def deletion_of(revision: Object) -> Write:
+    return Delete(revision.kind, revision.namespace, revision.name, revision.uid)

@@ -1,0 +1,59 @@
+"""A small cluster for the workload controllers: store, controllers, and a scheduler that puts pods where they ask."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import Controller
+from kschedd.controllers.garbage import GarbageCollector
+from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.workloads.daemon_pods import target_node
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, node
+
+
+class WorkloadCluster:
+    """`nodes` nodes n0, n1, …; pods that name no node go to the first."""
+
+    def __init__(self, controllers: Sequence[Controller], nodes: int = 1) -> None:
+        self.clock = Clock()
+        self.store = Store(now=self.clock, seed=6)
+        self.runner = ControllerRunner(self.store, [*controllers, Kubelets(), GarbageCollector(), NodeTaints()])
+        self.scheduling = True
+        for number in range(nodes):
+            self.store.create(node(f"n{number}"))
+
+    def step(self) -> bool:
+        """One round: controllers, then the scheduler. False when nothing happened."""
+        before = self.store.version
+        self.runner.run_until_idle()
+        for pod in self.pods() if self.scheduling else ():
+            wanted = target_node(pod) or "n0"
+            if not pod.node_name and self.store.find("Node", "", wanted) is not None and not pod.deletion_timestamp:
+                self.store.bind(pod.namespace, pod.name, wanted)
+        return self.store.version != before
+
+    def rest(self, within_s: float = 60) -> None:
+        """Until nothing happens by itself within so many seconds."""
+        for _ in range(500):
+            if not self.step():
+                wake = self.runner.next_deadline
+                if wake is None or wake > self.clock.now + within_s:
+                    return
+                self.clock.now = max(wake, self.clock.now)
+        raise AssertionError("never comes to rest")
+
+    def pods(self) -> list[Pod]:
+        return [p for p in self.store.list("Pod") if isinstance(p, Pod)]
+
+    def get(self, kind: str, name: str) -> Object:
+        return self.store.get(kind, "default", name)
+
+    def patch(self, kind: str, name: str, patch: dict[str, Any], namespace: str = "default") -> Object:
+        return self.store.merge_patch(kind, namespace, name, patch)
+
+    def fail(self, name: str) -> None:
+        self.store.patch_status("Pod", "default", name, {"phase": "Failed"})
