@@ -23,8 +23,7 @@ from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
 from kschedd.controllers.workloads.ownership import Key, Ownership
-from kschedd.controllers.workloads.pod_state import available_at
-from kschedd.controllers.workloads.pod_state import ready as pod_ready
+from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
     deletion_of,
@@ -40,7 +39,7 @@ from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of
 
-BURST: Final = 500  # pods created or deleted per reconcile of a DaemonSet
+BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 900.0
@@ -88,6 +87,8 @@ class DaemonSets:
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], _Delays] = {}  # by uid and generation of the DaemonSet
+        self._templates: dict[str, tuple[int, DaemonTemplate]] = {}  # by uid, with the generation
+        self._ready = ReadySince()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -102,6 +103,9 @@ class DaemonSets:
                 nodes.append(event)
                 continue
             changed.update(dict.fromkeys(self._pods.observe(event)))
+            if event.type == DELETED:
+                self._ready.forget(event.new)
+                self._templates.pop(event.new.uid, None)
             if event.new.kind != "Pod":
                 changed.update(dict.fromkeys(self._revisions.observe(event)))
         if nodes:
@@ -128,16 +132,15 @@ class DaemonSets:
         if current is None:
             return writes  # its creation leads to the next sync
         digest = current.labels.get(REVISION_HASH) or current.name
-        template = DaemonTemplate.of(daemon_set)
         nodes = [node for node in view.list("Node") if isinstance(node, Node)]
         by_node: dict[str, list[Pod]] = {}
         for pod in own:
             target = daemon_pods.target_node(pod)
             if target and not (pod.finished and pod.deletion_timestamp):
                 by_node.setdefault(target, []).append(pod)
-        fits = {node.name: template.should_run(node) for node in nodes}
+        fits = self._template(daemon_set).fits(nodes)
         generation = daemon_pods.template_generation(daemon_set)
-        revision = Revision(digest, generation, daemon_set.spec.get("minReadySeconds") or 0, now)
+        revision = Revision(digest, generation, daemon_set.spec.get("minReadySeconds") or 0, now, self._ready)
         sync = _Sync(daemon_set, nodes, fits, by_node, revision)
         step = self._manage(sync, now)
         if not step.delete and not step.create_on:
@@ -146,6 +149,14 @@ class DaemonSets:
         writes += self._clean_up(daemon_set, current, claimed.dependents, own)
         self._wait_for_availability(sync, now)
         return writes + status_write(daemon_set, _status(sync), _ALWAYS)
+
+    def _template(self, daemon_set: Object) -> DaemonTemplate:
+        """The DaemonSet's template, parsed once for each version of its spec."""
+        generation = daemon_set.metadata.get("generation") or 0
+        known = self._templates.get(daemon_set.uid)
+        if known is None or known[0] != generation:
+            known = self._templates[daemon_set.uid] = generation, DaemonTemplate.of(daemon_set)
+        return known[1]
 
     # --- pods ----------------------------------------------------------------------------------------------------
 
@@ -211,8 +222,8 @@ class DaemonSets:
         wait = sync.revision.min_ready_s
         if not wait:
             return
-        times = (available_at(pod, wait) for pods in sync.by_node.values() for pod in pods)
-        coming = [at for at in times if at is not None and at > now]
+        times = (self._ready.of(pod) for pods in sync.by_node.values() for pod in pods)
+        coming = [since + wait for since in times if since is not None and since + wait > now]
         if coming:
             self._wake(sync.daemon_set, min(coming))
 
@@ -329,7 +340,7 @@ def _status(sync: _Sync) -> dict[str, Any]:
             continue
         current += 1
         pod = pods[0] if len(pods) == 1 else daemon_pods.oldest_first(pods)[0]
-        if pod_ready(pod):
+        if sync.revision.is_ready(pod):
             ready += 1
             available += sync.revision.is_available(pod)
         updated += sync.revision.is_updated(pod)
