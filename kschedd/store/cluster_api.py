@@ -148,7 +148,16 @@ class ClusterWriter(ClusterReader, Protocol):
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
 
-    def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Pod:
+    def evict(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: int | None = None,
+        grace_period_s: int | None = None,
+        dry_run: bool = False,
+    ) -> Pod:
         """Delete a pod if its disruption budget allows that. Raises TooManyRequests where it does not (now)."""
 
     def finalize_namespace(self, name: str) -> Object: ...

@@ -11,12 +11,30 @@ from typing import Any, Final, Literal
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.store.errors import PreconditionFailed
 from kschedd.store.times import duration_s, seconds, stamp
+from kschedd.store.updates import next_generation
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+
+
+def check_delete_preconditions(obj: Object, uid: str, resource_version: int | None) -> None:
+    """Raise PreconditionFailed if a uid or resourceVersion that the request names is not the object's."""
+    if uid and uid != obj.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({obj.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise PreconditionFailed(obj.kind, obj.name, why)
+    if resource_version is not None and resource_version != obj.resource_version:
+        why = (
+            f"the ResourceVersion in the precondition ({resource_version}) does not match the ResourceVersion in "
+            f"record ({obj.resource_version}). The object might have been modified"
+        )
+        raise PreconditionFailed(obj.kind, obj.name, why)
 
 
 def grace_of(obj: Object, asked: int | None) -> int:
@@ -54,6 +72,8 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
     else:
         meta["deletionTimestamp"] = stamp(now + duration_s(grace))
         meta["deletionGracePeriodSeconds"] = grace
+        if meta.get("generation"):
+            meta["generation"] = next_generation(meta)
     changed: dict[str, Any] = {**raw, "metadata": meta}
     if obj.kind == "Namespace":
         changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}

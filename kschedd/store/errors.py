@@ -72,6 +72,14 @@ class Conflict(ApiError):
 
 
 @attrs.define(eq=False)
+class PreconditionFailed(Conflict):
+    """A deletion or eviction that names another uid or resourceVersion than the object has."""
+
+    def __str__(self) -> str:
+        return f'Operation cannot be fulfilled on {_kind_with_group(self.kind)} "{self.name}": {self.why}'
+
+
+@attrs.define(eq=False)
 class Invalid(ApiError):
     """An object that fails validation; all faults are listed, each with its field path."""
 
@@ -156,26 +164,32 @@ class Forbidden(ApiError):
 
 @attrs.define(eq=False)
 class TooManyRequests(ApiError):
-    """An eviction that a disruption budget does not allow now; try again later. `why` says what the budget lacks."""
+    """An eviction that a disruption budget does not allow now.
 
+    `why` says what the budget lacks: the message of the status cause `DisruptionBudget`. `retry_after_s` is what the
+    API server suggests (0: nothing).
+    """
+
+    budget: str
     why: str
+    retry_after_s: int = 0
 
     rpc_code: ClassVar[str] = "too_many_requests"
 
     def __str__(self) -> str:
-        return f"Cannot evict pod as it would violate the pod's disruption budget. {self.why}".strip()
+        return "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 @attrs.define(eq=False)
-class InternalError(ApiError):
-    """What the API server answers where it cannot do its part."""
+class MultipleBudgets(ApiError):
+    """An eviction of a pod that several disruption budgets cover: code 500, without a reason."""
 
-    why: str
+    budgets: tuple[str, ...]
 
     rpc_code: ClassVar[str] = "refused"
 
     def __str__(self) -> str:
-        return f"Internal error occurred: {self.why}"
+        return "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
 @attrs.define(eq=False)

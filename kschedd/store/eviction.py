@@ -1,72 +1,104 @@
-"""The Eviction subresource: whether a pod's disruption budget lets it go, and what the budget is worth afterwards.
+"""The Eviction subresource: whether a pod's disruption budget allows its eviction, and the budget's status after it.
 
-The budget's status is believed as it stands; working it out is the disruption controller's part.
+The budget's status is read as it stands; the disruption controller (`kschedd.controllers.disruption`) computes it.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
-Raises: TooManyRequests, Forbidden and InternalError, in the API server's words.
+Raises: TooManyRequests, Forbidden and MultipleBudgets, in the API server's words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError, parse_label_selector
-from kschedd.store.errors import Forbidden, InternalError, TooManyRequests
+from kschedd.store.errors import Forbidden, MultipleBudgets, TooManyRequests
 
 BUDGET: Final = "PodDisruptionBudget"
-_MOST_DISRUPTED: Final = 2000  # pods whose disruption nobody has taken note of yet
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+_MAX_DISRUPTED_PODS: Final = 2000  # evictions that the disruption controller has not confirmed yet
 
 
 def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
-    """The budget that has a say in this pod's eviction, of those in its namespace; None if it just may go."""
+    """The budget that must allow this pod's eviction, of those in its namespace; None if the eviction needs none."""
     if pod.finished or pod.deletion_timestamp or pod.status.get("phase") == "Pending":
         return None
-    covering = [budget for budget in budgets if pod.labels and _selects(budget, pod)]
+    covering = [budget for budget in budgets if covers(budget, pod)]
     if len(covering) > 1:
-        why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise InternalError(why)
+        raise MultipleBudgets(tuple(budget.name for budget in covering))
     if not covering or _unhealthy_may_go(pod, covering[0]):
         return None
     return covering[0]
 
 
 def spent(budget: Object, pod: Pod, at: str) -> Raw:
-    """The status of the budget once the pod's eviction counts. Raises where it allows none."""
+    """The budget's status after the pod's eviction. Raises where the budget does not allow it."""
     status = budget.status
     if (status.get("observedGeneration") or 0) < (budget.metadata.get("generation") or 0):
-        raise TooManyRequests(f"The disruption budget {budget.name} is still being processed by the server.")
+        why = f"The disruption budget {budget.name} is still being processed by the server."
+        raise TooManyRequests(budget.name, why, retry_after_s=10)
     allowed = status.get("disruptionsAllowed") or 0
     disrupted: dict[str, Any] = dict(status.get("disruptedPods") or {})
     if allowed < 0:
         raise Forbidden(BUDGET, budget.name, "pdb disruptions allowed is negative")
-    if len(disrupted) > _MOST_DISRUPTED:
+    if len(disrupted) > _MAX_DISRUPTED_PODS:
         raise Forbidden(
             BUDGET, budget.name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         )
     if not allowed:
         needs, has = status.get("desiredHealthy") or 0, status.get("currentHealthy") or 0
-        raise TooManyRequests(f"The disruption budget {budget.name} needs {needs} healthy pods and has {has} currently")
+        why = f"The disruption budget {budget.name} needs {needs} healthy pods and has {has} currently"
+        raise TooManyRequests(budget.name, why)
     disrupted[pod.name] = at
-    return {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+    left: dict[str, Any] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+    if allowed == 1:
+        left["conditions"] = with_disruption_allowed(status, 0, status.get("observedGeneration") or 0, at)
+    return left
+
+
+def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, failure: str | None = None) -> list[Raw]:
+    """The budget's conditions with DisruptionAllowed for this number of disruptions.
+
+    `failure` is the reason why the number could not be computed, if it could not.
+    Source: component-helpers/apps/poddisruptionbudget/helpers.go, apimachinery meta.SetStatusCondition.
+    """
+    state, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
+    if failure is not None:
+        state, reason = "False", "SyncFailed"
+    wanted: dict[str, Any] = {"type": "DisruptionAllowed", "status": state}
+    if observed:
+        wanted["observedGeneration"] = observed
+    wanted |= {"lastTransitionTime": at, "reason": reason, "message": failure or ""}
+    conditions: Sequence[Raw] = status.get("conditions") or ()
+    before = next((each for each in conditions if each.get("type") == wanted["type"]), None)
+    if before is None:
+        return [*conditions, wanted]
+    if before.get("status") == state and before.get("lastTransitionTime"):
+        wanted["lastTransitionTime"] = before["lastTransitionTime"]
+    return [wanted if each is before else each for each in conditions]
 
 
 def with_disruption_target(pod: Pod, at: str) -> list[Raw]:
-    """The conditions of a pod that is being evicted."""
+    """The pod's conditions with that of an eviction."""
     target = {
-        "type": "DisruptionTarget",
+        "type": DISRUPTION_TARGET,
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
         "lastTransitionTime": at,
     }
-    others = [each for each in pod.status.get("conditions") or () if each.get("type") != target["type"]]
-    return [*others, target]
+    conditions: Sequence[Raw] = pod.status.get("conditions") or ()
+    before = next((each for each in conditions if each.get("type") == DISRUPTION_TARGET), None)
+    if before is None:
+        return [*conditions, target]
+    if before.get("status") == "True" and before.get("lastTransitionTime"):
+        target["lastTransitionTime"] = before["lastTransitionTime"]
+    return [target if each is before else each for each in conditions]
 
 
-def _selects(budget: Object, pod: Pod) -> bool:
-    selector = budget.spec.get("selector")
+def covers(budget: Object, pod: Pod) -> bool:
+    """Whether the budget's selector matches the pod; one that cannot be parsed matches none."""
     try:
-        return selector is not None and parse_label_selector(selector).matches(pod.labels)
+        return parse_label_selector(budget.spec.get("selector")).matches(pod.labels)
     except SelectorError:
         return False
 

@@ -33,8 +33,8 @@ from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admissi
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
-from kschedd.store.deletion import Propagation, begin_deletion, finished
-from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, TooLarge
+from kschedd.store.deletion import Propagation, begin_deletion, check_delete_preconditions, finished
+from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, TooLarge
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
 from kschedd.store.job_selector import with_selector
@@ -337,15 +337,7 @@ class Store:
         if grace_period_s is not None and not -(2**63) <= grace_period_s < 2**63:
             wrong = invalid("gracePeriodSeconds", grace_period_s, "must be a 64-bit integer")
             raise Invalid("DeleteOptions", "", (wrong,))
-        if uid and uid != old.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
-            raise Conflict(kind, name, why)
-        if resource_version is not None and resource_version != old.resource_version:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {resource_version}, "
-                f"ResourceVersion in object meta: {old.resource_version}"
-            )
-            raise Conflict(kind, name, why)
+        check_delete_preconditions(old, uid, resource_version)
         if kind == "Namespace" and name in _UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
         left = begin_deletion(old, grace_period_s, propagation, self._now())
@@ -394,21 +386,32 @@ class Store:
         self._commit(MODIFIED, pod, now_bound)
         return now_bound
 
-    def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Pod:
-        """The Eviction subresource: delete a pod if its disruption budget allows that."""
+    def evict(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: int | None = None,
+        grace_period_s: int | None = None,
+        dry_run: bool = False,
+    ) -> Pod:
+        """The Eviction subresource: delete a pod if its disruption budget allows that; returns its last state.
+
+        As upstream, the preconditions are those of the deletion: the budget has been asked, and spent, before them.
+        """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
-        if uid and uid != pod.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
-            raise Conflict("Pod", name, why)
         budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
         if budget is not None:
             status = eviction.spent(budget, pod, stamp(self._now()))
-            self.update_status({**budget.raw, "status": status})
-        conditions = eviction.with_disruption_target(pod, stamp(self._now()))
-        if not pod.deletion_timestamp:
+            if not dry_run:
+                self.update_status({**budget.raw, "status": status})
+        check_delete_preconditions(pod, uid, resource_version)
+        if not dry_run:
+            conditions = eviction.with_disruption_target(pod, stamp(self._now()))
             self.patch_status("Pod", namespace, name, {"conditions": conditions})
-        gone = self.delete("Pod", namespace, name, grace_period_s=grace_period_s, uid=pod.uid)
+        gone = self.delete("Pod", namespace, name, grace_period_s=grace_period_s, uid=pod.uid, dry_run=dry_run)
         assert isinstance(gone, Pod)
         return gone
 

@@ -201,16 +201,26 @@ class FakeCluster:
         assert isinstance(bound, Pod)
         return bound
 
-    def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Pod:
+    def evict(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: int | None = None,
+        grace_period_s: int | None = None,
+        dry_run: bool = False,
+    ) -> Pod:
+        assert not dry_run, "nobody here tries an eviction"
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
-        self._check(pod, uid, "")
+        self._check(pod, uid, "" if resource_version is None else str(resource_version))
         for budget in self.list("PodDisruptionBudget", namespace):
             wanted = budget.spec["selector"]["matchLabels"].items()
             if pod.status.get("phase") == "Running" and wanted <= pod.labels.items():
                 allowed = budget.status.get("disruptionsAllowed", 0)
                 if not allowed:
-                    raise TooManyRequests("")
+                    raise TooManyRequests(budget.name, "")
                 self.merge_patch(
                     budget.kind,
                     namespace,

@@ -414,7 +414,7 @@ def test_finalizers_keep_an_object_until_the_last_is_taken_away(store: Store) ->
 
 def test_a_deletion_meant_for_another_object_of_that_name_is_refused(store: Store) -> None:
     store.create(config_map("c"))
-    with pytest.raises(Conflict, match="UID in precondition: other"):
+    with pytest.raises(Conflict, match=r"the UID in the precondition \(other\)"):
         store.delete("ConfigMap", "default", "c", uid="other")
 
 
