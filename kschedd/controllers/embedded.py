@@ -5,6 +5,7 @@ The daemon runs each in an actor of its own; simulations run them in this order 
 
 from kschedd.controllers.claims import ResourceClaims
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.kubelets import Kubelets
@@ -26,6 +27,7 @@ def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:
         ReplicaSets(),
         DaemonSets(),
         Kubelets(),
+        Disruption(),
         GarbageCollector(),
         VolumeController(),
         Provisioner(provision_delay_s),

@@ -1,0 +1,244 @@
+"""The disruption controller: keeps the status of PodDisruptionBudgets, which evictions and preemption rely on.
+
+A budget's pods are those of its namespace that its selector matches. Healthy are the Ready ones that are neither being
+deleted nor, by `status.disruptedPods`, about to be; an eviction puts its pod there, and one that is not deleted within
+two minutes is taken out again. How many must be healthy is an integer, or a share of what the pods' controllers are
+scaled to. DisruptionTarget conditions of pods that nobody deleted within two minutes are set to False.
+
+Owns, for each budget, counts of its pods that every pod event updates, so that a reconcile costs as much as the budget
+has controllers and disrupted pods; and the deadlines of both timeouts.
+Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import condition, with_condition
+from kschedd.controllers.controller import View
+from kschedd.controllers.disruption_counts import BudgetPods, by_scale, counted, expected_counts, unmanaged_text
+from kschedd.controllers.object_events import object_event
+from kschedd.controllers.scale import ScaleError
+from kschedd.controllers.timers import Timers
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.eviction import BUDGET, DISRUPTION_TARGET, with_disruption_allowed
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.times import seconds, stamp
+from kschedd.store.writes import Write, status_of
+
+DELETION_TIMEOUT_S: Final = 120.0
+STALE_CONDITION_S: Final = 120.0
+COMPONENT: Final = "controllermanager"
+Key = tuple[str, str]  # namespace, name
+
+
+class Disruption:
+    name: Final = "disruption"
+    kinds: Final = frozenset((BUDGET, "Pod"))
+
+    def __init__(self) -> None:
+        self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
+        self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
+        self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
+        self._told: dict[Key, str] = {}  # by budget: the last event written about it
+        self._shared: dict[str, dict[frozenset[str], None]] = {}  # by namespace: budgets reported to cover one pod
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        times = [at for at in (self._recheck.next, self._stale.next) if at is not None]
+        return min(times, default=None)
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        changed: dict[Key, None] = {}
+        writes: list[Write] = []
+        for event in events:
+            new = event.new
+            if isinstance(new, Pod):
+                writes += self._observe_pod(event, new, changed, view, now)
+            else:
+                self._observe_budget(event, new, view)
+                changed[new.namespace, new.name] = None
+        changed.update(dict.fromkeys(self._recheck.due(now)))
+        writes += self.faults.each("Pod", self._stale.due(now), partial(self._clean_stale, view), now)
+        return writes + self.faults.each(BUDGET, changed, partial(self._sync, view), now)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+
+    def _observe_budget(self, event: WatchEvent, budget: Object, view: View) -> None:
+        space = self._budgets.setdefault(budget.namespace, {})
+        self._shared.pop(budget.namespace, None)
+        if event.type == DELETED:
+            space.pop(budget.name, None)
+            self._recheck.clear((budget.namespace, budget.name))
+            self._told.pop((budget.namespace, budget.name), None)
+            if not space:
+                del self._budgets[budget.namespace]
+            return
+        selector = budget.spec.get("selector")
+        known = space.get(budget.name)
+        if known is not None and known.spec_selector == selector:
+            return
+        index = space[budget.name] = BudgetPods(selector)
+        for pods in view.present("Pod", budget.namespace):
+            for pod in pods:
+                if isinstance(pod, Pod) and index.selector.matches(pod.labels):
+                    index.put(pod.name, counted(pod))
+
+    def _observe_pod(
+        self, event: WatchEvent, pod: Pod, changed: dict[Key, None], view: View, now: float
+    ) -> list[Write]:
+        gone = event.type == DELETED
+        conditions = pod.status.get("conditions")
+        if conditions and any(each.get("type") == DISRUPTION_TARGET for each in conditions):
+            self._note_stale(pod, gone, now)
+        space = self._budgets.get(pod.namespace)
+        if space is None:
+            return []
+        # A budget that was just indexed has seen the pod as it is now, which may be later than this event.
+        latest = view.find("Pod", pod.namespace, pod.name)
+        there = latest if isinstance(latest, Pod) else None
+        covering = []
+        for name, index in space.items():
+            covers = there is not None and index.selector.matches(there.labels)
+            if covers:
+                covering.append(name)
+            elif pod.name not in index.pods:
+                continue
+            if index.put(pod.name, counted(there) if covers and there is not None else None):
+                changed[pod.namespace, name] = None
+        if len(covering) < 2 or there is None:
+            return []
+        shared = self._shared.setdefault(pod.namespace, {})
+        if frozenset(covering) in shared:
+            return []
+        shared[frozenset(covering)] = None
+        said = (
+            f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
+            f'Chose "{min(covering)}" arbitrarily.'
+        )
+        return [object_event(there, "MultiplePodDisruptionBudgets", said, COMPONENT, now, warning=True)]
+
+    # -- conditions that nobody followed up -------------------------------------------------------------------------
+
+    def _note_stale(self, pod: Pod, gone: bool, now: float) -> None:
+        since = None if gone else stale_condition_since(pod)
+        if since is None:
+            self._stale.clear((pod.namespace, pod.name))
+        else:
+            self._stale.set((pod.namespace, pod.name), max(now, since + STALE_CONDITION_S))
+
+    def _clean_stale(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        since = stale_condition_since(pod) if isinstance(pod, Pod) else None
+        if pod is None or since is None:
+            return []
+        if since + STALE_CONDITION_S > now:
+            self._stale.set((namespace, name), since + STALE_CONDITION_S)
+            return []
+        cleared = {"type": DISRUPTION_TARGET, "status": "False"}
+        conditions = with_condition(pod.status.get("conditions"), cleared, stamp(now))
+        return [status_of(pod, {"conditions": conditions})]
+
+    # -- a budget's status ------------------------------------------------------------------------------------------
+
+    def _sync(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        budget = view.find(BUDGET, namespace, name)
+        index = self._budgets.get(namespace, {}).get(name)
+        if budget is None or index is None:
+            return []
+        if index.fault is not None:
+            told = self._tell(budget, "NoPods", f"Failed to get pods: {index.fault}", now, warning=True)
+            return [*told, *self._fail_safe(budget, index.fault, now)]
+        writes: list[Write] = []
+        if not index.pods:
+            writes += self._tell(budget, "NoPods", "No matching pods found", now)
+        try:
+            expected, desired = expected_counts(budget, index, view)
+        except ScaleError as failure:
+            why = str(failure)
+            said = f"Failed to calculate the number of expected pods: {why}"
+            writes += self._tell(budget, "CalculateExpectedPodCountFailed", said, now, warning=True)
+            return writes + self._fail_safe(budget, why, now)
+        if "" in index.by_controller and by_scale(budget):
+            writes += self._tell(budget, "UnmanagedPods", unmanaged_text(budget), now, warning=True)
+        elif index.pods:
+            self._told.pop((namespace, name), None)
+        return writes + self._update(budget, index, expected, desired, now)
+
+    def _update(self, budget: Object, index: BudgetPods, expected: int, desired: int, now: float) -> list[Write]:
+        before: Mapping[str, str] = budget.status.get("disruptedPods") or {}
+        disrupted: dict[str, str] = {}
+        healthy = index.healthy
+        for name, at in before.items():
+            pod = index.pods.get(name)
+            if pod is None or pod.deleting or seconds(at) + DELETION_TIMEOUT_S <= now:
+                continue
+            disrupted[name] = at
+            healthy -= pod.healthy
+        key = (budget.namespace, budget.name)
+        if disrupted:
+            self._recheck.set(key, min(map(seconds, disrupted.values())) + DELETION_TIMEOUT_S)
+        else:
+            self._recheck.clear(key)
+        allowed = max(0, healthy - desired) if expected > 0 else 0
+        generation = budget.metadata.get("generation") or 0
+        status: dict[str, Any] = {
+            "observedGeneration": generation,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "conditions": with_disruption_allowed(budget.status, allowed, generation, stamp(now)),
+        }
+        same = all(budget.status.get(field) == value for field, value in status.items() if field != "conditions")
+        if same and disrupted == before and _condition_is_current(budget, allowed):
+            return []
+        if disrupted != before:
+            status["disruptedPods"] = {**dict.fromkeys(before), **disrupted} if disrupted else None
+        return [status_of(budget, status)]
+
+    def _fail_safe(self, budget: Object, why: str, now: float) -> list[Write]:
+        """No disruption is allowed while it is not known how many could be."""
+        observed = budget.status.get("observedGeneration") or 0
+        conditions = with_disruption_allowed(budget.status, 0, observed, stamp(now), why)
+        if not budget.status.get("disruptionsAllowed") and budget.status.get("conditions") == conditions:
+            return []
+        return [status_of(budget, {"disruptionsAllowed": 0, "conditions": conditions})]
+
+    def _tell(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
+        """An event about the budget, unless it was the last one already."""
+        key = (budget.namespace, budget.name)
+        if self._told.get(key) == message:
+            return []
+        self._told[key] = message
+        return [object_event(budget, reason, message, COMPONENT, now, warning=warning)]
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Nothing to do: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        return []
+
+
+def stale_condition_since(pod: Pod) -> float | None:
+    """Since when the pod is marked for a disruption that has not come; None if that is not the case.
+
+    A kubelet's own mark is never stale: it may take any time to end the pod.
+    """
+    found = condition(pod.status, DISRUPTION_TARGET)
+    if found is None or found.get("status") != "True" or found.get("reason") == "TerminationByKubelet":
+        return None
+    if pod.deletion_timestamp or pod.finished:
+        return None
+    since = found.get("lastTransitionTime")
+    return seconds(since) if since else 0.0
+
+
+def _condition_is_current(budget: Object, allowed: int) -> bool:
+    found = condition(budget.status, "DisruptionAllowed")
+    if found is None or (found.get("observedGeneration") or 0) != (budget.metadata.get("generation") or 0):
+        return False
+    reason, status = ("SufficientPods", "True") if allowed > 0 else ("InsufficientPods", "False")
+    return found.get("status") == status and found.get("reason") == reason

@@ -1,0 +1,89 @@
+"""The scale of a pod's controller: how many pods whoever made this one is told to have.
+
+A ReplicaSet of a Deployment counts as its Deployment; a custom resource has a scale where its definition says so.
+Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (finders).
+Raises: ScaleError where the kind of the controller has no scale, in upstream's words.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.kinds import BY_NAME, kind_of
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
+from kschedd.errors import KscheddError
+
+_SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"))
+
+
+@attrs.define(eq=False)
+class ScaleError(KscheddError):
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen
+class Scale:
+    uid: str
+    replicas: int
+
+
+def scale_of_owner(pod: Pod, view: View) -> Scale | None:
+    """The scale of the pod's controller; None if there is no such object, or the pod has none. Raises ScaleError."""
+    reference = _controller_reference(pod)
+    if reference is None:
+        return None
+    namespace = pod.namespace
+    kind = kind_of({**reference, "metadata": {"namespace": namespace}})
+    if kind.name in BY_NAME and kind.name not in _SCALED:
+        resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        raise ScaleError(f"{resource} does not implement the scale subresource")
+    owner = view.find(kind.name, namespace, reference.get("name") or "")
+    if kind.name not in BY_NAME:
+        return _custom(reference, owner, view)
+    if owner is None or owner.uid != reference.get("uid"):
+        return None
+    if kind.name == "ReplicaSet":
+        above = _controller_reference(owner)
+        if above is not None and above.get("kind") == "Deployment":
+            deployment = view.find("Deployment", namespace, above.get("name") or "")
+            if deployment is not None and deployment.uid == above.get("uid"):
+                return _scale(deployment)
+    return _scale(owner)
+
+
+def _scale(owner: Object) -> Scale:
+    replicas = owner.spec.get("replicas")
+    return Scale(owner.uid, 1 if replicas is None else replicas)
+
+
+def _controller_reference(obj: Object) -> Raw | None:
+    references = obj.metadata.get("ownerReferences") or ()
+    return next((reference for reference in references if reference.get("controller")), None)
+
+
+def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
+    """The scale of a custom resource, by the path that its definition gives."""
+    group, slash, version = str(reference.get("apiVersion") or "").rpartition("/")
+    for definition in view.list("CustomResourceDefinition"):
+        names: Mapping[str, Any] = definition.spec.get("names") or {}
+        if definition.spec.get("group") != group or names.get("kind") != reference.get("kind"):
+            continue
+        versions = definition.spec.get("versions") or ()
+        served: Mapping[str, Any] = next((each for each in versions if each.get("name") == version), {})
+        path = ((served.get("subresources") or {}).get("scale") or {}).get("specReplicasPath")
+        if not path:
+            raise ScaleError(f"{names.get('plural')}.{group} does not implement the scale subresource")
+        if owner is None or owner.uid != reference.get("uid"):
+            return None
+        value: Any = owner.raw
+        for step in str(path).strip(".").split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        return Scale(owner.uid, value if isinstance(value, int) else 0)
+    shown = f"{group}{slash}{version}"
+    raise ScaleError(f'no matches for kind "{reference.get("kind")}" in version "{shown}"')
