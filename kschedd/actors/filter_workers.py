@@ -15,7 +15,6 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Reply
-from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
 
 Shard = Callable[[], Any]
@@ -33,7 +32,6 @@ class FilterWorker:
     _limit_s: float
     # Bounds the threads: one per worker, plus the hung ones.
     _limiter: trio.CapacityLimiter
-    _lock: SchedulerLock
 
     async def run(self) -> None:
         async with self._inbox:
@@ -41,7 +39,7 @@ class FilterWorker:
                 await self._work(job)
 
     async def _work(self, job: Job) -> None:
-        call = GuardedCall(scheduler=self._lock)
+        call = GuardedCall()
         answer: Any = None
         with trio.move_on_after(self._limit_s) as limit:
             try:

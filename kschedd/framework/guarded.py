@@ -190,9 +190,7 @@ class GuardedPlugin:
                 guard.report(fault)
                 return None
 
-        guarded_call = told if name in _WITHOUT_CONSEQUENCE else call
-        guarded_call.__name__ = name
-        return guarded_call
+        return told if name in _WITHOUT_CONSEQUENCE else call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
         """A plan's `ready` callback, guarded."""

@@ -41,6 +41,8 @@ CODES: dict[str, str] = {
     "timeout": "it took longer than was allowed",
     "too_large": "the request, or an object in it, is larger than is taken",
     "too_many": "a limit on streams or clients is reached",
+    "too_many_requests": "a disruption budget does not allow the eviction now: try again later; `data` has the "
+    "budget's name as `budget`, what it lacks as `why`, the seconds to wait as `retry_after_s` (0: none said)",
     "too_slow": "items came faster than they were read, or answers: resume from the last one read",
     "unknown_method": "there is no such method; `data.did_you_mean` has near names",
 }

@@ -3,6 +3,7 @@
     methods_daemon     the process itself
     methods_objects    reading, writing and watching objects      (what is written: methods_apply, methods_edit)
     methods_nodes      cordon, uncordon, taint
+    methods_eviction   the Eviction subresource of pods
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, configuration, decisions, explanations
@@ -18,6 +19,7 @@ from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
+from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_queue import QueueMethods
@@ -31,6 +33,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
         *NodeMethods(cluster).table(),
+        *EvictionMethods(cluster).table(),
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),

@@ -120,11 +120,12 @@ def set_metadata(
     return change_result(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
 
 
-def cordon(store: ClusterWriter, name: str, unschedulable: bool) -> dict[str, Any]:
+def cordon(store: ClusterWriter, name: str, unschedulable: bool, dry_run: bool = False) -> dict[str, Any]:
     old = store.get("Node", "", name)
     if bool(old.spec.get("unschedulable")) == unschedulable:
         return {"object": old.raw, "changed": []}
-    return change_result(old, store.merge_patch("Node", "", name, {"spec": {"unschedulable": unschedulable or None}}))
+    patch = {"spec": {"unschedulable": unschedulable or None}}
+    return change_result(old, store.merge_patch("Node", "", name, patch, dry_run=dry_run))
 
 
 def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import attrs
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.aside import change
 from kschedd.rpc.cluster import ClusterBackend
-from kschedd.rpc.methods_objects import CHANGED, OVERWRITE
+from kschedd.rpc.methods_objects import CHANGED, DRY_RUN, OVERWRITE
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.store.cluster_api import ClusterWriter
@@ -25,11 +25,17 @@ class NodeMethods:
             Method(
                 "nodes.cordon",
                 self.cordon,
-                (_NODE,),
+                (_NODE, DRY_RUN),
                 doc="Lets no more pods onto a node; those on it stay.",
                 returns=CHANGED,
             ),
-            Method("nodes.uncordon", self.uncordon, (_NODE,), doc="Lets pods onto a node again.", returns=CHANGED),
+            Method(
+                "nodes.uncordon",
+                self.uncordon,
+                (_NODE, DRY_RUN),
+                doc="Lets pods onto a node again.",
+                returns=CHANGED,
+            ),
             Method(
                 "nodes.taint",
                 self.taint,
@@ -46,10 +52,10 @@ class NodeMethods:
         ]
 
     async def cordon(self, call: Call) -> Any:
-        return await self._changed(call, lambda store: edit.cordon(store, call["name"], True))
+        return await self._changed(call, lambda store: edit.cordon(store, call["name"], True, call["dry_run"]))
 
     async def uncordon(self, call: Call) -> Any:
-        return await self._changed(call, lambda store: edit.cordon(store, call["name"], False))
+        return await self._changed(call, lambda store: edit.cordon(store, call["name"], False, call["dry_run"]))
 
     async def taint(self, call: Call) -> Any:
         return await self._changed(

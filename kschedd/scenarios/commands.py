@@ -4,6 +4,7 @@ Optional, before all other commands:
     seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
 Time; after every command all work pending at the current virtual time is done:
     advance 10s | rest [1h]                        rest: until the cluster is idle
+    A verb that waits (drain) lets it pass as well.
 
 Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
 are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Relative file names are relative to the
@@ -14,7 +15,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Never
+from typing import Final
 
 import attrs
 
@@ -32,6 +33,7 @@ from kschedd.verbs.table import run_words
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag that makes each verb read standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
+_LONGEST_WAIT_S: Final = 3_600.0  # of a verb that waits, such as drain
 #: verbs that have no meaning here
 _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
 
@@ -110,7 +112,7 @@ class ScenarioCluster:
             printed.append,
             TerminalStyle(),
             lambda: self.cluster.engine.now,
-            _no_sleep,
+            self._sleeper(),
             given.encode,
             lambda question: True,
             program="kschedd ",
@@ -118,6 +120,22 @@ class ScenarioCluster:
         )
         run_words(session, words, tuple(OWN))
         return "".join(printed)
+
+    def _sleeper(self) -> Callable[[float], None]:
+        """The sleep of one verb: it lets virtual time pass, but not without end."""
+        slept = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal slept
+            slept += seconds
+            if slept > _LONGEST_WAIT_S:
+                raise CommandError(
+                    f"it has waited for {span(_LONGEST_WAIT_S)} of virtual time: longer than a scenario waits"
+                )
+            engine = self.cluster.engine
+            engine.advance(engine.now + seconds)
+
+        return sleep
 
     # -- set-up -------------------------------------------------------------------------------------------------
 
@@ -164,10 +182,6 @@ def _exactly(words: list[str], usage: str) -> list[str]:
     if len(words) != 1:
         raise CommandError(f"what is understood is: {usage}")
     return words
-
-
-def _no_sleep(seconds: float) -> Never:
-    raise CommandError("nothing waits here: `advance` and `rest` let time pass")
 
 
 OWN: Final[Mapping[str, Callable[[ScenarioCluster, list[str], str], str]]] = {

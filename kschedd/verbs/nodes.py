@@ -6,7 +6,7 @@ from typing import Any
 
 from kschedd.api.kinds import lookup
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, dry_run_flag
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import with_near_name
 
@@ -20,14 +20,20 @@ def _node_words(words: VerbParser) -> None:
     words.add_argument("--all", action="store_true", help="all nodes")
 
 
-def _nodes(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
+def _cordon_words(words: VerbParser) -> None:
+    _node_words(words)
+    dry_run_flag(words)
+
+
+def node_names(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
     """The names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]
-    if names and (options.selector or options.all):
+    everywhere = getattr(options, "all", False)
+    if names and (options.selector or everywhere):
         raise UsageError("names and -l or --all exclude each other: give one of them")
-    if options.selector or options.all:
+    if options.selector or everywhere:
         found = session.daemon.call("objects.list", kind="Node", label_selector=options.selector)["items"]
         names = [item["metadata"]["name"] for item in found]
         if not names:
@@ -56,22 +62,25 @@ def _each(
     return 1 if failed else 0
 
 
-def cordon(session: VerbSession, options: argparse.Namespace) -> int:
+def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: str) -> int:
+    """Let the nodes take no new pods, or let them again. `dry_run`: none, client or server."""
+    done = "cordoned" if wanted else "uncordoned"
+    suffix = {"none": "", "client": " (dry run)", "server": " (server dry run)"}[dry_run]
+    method = "nodes.cordon" if wanted else "nodes.uncordon"
     return _each(
         session,
-        _nodes(session, options, options.what),
-        lambda name: session.daemon.call("nodes.cordon", name=name),
-        lambda changed: "cordoned" if changed else "already cordoned",
+        names,
+        lambda name: session.daemon.call(method, name=name, dry_run=dry_run != "none"),
+        lambda changed: (done if changed else f"already {done}") + suffix,
     )
+
+
+def cordon(session: VerbSession, options: argparse.Namespace) -> int:
+    return set_cordon(session, node_names(session, options, options.what), True, options.dry_run)
 
 
 def uncordon(session: VerbSession, options: argparse.Namespace) -> int:
-    return _each(
-        session,
-        _nodes(session, options, options.what),
-        lambda name: session.daemon.call("nodes.uncordon", name=name),
-        lambda changed: "uncordoned" if changed else "already uncordoned",
-    )
+    return set_cordon(session, node_names(session, options, options.what), False, options.dry_run)
 
 
 def _taint_words(words: VerbParser) -> None:
@@ -92,7 +101,7 @@ def taint(session: VerbSession, options: argparse.Namespace) -> int:
     done = "tainted" if len(setting) == len(taints) else "untainted" if not setting else "modified"
     return _each(
         session,
-        _nodes(session, options, names),
+        node_names(session, options, names),
         lambda name: session.daemon.call("nodes.taint", name=name, taints=taints, overwrite=options.overwrite),
         lambda changed: f"{done}: {', '.join(taints)}" if changed else f"not {done}: no change",
     )
@@ -125,6 +134,6 @@ VERBS = (
         examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
         completes="node",
     ),
-    Verb("cordon", "Let no new pods onto nodes.", cordon, _node_words, completes="node"),
-    Verb("uncordon", "Let new pods onto nodes again.", uncordon, _node_words, completes="node"),
+    Verb("cordon", "Let no new pods onto nodes.", cordon, _cordon_words, completes="node"),
+    Verb("uncordon", "Let new pods onto nodes again.", uncordon, _cordon_words, completes="node"),
 )

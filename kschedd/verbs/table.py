@@ -8,6 +8,7 @@ from kschedd.errors import KscheddError
 from kschedd.verbs import (
     changing,
     counting,
+    drain,
     events,
     explain,
     general,
@@ -28,6 +29,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *counting.VERBS,
     *changing.VERBS,
     *nodes.VERBS,
+    *drain.VERBS,
     *events.VERBS,
     *explain.VERBS,
     *scheduling.VERBS,

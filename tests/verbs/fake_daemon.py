@@ -302,10 +302,10 @@ class FakeDaemon:
 
     objects_annotate = objects_label
 
-    def nodes_cordon(self, name: str) -> Raw:
+    def nodes_cordon(self, name: str, dry_run: bool = False) -> Raw:
         return self._cordon(name, True)
 
-    def nodes_uncordon(self, name: str) -> Raw:
+    def nodes_uncordon(self, name: str, dry_run: bool = False) -> Raw:
         return self._cordon(name, False)
 
     def _cordon(self, name: str, wanted: bool) -> Raw:

@@ -206,6 +206,8 @@ LINES = [
     ("taint node node-a a=b:NoSchedule", "tainted"),
     ("cordon node-a", "cordoned"),
     ("uncordon node-a", "uncordoned"),
+    ("evict little --dry-run", "pod/little evicted (server dry run)"),
+    ("drain node-a --force --dry-run", "node/node-a drained (server dry run)"),
     ("taint node node-a a-", "untainted"),
     ("scale deployment web --replicas 1", "0 -> 1"),
     ("patch deployment web -p '{spec: {replicas: 0}}'", "patched"),

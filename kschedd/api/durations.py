@@ -1,0 +1,67 @@
+"""Durations as Go writes them: `1h30m`, `7s`, `1.5s`, `250ms`.
+
+Source: Go's time package (ParseDuration, Duration.String).
+Units: seconds, as float; nanoseconds are kept where float can hold them.
+Raises: DurationError, in Go's words.
+"""
+
+import re
+from typing import Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
+_LONGEST_S: Final = (2**63 - 1) / 1e9
+
+
+@attrs.define(eq=False)
+class DurationError(KscheddError):
+    """Text that is no duration."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"time: {self.why}"
+
+
+def parse_duration(text: str) -> float:
+    """The seconds of a duration. Raises DurationError."""
+    shown = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    sign = -1.0 if text.startswith("-") else 1.0
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return 0.0
+    total, place = 0.0, 0
+    while place < len(rest):
+        part = _PART.match(rest, place)
+        if part is None:
+            raise DurationError(f"invalid duration {shown}")
+        if not part[2]:
+            raise DurationError(f"missing unit in duration {shown}")
+        if part[2] not in _UNITS:
+            raise DurationError(f'unknown unit "{part[2]}" in duration {shown}')
+        total += float(part[1]) * _UNITS[part[2]]
+        place = part.end()
+    if not rest or total > _LONGEST_S:
+        raise DurationError(f"invalid duration {shown}")
+    return sign * total
+
+
+def show_duration(seconds: float) -> str:
+    """As Go prints it: `7s`, `1m30s`, `1h0m0s`, `250ms`."""
+    sign = "-" if seconds < 0 else ""
+    left = abs(seconds)
+    if left == 0:
+        return "0s"
+    if left < 1:
+        unit, size = next((unit, size) for unit, size in (("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)) if left >= size)
+        return f"{sign}{round(left / size, 6):g}{unit}"
+    minutes, rest = divmod(round(left, 9), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{round(rest, 9):.9f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
