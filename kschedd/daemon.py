@@ -40,6 +40,7 @@ from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
 from kschedd.actors.journal import Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
+from kschedd.actors.plugin_calls import Called, PluginThreads
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
@@ -50,6 +51,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
+from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.guarded import GuardedRegistry
@@ -76,6 +78,7 @@ from kschedd.store.store import MAX_OBJECT_BYTES, Store
 log = structlog.get_logger("kschedd")
 
 WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects at the same time
+PLUGIN_CALLS = 64  # limit on binding cycles whose out-of-tree plugins run at the same time, a thread each
 
 
 @asynccontextmanager
@@ -130,8 +133,9 @@ async def cluster_actors(
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
     # binding results: one for each batch that can exist (8 queued, one executing, one being sent), and spare ones;
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
-    # permit waiters and senders of queries may block.
+    # permit waiters, calls of plugins and senders of queries may block.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
+    to_called, called_in = trio.open_memory_channel[Called](64)
     to_driver, driver_in = trio.open_memory_channel[OwnerQuery[SchedulingDriver, Any]](16)
     # To the queue: a few slices of updates, and queries.
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
@@ -143,17 +147,21 @@ async def cluster_actors(
     to_events, events_in = trio.open_memory_channel[EventsMessage](16)
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
+    # Taken only where out-of-tree plugins are called.
+    lock = SchedulerLock()
+
     store_client = StoreClient.of(to_store)
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     scheduling_actor = SchedulingActor(
         driver,
         store_client.clone(),
         bell,
-        Inboxes(popped_in, answered_in, expired_in, to_expired, driver_in),
+        Inboxes(popped_in, answered_in, expired_in, to_expired, called_in, to_called, driver_in),
         Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), FilterWorkers(to_workers)),
         clock,
+        PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
     )
-    queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock)
+    queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock, lock)
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
         binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
@@ -161,7 +169,9 @@ async def cluster_actors(
     # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must not
     # use up a slot.
     threads = trio.CapacityLimiter(math.inf)
-    filter_workers = [FilterWorker(workers_in.clone(), plugin_limit_s, threads) for _ in range(config.parallelism)]
+    filter_workers = [
+        FilterWorker(workers_in.clone(), plugin_limit_s, threads, lock) for _ in range(config.parallelism)
+    ]
     workers_in.close()
 
     controller_actors = [ControllerActor(controller, store_client.clone(), clock) for controller in controllers]

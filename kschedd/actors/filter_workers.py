@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from kschedd.actors.mailbox import Reply
+from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
 
 Shard = Callable[[], Any]
@@ -32,6 +33,7 @@ class FilterWorker:
     _limit_s: float
     # Bounds the threads: one per worker, plus the hung ones.
     _limiter: trio.CapacityLimiter
+    _lock: SchedulerLock
 
     async def run(self) -> None:
         async with self._inbox:
@@ -39,7 +41,7 @@ class FilterWorker:
                 await self._work(job)
 
     async def _work(self, job: Job) -> None:
-        call = GuardedCall()
+        call = GuardedCall(scheduler=self._lock)
         answer: Any = None
         with trio.move_on_after(self._limit_s) as limit:
             try:

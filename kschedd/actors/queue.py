@@ -23,6 +23,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell, OwnerQuery, batch_from
 from kschedd.api.pods import Pod
+from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.status import fault_text
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
@@ -65,6 +66,7 @@ class QueueActor:
     _popped: "trio.MemorySendChannel[Popped]"
     _bell: Doorbell  # the scheduling actor's
     _clock: Clock
+    _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
@@ -100,7 +102,7 @@ class QueueActor:
                     room = ANSWERS - self._popped.statistics().current_buffer_used
                     now = self._clock.now_ns()
                     if self._out_of_tree:
-                        answers = await trio.to_thread.run_sync(self._turn, messages, room, now)
+                        answers = await trio.to_thread.run_sync(self._beside_scheduler, messages, room, now)
                     else:
                         await self._take_in_slices(messages, now)
                         answers = list(self._hand_out(room, now))
@@ -110,6 +112,12 @@ class QueueActor:
                     self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
+
+    def _beside_scheduler(
+        self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
+    ) -> list[Popped]:
+        with self._lock.known():
+            return self._turn(messages, room, now)
 
     def _turn(
         self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int

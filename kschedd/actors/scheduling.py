@@ -1,20 +1,26 @@
 """SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
-Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Expired` from permit
-waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch` to the binding actor, jobs to
-the filter workers, events and attempt records to their actors.
+Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called` from calls of
+plugins; `Expired` from permit waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch`
+to the binding actor, jobs to the filter workers, events and attempt records to their actors.
 Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
 then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
 
 A thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated only
 between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
-milliseconds, and sends one message per slice, not per pod. With out-of-tree plugins, every step that may call them runs
-in a worker thread that this actor awaits, so that the rest of the daemon continues.
+milliseconds, and sends one message per slice, not per pod.
+
+With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and passes
+it on while it waits for a plugin. Until the step has ended, `_meanwhile` answers questions, and within an attempt it
+lets bindings go on, in other threads that take the lock. It is at rest whenever this actor's own code runs, so that
+the driver is never used from two threads at once. PreBind, Bind and PostBind of these plugins are tasks of their own
+(`PluginCall`).
 """
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -26,10 +32,12 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
+from kschedd.actors.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
@@ -52,6 +60,8 @@ class Inboxes:
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
     expire: "trio.MemorySendChannel[Expired]"  # the sending end, for the permit waiters it starts
+    called: trio.MemoryReceiveChannel[Called]
+    call: "trio.MemorySendChannel[Called]"  # the sending end, for the calls it starts
     questions: trio.MemoryReceiveChannel[OwnerQuery[SchedulingDriver, Any]]
 
 
@@ -76,6 +86,7 @@ class SchedulingActor:
     _inboxes: Inboxes
     _outboxes: Outboxes
     _clock: Clock
+    _threads: PluginThreads
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
@@ -143,13 +154,15 @@ class SchedulingActor:
         """Process the inboxes (queries, binding results, expired Permit timeouts, popped pods) and due plans."""
         driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
-            await self._step(question.evaluate, driver)
-            question.reply.publish()
-            self._out_of_tree = driver.has_out_of_tree
+            await self._evaluate(question)
+            # Bindings end with the plugins they began with.
+            self._out_of_tree = driver.has_out_of_tree or (self._out_of_tree and bool(driver.binding_cycles))
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)
         for expired in waiting_in(self._inboxes.expired, _MOST):
             self._expire(expired.uid)
+        for called in waiting_in(self._inboxes.called, _MOST):
+            await self._step(driver.plugin_called, called.uid, called.answer, self._clock.now())
         for popped in waiting_in(self._inboxes.popped, _MOST):
             self._asked &= not popped.asked
             driver.nominated(popped.nominated)
@@ -159,10 +172,18 @@ class SchedulingActor:
         if driver.plan_waits:
             await self._step(driver.resume_ready, self._clock.now())
 
-    async def _answered(self, answered: Answered) -> None:
-        driver = self._driver
+    async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
+        """Answer a question. Nobody else works on the driver until it is answered, whatever plugins it calls."""
+        if self._out_of_tree:
+            await self._in_thread(question.evaluate, self._driver)
+        else:
+            question.evaluate(self._driver)
+        question.reply.publish()
+
+    async def _answered(self, answered: Answered, step: Callable[..., Awaitable[Any]] | None = None) -> None:
+        driver, step = self._driver, step or self._step
         for uid, failure in answered.plans:
-            await self._step(driver.plan_executed, uid, failure, self._clock.now())
+            await step(driver.plan_executed, uid, failure, self._clock.now())
             if uid in self._plan_waits and uid not in driver.plan_waits:
                 self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
@@ -180,7 +201,8 @@ class SchedulingActor:
                 return
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
-                shards, result = await self._step(send_on, attempt, await self._outboxes.workers.run(shards))
+                answers = await self._beside(self._outboxes.workers.run, shards)
+                shards, result = await self._step(send_on, attempt, answers)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
@@ -196,7 +218,64 @@ class SchedulingActor:
         """Run a part of the driver that may call plugins."""
         if not self._out_of_tree:
             return work(*args)
-        return await trio.to_thread.run_sync(work, *args)
+        return await self._beside(partial(self._in_thread, passes_on=True), work, *args)
+
+    async def _in_thread(self, work: Callable[..., T], *args: Any, passes_on: bool = False) -> T:
+        """Do this in a thread that holds the SchedulerLock."""
+
+        def run() -> T:
+            with self._threads.lock.held(passes_on=passes_on):
+                return work(*args)
+
+        return await trio.to_thread.run_sync(run)
+
+    # -- what goes on while plugins are waited for ------------------------------------------------------------------
+
+    async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Await this while `_meanwhile` serves others; it is at rest again when this returns."""
+        if not self._out_of_tree:
+            return await work(*args)
+        resting = trio.CancelScope()
+        fault: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._meanwhile, resting)
+            try:
+                result = await work(*args)
+            except Exception as raised:  # raised again outside, so that the nursery does not wrap it in a group
+                fault = raised
+            resting.cancel()
+        if fault is not None:
+            raise fault
+        return result
+
+    async def _meanwhile(self, resting: trio.CancelScope) -> None:
+        """Answer questions, and within an attempt let bindings go on, until `resting` is cancelled."""
+        rung = False
+        with resting:
+            while True:
+                with trio.CancelScope(shield=True):  # what has been taken from an inbox is seen through
+                    await self._attend()
+                if not await self._bell.wait():
+                    break
+                rung = True
+        if rung:
+            self._bell.ring()  # for the rest of the inboxes
+
+    async def _attend(self) -> None:
+        driver, inboxes = self._driver, self._inboxes
+        for question in waiting_in(inboxes.questions, _MOST):
+            await self._evaluate(question)
+        if not driver.attempting:
+            return
+        now = self._clock.now()
+        answers = waiting_in(inboxes.answered, _MOST)
+        calls = waiting_in(inboxes.called, _MOST)
+        for answered in answers:
+            await self._answered(answered, self._in_thread)
+        for called in calls:
+            await self._in_thread(driver.plugin_called, called.uid, called.answer, now)
+        if answers or calls:
+            await self._send_effects(await self._in_thread(driver.take_effects))
 
     # -- waiting binding cycles -----------------------------------------------------------------------------------
 
@@ -222,24 +301,29 @@ class SchedulingActor:
 
     # -- sending --------------------------------------------------------------------------------------------------
 
-    async def _send_effects(self) -> None:
+    async def _send_effects(self, effects: Effects | None = None) -> None:
+        """Have the effects applied: these, which came up within an attempt, or all there are."""
         driver, outboxes = self._driver, self._outboxes
-        effects = driver.take_effects()
         max_pods = None
-        if not self._asked:
-            max_pods = driver.pods_wanted or None
-            self._asked = max_pods is not None
+        if effects is None:
+            effects = driver.take_effects()
+            if not self._asked:
+                max_pods = driver.pods_wanted or None
+                self._asked = max_pods is not None
         for uid in effects.resumed:
             way = self._permit_waiters.pop(uid, None) or self._plan_waits.pop(uid, None)
             if way is not None:
                 way.close()
         for cycle in effects.permit_waits:
             self._watch_over(cycle)
+        for wanted in effects.calls:
+            call = PluginCall(wanted, self._threads, self._inboxes.call.clone(), self._bell)
+            self._nursery.start_soon(call.run, name=f"{wanted.plugin} for {wanted.uid}")
         if effects.released or effects.queue or max_pods is not None:
             await _send(outboxes.queue, QueueUpdate(effects.released, effects.queue, max_pods))
         if effects.writes or effects.evictions or effects.plans:
-            plans = [wanted for wanted in effects.plans if wanted.plan.ready is None]
-            requests = [self._request(wanted) for wanted in effects.plans if wanted.plan.ready is not None]
+            plans = [one for one in effects.plans if one.plan.ready is None]
+            requests = [self._request(one) for one in effects.plans if one.plan.ready is not None]
             await _send(outboxes.binding, BindingBatch(effects.writes, effects.evictions, plans, requests))
         if effects.events:
             await _send(outboxes.events, effects.events)
@@ -255,6 +339,9 @@ class SchedulingActor:
         """The store is ending: complete the decided placements, then stop receiving."""
         self._asked = True  # request no more pods
         await self._send_effects()
+        while any(cycle.call is not None or cycle.plan is not None for cycle in self._driver.binding_cycles.values()):
+            await self._advance_one()
+            await self._send_effects()
         for over in self._plan_waits.values():
             over.close()
         self._outboxes.binding.close()
@@ -265,6 +352,15 @@ class SchedulingActor:
             await _send(self._outboxes.events, effects.events)
         for question in waiting_in(self._inboxes.questions, _MOST):
             question.reply.refuse(Ending("scheduler"))
+
+    async def _advance_one(self) -> None:
+        """Wait for the end of what some binding cycle waits for: a call of a plugin, if there is one, or a plan."""
+        driver, inboxes = self._driver, self._inboxes
+        if any(cycle.call is not None for cycle in driver.binding_cycles.values()):
+            called = await inboxes.called.receive()
+            await self._step(driver.plugin_called, called.uid, called.answer, self._clock.now())
+        else:
+            await self._answered(await inboxes.answered.receive())
 
 
 async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:

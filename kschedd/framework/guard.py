@@ -1,13 +1,13 @@
 """PluginGuard: calls an out-of-tree plugin with a time limit and turns every failure into an error with its name.
 
-A call runs in the plugin's own thread while its caller waits, at most for the limit. A call that has not returned by
-then is abandoned (a thread cannot be stopped), and until it returns every further call of that plugin fails at
-once, so that one hang costs one wait and one thread. Callers are in worker threads themselves where the daemon's
-loop must not block.
+A call runs in a thread of the plugin's own while its caller waits, at most for the limit. A call that has not
+returned by then is abandoned (a thread cannot be stopped), and until it returns every further call of that plugin fails
+at once, so that one hang costs one wait and one thread. Callers are in worker threads themselves where the daemon's
+loop must not block; a step of an attempt lets others work on the scheduler's state while it waits (`exclusion`).
 
 `filter` and `score`, which see one node at a time, are called thousands of times for one pod: there the limit is
 on a whole shard of nodes (`GuardedCall`), enforced by the filter workers, or by `PluginGuard.batch` where they are not
-used.
+used. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, likewise (`GuardedCall`).
 
 Whatever a plugin raises, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError, whose text
 was formatted in the plugin's thread: an exception's `__str__` is plugin code, too.
@@ -20,12 +20,13 @@ Source: none upstream; a plugin that hangs blocks kube-scheduler.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.framework.exclusion import SchedulerLock, passed_on, to_be_taken
 from kschedd.framework.faults import BadAnswer, PluginError, PluginTimeout
 from kschedd.framework.status import fault_text
 
@@ -45,6 +46,7 @@ class GuardedCall:
     given_up: bool = False
     # Held while a plugin's call changes a cache of ours (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
+    scheduler: SchedulerLock | None = None  # to be taken for the same, unless who waits for the call holds it
 
     def run(self, work: Callable[[], T]) -> T:
         """Do the work; called in the worker thread."""
@@ -70,21 +72,29 @@ _this_thread = threading.local()
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """In this context the scheduler is blocked waiting for this thread's plugin call, and changes nothing.
+    """In this context nobody but this thread's plugin call changes the scheduler's state.
 
     Raises RuntimeError in an abandoned call, and in a thread that a plugin started.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
         raise RuntimeError("only within a call that the scheduler makes")
-    with call.lock:
+    with nullcontext() if call.scheduler is None else call.scheduler.taken(), call.lock:
         if call.given_up:
             raise RuntimeError("this call took too long and was given up")
         yield
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """As `waited_for`, for what a plugin may call from any thread."""
+    call: GuardedCall | None = getattr(_this_thread, "call", None)
+    with nullcontext() if call is None or call.scheduler is None else call.scheduler.taken():
+        yield
+
+
 class PluginGuard:
-    """One plugin's time limit and its calling thread; `on_fault` receives faults that fail no call."""
+    """One plugin's time limit and its threads; `on_fault` receives faults that fail no call."""
 
     def __init__(
         self, plugin: str, limit_s: float = PLUGIN_LIMIT_S, on_fault: Callable[[PluginError], None] | None = None
@@ -93,7 +103,7 @@ class PluginGuard:
         self.limit_s = limit_s
         self.hanging: list[threading.Event] = []  # each set when an abandoned call returns after all
         self._on_fault = on_fault
-        self._calls: SimpleQueue[_Call | None] | None = None
+        self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of threads that have nothing to do
 
     def call(self, name: str, work: Callable[..., T], *args: Any, limit_s: float | None = None) -> T:
         """Call the plugin's method `name`. Raises PluginError, and nothing else."""
@@ -105,11 +115,14 @@ class PluginGuard:
         if current is not None:
             return self._inline(current, name, work, args)
         call = _Call(self, name, work, args)
-        self._thread().put(call)
         limit_s = self.limit_s if limit_s is None else limit_s
-        if not call.guarded.done.wait(limit_s):
-            self._calls = None  # that thread is blocked; a new one is started
-            raise call.guarded.give_up(limit_s)
+        with passed_on():
+            thread = self._thread()
+            thread.put(call)
+            if not call.guarded.done.wait(limit_s):
+                thread.put(None)  # it ends when it is back
+                raise call.guarded.give_up(limit_s)
+            self._idle.append(thread)
         if call.fault is not None:
             raise call.fault
         return call.value  # type: ignore[no-any-return]
@@ -148,14 +161,17 @@ class PluginGuard:
         return PluginError(self.plugin, name, fault_text(fault))
 
     def __del__(self) -> None:
-        if self._calls is not None:
-            self._calls.put(None)
+        for calls in self._idle:
+            calls.put(None)
 
     def _thread(self) -> "SimpleQueue[_Call | None]":
-        if self._calls is None:
-            self._calls = calls = SimpleQueue[_Call | None]()
+        """The queue of a thread that has nothing to do: several where the queue and the scheduler call at once."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            calls = SimpleQueue[_Call | None]()
             threading.Thread(target=_serve, args=(calls,), name=f"plugin {self.plugin}", daemon=True).start()
-        return self._calls
+            return calls
 
 
 class _Call:
@@ -165,7 +181,7 @@ class _Call:
 
     def __init__(self, guard: PluginGuard, name: str, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.work, self.args = work, args
-        self.guarded = GuardedCall(calling=guard, method=name)
+        self.guarded = GuardedCall(calling=guard, method=name, scheduler=to_be_taken())
         self.value: Any = None
         self.fault: PluginError | None = None
 
@@ -181,6 +197,4 @@ class _Call:
 def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
         call.guarded.run(call.run)
-        if call.guarded.given_up:
-            return  # another thread has taken over
         del call  # it references the guard, whose garbage collection ends the thread

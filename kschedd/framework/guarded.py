@@ -190,7 +190,9 @@ class GuardedPlugin:
                 guard.report(fault)
                 return None
 
-        return told if name in _WITHOUT_CONSEQUENCE else call
+        guarded_call = told if name in _WITHOUT_CONSEQUENCE else call
+        guarded_call.__name__ = name
+        return guarded_call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
         """A plan's `ready` callback, guarded."""

@@ -5,7 +5,7 @@ know of it. Arrays are returned as read-only numpy views, API objects as their r
 views of theirs. Only requested rows and raw manifests are copied.
 
 A few calls make the scheduler cache something from then on (a label column, a pod counter). They are
-allowed only while the scheduler is blocked waiting for the plugin, and so changes nothing itself.
+allowed only within a call that the scheduler makes, and while nobody else changes anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -26,7 +26,7 @@ from kschedd.cache.table import LabelColumn, NodeTable, Rows
 from kschedd.cache.versions import ChangeLog, Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import shown
-from kschedd.framework.guard import PluginGuard, waited_for
+from kschedd.framework.guard import PluginGuard, alone, waited_for
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.postfilter import Candidate, DryRun, PostFilterView
@@ -446,10 +446,14 @@ class HandleView(_View):
         return _pods(self._handle.nominated_pods(_text("nominated_pods", node_name)))
 
     def allow(self, uid: str, plugin: str) -> bool:
-        return self._handle.allow(_text("allow", uid), _text("allow", plugin))
+        uid, plugin = _text("allow", uid), _text("allow", plugin)
+        with alone():
+            return self._handle.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
-        return self._handle.reject(_text("reject", uid), _text("reject", plugin), _text("reject", reason))
+        uid, plugin, reason = _text("reject", uid), _text("reject", plugin), _text("reject", reason)
+        with alone():
+            return self._handle.reject(uid, plugin, reason)
 
     def waiting_pods(self) -> Sequence[tuple[Pod, str]]:
         return [(read_only(pod), node_name) for pod, node_name in self._handle.waiting_pods()]
@@ -469,7 +473,8 @@ class HandleView(_View):
         for pod in given:
             if not isinstance(pod, ReadOnlyPod):
                 raise TypeError(f"activate: {shown(pod)} is no pod that the plugin was given")
-        self._handle.activate(given)
+        with alone():
+            self._handle.activate(given)
 
 
 def _text(method: str, value: object) -> str:

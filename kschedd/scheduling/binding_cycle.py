@@ -1,17 +1,21 @@
 """The binding cycle: the steps from an assumed pod to a bound one, and what each step waits for.
 
-    assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ ExecutePlan (PreBind, plugin by plugin; Bind) ─▶ bound
+    assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ PreBind, plugin by plugin; Bind; PostBind ─▶ bound
+                                                           (each: CallPlugin, then ExecutePlan)
 
 `SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
-one. Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
+one. An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
+is a step of its own (`CallPlugin`), during which everything else goes on.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.framework.status import Status
+from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.profile import Framework
@@ -55,8 +59,30 @@ class ExecutePlan:
     plan: Plan
 
 
-BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan
-Binding = Generator[BindingEffect, Status | None, Status | None]
+@fast_frozen(eq=False)
+class CallPlugin:
+    """Run `call`, which calls an out-of-tree plugin and may take long; answered with what `run` returns."""
+
+    uid: str  # of the pod that is being bound
+    plugin: str
+    method: str
+    limit_s: float
+    call: Callable[[], Plan | Status | None]
+
+    def run(self) -> Plan | Status | None:
+        """What the plugin returned, or the Status of its fault."""
+        try:
+            return self.call()
+        except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            return self.failed(fault)
+
+    def failed(self, fault: Exception) -> Status:
+        """The answer where the call came to nothing."""
+        return error(fault_text(fault)).by(self.plugin)
+
+
+BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin
+Binding = Generator[BindingEffect, Plan | Status | None, Status | None]
 
 
 @attrs.frozen
@@ -76,6 +102,7 @@ class BindingCycle:
     assumed: AssumedPod
     binding: Binding
     plan: Plan | None = None  # the plan being executed
+    call: CallPlugin | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
 
     @property

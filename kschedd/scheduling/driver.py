@@ -16,6 +16,7 @@ Inputs, one call at a time, in this order of priority:
 
     observe(events)                  watch events; applied to the caches first, then to the queue
     plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
+    plugin_called(uid, answer)       an out-of-tree plugin has returned from its part in a binding cycle
     tick(now)                        time has passed: Permit waits may have timed out
     resume(cycle, now)               for each of `waiting_cycles()`: continue it if its wait is over
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
@@ -23,9 +24,13 @@ Inputs, one call at a time, in this order of priority:
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
     complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
 
+While an attempt waits for a plugin or an extender, `plan_executed` and `plugin_called` may be given, too: a binding
+that fails then is undone when the attempt is completed, since the cache must not change within one.
+
 Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
-answered by `plan_executed`, exactly once. The caller supplies time, the queue and the connection to the API
-server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither makes decisions.
+answered by `plan_executed`, each call by `plugin_called`, exactly once. The caller supplies time, the queue and the
+connection to the API server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither
+makes decisions.
 
 Invariants:
 - A pod is in at most one of: popped, being attempted, `binding_cycles`. Otherwise the queue holds its entry.
@@ -52,6 +57,7 @@ from kschedd.config.model import Config
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.framework.writes import Plan
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import (
@@ -65,6 +71,7 @@ from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     BindingCycle,
+    CallPlugin,
     ExecutePlan,
     PlanWait,
     ReleaseInFlight,
@@ -97,6 +104,8 @@ class SchedulingDriver:
         self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
+        self.attempting = False  # between `begin` and the end of `complete_attempt`
+        self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
         self._cycles = 0
         self._effects = Effects()
         handle = machine.handle
@@ -212,6 +221,7 @@ class SchedulingDriver:
             self.pending.pass_over(entry)
             return None
         entry.pod = pod
+        self.attempting = True
         return self.machine.begin(pod, self.nominator.nominated)
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
@@ -224,16 +234,19 @@ class SchedulingDriver:
     ) -> AssumedPod | FailedAttempt:
         """Act on an attempt's result: start the binding cycle, or hand the pod back to the queue."""
         outcome = self.machine.complete_attempt(entry, result, now)
+        self.attempting = False
         if isinstance(outcome, FailedAttempt):
             self._record(entry, result, now, took_s, outcome)
             self._fail(outcome, now)
-            return outcome
-        self._record(entry, result, now, took_s, None)
-        self.nominator.remove(entry.pod)
-        self._cycles += 1
-        uid = outcome.pod.uid
-        self.binding_cycles[uid] = cycle = BindingCycle(uid, self._cycles, outcome, self.machine.binding(outcome))
-        self._advance(cycle, None, now)
+        else:
+            self._record(entry, result, now, took_s, None)
+            self.nominator.remove(entry.pod)
+            self._cycles += 1
+            uid = outcome.pod.uid
+            self.binding_cycles[uid] = cycle = BindingCycle(uid, self._cycles, outcome, self.machine.binding(outcome))
+            self._advance(cycle, None, now)
+        while self._failed:
+            self._undo(*self._failed.pop(0), now)
         return outcome
 
     def _record(
@@ -300,6 +313,13 @@ class SchedulingDriver:
         self._to_activate.append(pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
+
+    def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
+        """An out-of-tree plugin has returned, or its call came to nothing."""
+        cycle = self.binding_cycles[uid]
+        assert cycle.call is not None, f"no plugin is being called for {uid}"
+        cycle.call = None
+        self._advance(cycle, answer, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
         """A binding plan's writes are done, or the API server refused one."""
@@ -373,7 +393,7 @@ class SchedulingDriver:
             return plan.timed_out or error("timed out")
         return status
 
-    def _advance(self, cycle: BindingCycle, answer: Status | None, now: float) -> None:
+    def _advance(self, cycle: BindingCycle, answer: Plan | Status | None, now: float) -> None:
         """Run a binding until it has to wait, or ends."""
         cycle.waits = None
         effects, binding = self._effects, cycle.binding
@@ -386,6 +406,10 @@ class SchedulingDriver:
                         cycle.plan = effect.plan
                         effects.plans.append(effect)
                         return
+                elif isinstance(effect, CallPlugin):
+                    cycle.call = effect
+                    effects.calls.append(effect)
+                    return
                 elif isinstance(effect, ReleaseInFlight):
                     self.pending.release(cycle.uid)
                     effects.released.append(cycle.uid)
@@ -407,7 +431,13 @@ class SchedulingDriver:
             effects.bound.append(pod)
             self.pods_bound += 1
             effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
-            return
+        elif self.attempting:
+            self._failed.append((assumed, failure))
+        else:
+            self._undo(assumed, failure, now)
+
+    def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
+        pod, effects = assumed.pod, self._effects
         failed = self.machine.undo(assumed, failure, now)
         self._record(assumed.entry, assumed.result, now, 0.0, failed, of_binding=True)
         if failure.rejected:

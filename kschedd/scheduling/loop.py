@@ -135,6 +135,8 @@ class SchedulingLoop:
                     driver.eviction_failed(eviction.pod)
             for wanted in effects.plans:
                 driver.plan_executed(wanted.uid, self._execute(wanted.plan), environment.now_s)
+            for called in effects.calls:
+                driver.plugin_called(called.uid, called.run(), environment.now_s)
             self._on_effects(effects)
 
     def _execute(self, plan: Plan) -> Status | None:

@@ -28,7 +28,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config, Profile
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint, hint_map
-from kschedd.framework.guarded import guarded
+from kschedd.framework.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
     BIND,
@@ -53,10 +53,17 @@ from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
-from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, Binding, ExecutePlan, ReleaseInFlight
+from kschedd.scheduling.binding_cycle import (
+    AssumedPod,
+    AwaitPermit,
+    Binding,
+    CallPlugin,
+    ExecutePlan,
+    ReleaseInFlight,
+)
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.nominated_pods import Nominated
-from kschedd.scheduling.profile import build_profile
+from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.store.log import DELETED, WatchEvent
@@ -277,15 +284,11 @@ class SchedulingMachine:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
         for plugin in profile.at(PRE_BIND):
-            said = _contained(plugin, plugin.pre_bind, state, pod, node_name)
-            if isinstance(said, Plan):
-                said = yield ExecutePlan(pod.uid, said)
+            said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
         for binder in profile.at(BIND):
-            said = _contained(binder, binder.bind, state, pod, node_name)
-            if isinstance(said, Plan):
-                said = yield ExecutePlan(pod.uid, said)
+            said = yield from _called(profile, binder, binder.bind, state, pod, node_name)
             if said is not None and said.code == Code.SKIP:
                 continue
             if said is not None and said.code != Code.SUCCESS:
@@ -294,7 +297,7 @@ class SchedulingMachine:
         else:
             return error("no Bind plugin bound the pod")
         for informed in profile.at(POST_BIND):
-            _contained(informed, informed.post_bind, state, pod, node_name)
+            yield from _called(profile, informed, informed.post_bind, state, pod, node_name)
         return None
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
@@ -312,6 +315,27 @@ def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
             if isinstance(said, Plan):
                 writes += said.writes
     return writes
+
+
+def _called(
+    framework: Framework,
+    plugin: Plugin,
+    method: Callable[[CycleState, Pod, str], Plan | Status | None],
+    state: CycleState,
+    pod: Pod,
+    node_name: str,
+) -> Binding:
+    """Call a plugin of a binding cycle and do what it plans; what it came to."""
+    if plugin.name in framework.in_tree:
+        said = _contained(plugin, method, state, pod, node_name)
+    else:
+        assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
+        limit_s = plugin.guard.limit_s
+        said = yield CallPlugin(pod.uid, plugin.name, method.__name__, limit_s, partial(method, state, pod, node_name))
+    if isinstance(said, Plan):
+        said = yield ExecutePlan(pod.uid, said)
+    assert not isinstance(said, Plan), "a plan is answered with a Status, or None"
+    return said
 
 
 def _contained(

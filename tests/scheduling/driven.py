@@ -77,3 +77,9 @@ class Driven:
         attempt = self.driver.begin(entry)
         assert attempt is not None
         return self.driver.complete_attempt(entry, drive(attempt), NOW)
+
+    def called(self) -> str:
+        """Make the one call of a plugin that the binding cycles wait for; of which plugin."""
+        [wanted] = self.driver.take_effects().calls
+        self.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+        return wanted.plugin

@@ -368,6 +368,7 @@ def planned() -> Driven:
     run = Driven(Plans)
     run.see(node(), pod("p"))
     run.attempt("p")
+    assert run.called() == "Plans"
     [wanted] = run.driver.take_effects().plans
     assert wanted.plan.ready is not None
     run.driver.plan_executed("uid-p", None, NOW)
@@ -410,6 +411,58 @@ def test_a_plan_that_will_not_be_ready_fails_the_binding_if(word: str, at: float
     assert isinstance(left, AssumedPodForgotten)
     assert left.for_itself
     assert Plans.undone == ["p"]
+
+
+class Binds:
+    """Binds by a plan; what its other methods are told is in `seen`."""
+
+    name: ClassVar = "Binds"
+    seen: ClassVar[list[str]] = []
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        self.seen.append(f"pre_bind {pod.name}")
+        return unschedulable("not now") if pod.name == "unlucky" else None
+
+    def post_bind(self, state: Any, pod: Pod, node_name: str) -> None:
+        self.seen.append(f"post_bind {pod.name}")
+
+
+def test_a_call_of_an_out_of_tree_plugin_is_a_step_of_its_binding_cycle_alone() -> None:
+    Binds.seen.clear()
+    run = Driven(Binds)
+    run.see(node(cpu="4"), pod("p"), pod("q"))
+    run.attempt("p")
+    [p] = run.driver.take_effects().calls
+    run.attempt("q")
+    [q] = run.driver.take_effects().calls
+    assert Binds.seen == []  # nobody has been called yet, and another pod has been attempted meanwhile
+    run.driver.plugin_called(q.uid, q.run(), NOW)
+    [wanted] = run.driver.take_effects().plans
+    assert wanted.uid == "uid-q"
+    run.driver.plan_executed("uid-q", None, NOW)
+    assert run.called() == "Binds"
+    assert [pod.name for pod in run.driver.take_effects().bound] == ["q"]
+    assert Binds.seen == ["pre_bind q", "post_bind q"]
+    run.driver.plugin_called(p.uid, p.run(), NOW)
+    assert [wanted.uid for wanted in run.driver.take_effects().plans] == ["uid-p"]
+
+
+def test_a_binding_that_fails_within_an_attempt_is_undone_after_it() -> None:
+    run = Driven(Binds)
+    run.see(node(cpu="4"), pod("unlucky"), pod("q"))
+    run.attempt("unlucky")
+    [wanted] = run.driver.take_effects().calls
+    entry = run.entry("q")
+    attempt = run.driver.begin(entry)
+    assert attempt is not None
+    requested = run.machine.cluster.table.requested.copy()
+    run.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+    assert not run.driver.take_effects()
+    assert (run.machine.cluster.table.requested == requested).all()  # as the attempt found it
+    run.driver.complete_attempt(entry, drive(attempt), NOW)
+    effects = run.driver.take_effects()
+    assert [failed.message for failed in effects.failures] == ['running PreBind plugin "Binds": not now']
+    assert operations(effects) == ["AssumedPodForgotten", "AttemptFailed"]
 
 
 def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:

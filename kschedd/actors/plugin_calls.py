@@ -1,0 +1,68 @@
+"""PluginCall: one task for each call of an out-of-tree plugin in a binding cycle, so bindings run beside each other.
+
+Receives: nothing.  Sends: `Called`, with what the plugin returned or the Status of its fault.
+Owns: nothing.  Ends: when the plugin returns, or its time limit has passed; then its thread is abandoned.
+
+The call runs in a thread. Of all these tasks a limited number have a thread at a time (`PluginThreads`); the time limit
+begins when a call has its thread.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine for each binding cycle).
+"""
+
+import math
+
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.mailbox import Doorbell
+from kschedd.framework.exclusion import SchedulerLock
+from kschedd.framework.guard import GuardedCall
+from kschedd.framework.status import Status
+from kschedd.framework.writes import Plan
+from kschedd.scheduling.binding_cycle import CallPlugin
+
+log = structlog.get_logger("kschedd.plugins")
+
+
+@attrs.frozen(eq=False)
+class Called:
+    """The answer to one call of a binding cycle."""
+
+    uid: str  # of the pod that is being bound
+    answer: Plan | Status | None
+
+
+@attrs.frozen(eq=False)
+class PluginThreads:
+    """Threads for the calls of binding cycles, `at_a_time` of them; hung ones are not counted."""
+
+    at_a_time: trio.CapacityLimiter
+    lock: SchedulerLock
+    _unlimited: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf))
+
+    async def answer(self, wanted: CallPlugin) -> Plan | Status | None:
+        """Make the call, within its limit."""
+        call = GuardedCall(scheduler=self.lock)
+        async with self.at_a_time:
+            with trio.move_on_after(wanted.limit_s):
+                return await trio.to_thread.run_sync(
+                    call.run, wanted.run, abandon_on_cancel=True, limiter=self._unlimited
+                )
+        late = call.give_up(wanted.limit_s)
+        log.warning("plugin_fault", plugin=wanted.plugin, method=wanted.method, why=late.why)
+        return wanted.failed(late)
+
+
+@attrs.frozen(eq=False)
+class PluginCall:
+    _wanted: CallPlugin
+    _threads: PluginThreads
+    _called: "trio.MemorySendChannel[Called]"
+    _bell: Doorbell
+
+    async def run(self) -> None:
+        with self._called:
+            answer = await self._threads.answer(self._wanted)
+            await self._called.send(Called(self._wanted.uid, answer))
+            self._bell.ring()
