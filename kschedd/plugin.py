@@ -11,7 +11,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import RawArgs
+from kschedd.config.args import RawArgs, arg
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -106,6 +106,7 @@ __all__ = [
     "Update",
     "VectorFilterPlugin",
     "VectorScorePlugin",
+    "arg",
     "default_normalize",
     "error",
     "on",

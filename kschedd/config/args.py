@@ -1,182 +1,228 @@
-"""Plugin arguments: one frozen class per in-tree plugin, with the defaults of Kubernetes v1.34.
+"""Plugin arguments: how a plugin declares what its `pluginConfig` may say, and how that is read.
 
-Source: Kubernetes v1.34, kube-scheduler/config/v1 (types_pluginargs.go, defaults.go).
-Only values are defined here; `plugin_args.py` parses and validates them, the plugins use them.  An out-of-tree
-plugin gets `RawArgs`, the mapping as it was written.
+A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree plugins alike:
+
+    @attrs.frozen
+    class MyArgs:
+        limit: int = arg(10, bounds=(1, 100))
+        node_labels: tuple[str, ...] = ()
+
+    class MyPlugin:
+        name = "MyPlugin"
+        args_type = MyArgs
+
+Each field is read by its type from the field of the file of the same name in camelCase: int, bool, float, str,
+Literal, tuples of these, `T | None`, other attrs classes, and mappings as they are written.  `arg` says what the type
+cannot.  Two optional class methods: `check(fields, context)` reports what single fields cannot be blamed for, and
+`defaults(context, given)` makes an instance with what holds where the file (`given`, a mapping) says nothing.  A plugin
+without `args_type` gets `RawArgs`, the mapping as it was written.
+
+Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding.
+Faults: collected in the place's reader; the class's own validators and converters may raise, which is a fault, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-StrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
-DefaultingType = Literal["System", "List"]
-WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
-InclusionPolicy = Literal["Honor", "Ignore"]
+from kschedd.config.reading import INT64, ConfigFields, ConfigValue
 
+API_GROUP: Final = "kubescheduler.config.k8s.io"
 
-@attrs.frozen
-class ResourceWeight:
-    """A resource considered in a score, with its weight (1 to 100)."""
-
-    name: str
-    weight: int = 1
-
-
-@attrs.frozen
-class ShapePoint:
-    """One point of a piecewise linear score function: at `utilization` percent the score is `score` of 10."""
-
-    utilization: int
-    score: int
-
-
-CPU_AND_MEMORY = (ResourceWeight("cpu"), ResourceWeight("memory"))
-
-
-@attrs.frozen
-class ScoringStrategy:
-    type: StrategyType = "LeastAllocated"
-    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
-    shape: tuple[ShapePoint, ...] = ()
-    """Points in ascending utilisation; never empty for RequestedToCapacityRatio, unused otherwise."""
-
-
-@attrs.frozen
-class NodeResourcesFitArgs:
-    ignored_resources: tuple[str, ...] = ()
-    """Resources the filter ignores; scoring is not affected."""
-    ignored_resource_groups: tuple[str, ...] = ()
-    """`example.com` ignores every `example.com/...`."""
-    scoring_strategy: ScoringStrategy = ScoringStrategy()
-
-
-@attrs.frozen
-class NodeResourcesBalancedAllocationArgs:
-    resources: tuple[ResourceWeight, ...] = CPU_AND_MEMORY
-
-
-@attrs.frozen
-class NodeAffinityArgs:
-    added_affinity: Mapping[str, Any] | None = None
-    """A `nodeAffinity` as in a pod spec, applied to every pod in addition to its own."""
-
-
-@attrs.frozen
-class DefaultConstraint:
-    """A topology spread constraint without a selector, which is deduced from the pod's Services and owners."""
-
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: WhenUnsatisfiable
-    min_domains: int | None = None
-    node_affinity_policy: InclusionPolicy = "Honor"
-    node_taints_policy: InclusionPolicy = "Ignore"
-    match_label_keys: tuple[str, ...] = ()
-
-    @property
-    def raw(self) -> dict[str, Any]:
-        """The constraint as written in a pod spec."""
-        raw: dict[str, Any] = {
-            "maxSkew": self.max_skew,
-            "topologyKey": self.topology_key,
-            "whenUnsatisfiable": self.when_unsatisfiable,
-            "nodeAffinityPolicy": self.node_affinity_policy,
-            "nodeTaintsPolicy": self.node_taints_policy,
-        }
-        if self.min_domains is not None:
-            raw["minDomains"] = self.min_domains
-        if self.match_label_keys:
-            raw["matchLabelKeys"] = list(self.match_label_keys)
-        return raw
-
-
-SYSTEM_CONSTRAINTS = (
-    DefaultConstraint(3, "kubernetes.io/hostname", "ScheduleAnyway"),
-    DefaultConstraint(5, "topology.kubernetes.io/zone", "ScheduleAnyway"),
-)
-
-
-@attrs.frozen
-class PodTopologySpreadArgs:
-    default_constraints: tuple[DefaultConstraint, ...] = ()
-    """As configured; empty for System."""
-    defaulting_type: DefaultingType = "System"
-
-    @property
-    def constraints(self) -> tuple[DefaultConstraint, ...]:
-        """The constraints for a pod that states none."""
-        return SYSTEM_CONSTRAINTS if self.defaulting_type == "System" else self.default_constraints
-
-
-@attrs.frozen
-class InterPodAffinityArgs:
-    hard_pod_affinity_weight: int = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-
-@attrs.frozen
-class DefaultPreemptionArgs:
-    min_candidate_nodes_percentage: int = 10
-    min_candidate_nodes_absolute: int = 100
-
-
-@attrs.frozen
-class VolumeBindingArgs:
-    bind_timeout_s: int = 600
-    """0: does not wait."""
-    shape: tuple[ShapePoint, ...] = ()
-    """Empty: no score.  Only with the feature gate StorageCapacityScoring."""
-
-
-@attrs.frozen
-class DynamicResourcesArgs:
-    filter_timeout_s: float = 10.0
-    """Per node; 0: no limit."""
+ReadValue = Callable[[ConfigValue, "ArgsContext"], Any]
+"""Reads the value at a place; faults go to its reader."""
 
 
 @attrs.frozen
 class RawArgs:
-    """Unparsed arguments of an out-of-tree plugin."""
+    """Unparsed arguments of a plugin without `args_type`."""
 
     values: Mapping[str, Any] = attrs.field(factory=dict)
 
 
-PluginArgs = (
-    NodeResourcesFitArgs
-    | NodeResourcesBalancedAllocationArgs
-    | NodeAffinityArgs
-    | PodTopologySpreadArgs
-    | InterPodAffinityArgs
-    | DefaultPreemptionArgs
-    | VolumeBindingArgs
-    | DynamicResourcesArgs
-    | RawArgs
-)
+@attrs.frozen
+class ArgsContext:
+    """What arguments are read for, besides their own text."""
 
-TYPED_ARGS: Mapping[str, type[Any]] = {
-    "NodeResourcesFit": NodeResourcesFitArgs,
-    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-    "NodeAffinity": NodeAffinityArgs,
-    "PodTopologySpread": PodTopologySpreadArgs,
-    "InterPodAffinity": InterPodAffinityArgs,
-    "DefaultPreemption": DefaultPreemptionArgs,
-    "VolumeBinding": VolumeBindingArgs,
-    "DynamicResources": DynamicResourcesArgs,
-}
-"""The plugins with typed arguments."""
+    gates: Mapping[str, bool] = attrs.field(factory=dict)
+    version: str = "v1"
+    """The version of the file's format; a `Policy` has none."""
 
 
-def default_args(plugin: str, gates: Mapping[str, bool]) -> PluginArgs:
+@attrs.frozen
+class _ArgOptions:
+    name: str = ""
+    bounds: tuple[int, int] = INT64
+    needed: bool = False
+    read: ReadValue | None = None
+
+
+_OPTIONS: Final = "kschedd.args"
+
+
+def arg(
+    default: Any = attrs.NOTHING,
+    *,
+    name: str = "",
+    bounds: tuple[int, int] = INT64,
+    needed: bool = False,
+    read: ReadValue | None = None,
+) -> Any:
+    """A field of an arguments class.
+
+    `name`: its name in the file, if that is not its own in camelCase.  `bounds`: of an integer, inclusive.  `needed`: a
+    file that leaves it out is refused.  `read`: reads the value, where its type says too little.
+    """
+    return attrs.field(default=default, metadata={_OPTIONS: _ArgOptions(name, bounds, needed, read)})
+
+
+def default_args(args_type: type[Any] | None, context: ArgsContext) -> Any:
     """The arguments of a plugin without `pluginConfig`."""
-    if plugin == "VolumeBinding" and gates.get("StorageCapacityScoring", False):
-        return VolumeBindingArgs(shape=CAPACITY_SHAPE)
-    made: PluginArgs = TYPED_ARGS.get(plugin, RawArgs)()
-    return made
+    if args_type is None:
+        return RawArgs()
+    if hasattr(args_type, "defaults"):
+        return args_type.defaults(context, {})
+    return args_type()
 
 
-CAPACITY_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
-"""The lower the utilisation of a volume's capacity, the better: the default with StorageCapacityScoring."""
+def read_plugin_args(plugin: str, args_type: type[Any] | None, place: ConfigValue | None, context: ArgsContext) -> Any:
+    """The arguments of `plugin` as written at `place`; faults are reported there."""
+    if place is None:
+        return default_args(args_type, context)
+    if args_type is None:
+        if not isinstance(place.value, Mapping):
+            place.wrong("must be a mapping")
+            return RawArgs()
+        return RawArgs(place.value)
+    fields = place.fields("apiVersion", "kind", *field_names(args_type))
+    if fields is None:
+        return default_args(args_type, context)
+    kind, version = f"{plugin}Args", f"{API_GROUP}/{context.version}"
+    for name, expected, why in (
+        ("kind", kind, "not the kind of this plugin's arguments"),
+        ("apiVersion", version, "not supported"),
+    ):
+        found = fields.text(name, expected)
+        if found != expected:
+            fields.place.reading.report(fields.path(name), found, why, expected)
+    return read_fields(args_type, fields, context)
+
+
+def read_mapping(args_type: type[Any], place: ConfigValue, context: ArgsContext) -> Any:
+    """An instance of an arguments class, or of a part of one, as written at `place`; None if that is no mapping."""
+    fields = place.fields(*field_names(args_type))
+    return None if fields is None else read_fields(args_type, fields, context)
+
+
+def read_fields(args_type: type[Any], fields: ConfigFields, context: ArgsContext) -> Any:
+    given: dict[str, Any] = {}
+    hints = get_type_hints(args_type)
+    incomplete = False
+    for field in attrs.fields(args_type):
+        options = _options(field)
+        name = _name(field)
+        found = fields.get(name)
+        if found is None:
+            if options.needed:
+                fields.missing(name)
+                incomplete = True
+            continue
+        faults = len(found.reading.faults)
+        read = options.read or _reader(hints[field.name], options)
+        value = read(found, context)
+        if value is not None and (len(found.reading.faults) == faults or field.default is attrs.NOTHING):
+            given[field.alias] = value
+        incomplete = incomplete or (value is None and field.default is attrs.NOTHING)
+    if hasattr(args_type, "check"):
+        args_type.check(fields, context)
+    if incomplete:
+        return None
+    try:
+        return args_type(**{**_defaults(args_type, context, fields.place.value), **given})
+    except Exception as fault:  # the plugin's validator, converter or default
+        fields.place.wrong(f"{args_type.__name__} refuses it: {fault}")
+        return None
+
+
+def _defaults(args_type: type[Any], context: ArgsContext, given: Mapping[str, Any]) -> dict[str, Any]:
+    if not hasattr(args_type, "defaults"):
+        return {}
+    made = args_type.defaults(context, given)
+    return {field.alias: getattr(made, field.name) for field in attrs.fields(args_type)}
+
+
+def field_names(args_type: type[Any]) -> tuple[str, ...]:
+    """The fields of the class as a file names them."""
+    return tuple(_name(field) for field in attrs.fields(args_type))
+
+
+def written(args: Any) -> Any:
+    """Arguments as a file says them: the reverse of reading, without fields that have their default."""
+    if isinstance(args, RawArgs):
+        return written(args.values)
+    if attrs.has(type(args)):
+        if hasattr(args, "written"):
+            return args.written()
+        return {
+            _name(field): f"{value:g}s" if _options(field).read is duration_s else written(value)
+            for field in attrs.fields(type(args))
+            if (value := getattr(args, field.name)) is not None and not _is_default(field, value)
+        }
+    if isinstance(args, Mapping):
+        return {str(key): written(value) for key, value in args.items()}
+    if isinstance(args, list | tuple | set | frozenset):
+        return [written(value) for value in args]
+    return args
+
+
+def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
+    return bool(field.default == value) if field.default is not attrs.NOTHING else False
+
+
+def _options(field: attrs.Attribute[Any]) -> _ArgOptions:
+    options: _ArgOptions = field.metadata.get(_OPTIONS, _ArgOptions())
+    return options
+
+
+def _name(field: attrs.Attribute[Any]) -> str:
+    return _options(field).name or re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), field.name)
+
+
+def _reader(hint: Any, options: _ArgOptions) -> ReadValue:
+    """How a value of this type is read."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        [hint] = [each for each in inner if each is not type(None)][:1]
+        return _reader(hint, options)
+    if origin is Literal:
+        return lambda place, context: place.choice([str(option) for option in inner])
+    if origin in (tuple, list, Sequence) or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return _list_of(_reader(inner[0] if inner else Any, options))
+    if hint is bool:
+        return lambda place, context: place.boolean()
+    if hint is int:
+        return lambda place, context: place.integer(options.bounds)
+    if hint is float:
+        return lambda place, context: place.number()
+    if hint is str:
+        return lambda place, context: place.text()
+    if isinstance(hint, type) and attrs.has(hint):
+        return lambda place, context: read_mapping(hint, place, context)
+    return lambda place, context: place.value
+
+
+def _list_of(read: ReadValue) -> ReadValue:
+    def items(place: ConfigValue, context: ArgsContext) -> tuple[Any, ...]:
+        return tuple(value for item in place.items() if (value := read(item, context)) is not None)
+
+    return items
+
+
+def duration_s(place: ConfigValue, context: ArgsContext) -> float | None:
+    """For `arg(read=duration_s)`: a duration as Go writes it, in seconds."""
+    return place.duration_s()

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import attrs
 
-from kschedd.config.args import default_args
-from kschedd.config.expansion import FIELD_OF_POINT, unknown_plugin
+from kschedd.config.args import ArgsContext, default_args, read_plugin_args
+from kschedd.config.expansion import unknown_plugin
 from kschedd.config.faults import ConfigError, ConfigErrors
 from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
 from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
-from kschedd.config.plugin_args import read_plugin_args
+from kschedd.config.plugin_sets import FIELD_OF_POINT
 from kschedd.config.reading import INT32, INT64, ConfigReader, ConfigValue
 
 SOURCE = "change"
@@ -67,9 +67,10 @@ def with_plugin_enabled(
     default weight; without `args` it keeps its arguments in this profile.
     """
     profile, path = _found(config, scheduler_name)
-    takes_part = catalogue.get(plugin)
-    if takes_part is None:
+    info = catalogue.get(plugin)
+    if info is None:
         _refuse(f"{path}.plugins", plugin, *unknown_plugin(plugin, catalogue))
+    takes_part = info.points
     points = [at for at in EXTENSION_POINTS if at in takes_part] if points is None else points
     defaults = dict(default_plugins(config.feature_gates))
     if weight is not None and not 1 <= weight <= INT32[1]:
@@ -88,22 +89,25 @@ def with_plugin_enabled(
         _refuse(f"{path}.plugins", plugin, "takes part there already")
     changed_config = _with_points(config, profile, changed)
     if args is not None:
-        return with_plugin_args(changed_config, scheduler_name, plugin, args)
+        return with_plugin_args(changed_config, scheduler_name, plugin, args, catalogue=catalogue)
     if plugin in profile.plugin_args:
         return changed_config
-    given = {**profile.plugin_args, plugin: default_args(plugin, config.feature_gates)}
+    given = {**profile.plugin_args, plugin: _default_args(config, plugin, catalogue)}
     enabled, _ = _found(changed_config, scheduler_name)
     return _replaced(changed_config, enabled, attrs.evolve(enabled, plugin_args=given))
 
 
-def with_plugin_args(config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any]) -> Config:
+def with_plugin_args(
+    config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any], *, catalogue: Catalogue = IN_TREE
+) -> Config:
     """The configuration with other arguments for a plugin, in the file's format; the old ones are replaced entirely."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
         why = "takes no part in this profile"
         _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
     reading = ConfigReader(SOURCE)
-    read = read_plugin_args(plugin, ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading), config.feature_gates)
+    place = ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading)
+    read = read_plugin_args(plugin, _args_type(plugin, catalogue), place, ArgsContext(config.feature_gates))
     if reading.faults:
         raise ConfigErrors(tuple(reading.faults))
     changed = attrs.evolve(profile, plugin_args={**profile.plugin_args, plugin: read})
@@ -137,6 +141,15 @@ def with_parallelism(config: Config, parallelism: int) -> Config:
     if not 1 <= parallelism <= INT32[1]:
         _refuse("$.parallelism", parallelism, "out of range", "1 or more")
     return attrs.evolve(config, parallelism=parallelism)
+
+
+def _args_type(plugin: str, catalogue: Catalogue) -> type[Any] | None:
+    info = catalogue.get(plugin)
+    return None if info is None else info.args_type
+
+
+def _default_args(config: Config, plugin: str, catalogue: Catalogue) -> Any:
+    return default_args(_args_type(plugin, catalogue), ArgsContext(config.feature_gates))
 
 
 def _found(config: Config, scheduler_name: str) -> tuple[Profile, str]:

@@ -18,73 +18,35 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
-
-from kschedd.config.in_tree import REMOVED, default_plugins
 from kschedd.config.model import EXTENSION_POINTS, PluginRef
+from kschedd.config.plugin_sets import (
+    FIELD_OF_POINT,
+    MULTI_POINT,
+    NOTHING_SAID,
+    PluginEntry,
+    PluginSet,
+    PluginSets,
+)
 
 MAX_TOTAL_SCORE = 2**63 - 1
 MAX_NODE_SCORE = 100
-
-MULTI_POINT = "multi_point"
-
-FIELD_OF_POINT: Mapping[str, str] = {
-    MULTI_POINT: "multiPoint",
-    "pre_enqueue": "preEnqueue",
-    "queue_sort": "queueSort",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-}
-"""Internal name of an extension point -> field name in the configuration file."""
-
-
-@attrs.frozen
-class PluginEntry:
-    """An entry of a plugin set's `enabled` list."""
-
-    name: str
-    weight: int = 0
-    """0: not set."""
-    path: str = ""
-    """Its path in the configuration; empty for a default."""
-
-
-@attrs.frozen
-class PluginSet:
-    enabled: tuple[PluginEntry, ...] = ()
-    disabled: frozenset[str] = frozenset()
-
-
-PluginSets = Mapping[str, PluginSet]
-"""Extension point or `multi_point` -> its plugin set; points that the configuration does not mention are absent."""
-
-NOTHING_SAID = PluginSet()
 
 Report = Callable[[str, Any, str, str], None]
 """Reports a fault: takes path, value, why, allowed."""
 
 
-def merged(custom: PluginSets, gates: Mapping[str, bool]) -> PluginSets:
-    """The user's plugin sets merged into the defaults, which are all in MultiPoint."""
-    defaults = PluginSet(tuple(PluginEntry(name, weight) for name, weight in default_plugins(gates)))
+def merged(custom: PluginSets, defaults: PluginSets, *, replaces: bool = True) -> PluginSets:
+    """The user's plugin sets merged into the defaults of the file's release."""
     return {
-        point: _merged_set(defaults if point == MULTI_POINT else NOTHING_SAID, custom.get(point, NOTHING_SAID))
+        point: _merged_set(defaults.get(point, NOTHING_SAID), custom.get(point, NOTHING_SAID), replaces)
         for point in FIELD_OF_POINT
     }
 
 
-def _merged_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+def _merged_set(default: PluginSet, custom: PluginSet, replaces: bool) -> PluginSet:
     # Of a plugin enabled twice the later entry replaces the default and the earlier one is appended: a duplicate,
     # which the expansion then reports.
-    replacing = {one.name: at for at, one in enumerate(custom.enabled)}
+    replacing = {one.name: at for at, one in enumerate(custom.enabled)} if replaces else {}
     replaced: set[int] = set()
     enabled: list[PluginEntry] = []
     if "*" not in custom.disabled:
@@ -193,8 +155,44 @@ def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, p
 
 def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
     """Why a name is refused, and which ones are allowed."""
-    allowed = ", ".join(sorted(known))
-    if name in REMOVED:
-        return "kube-scheduler no longer has this plugin in v1.34", allowed
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), allowed
+    return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
+
+
+_COMPANIONS: Mapping[str, str] = {
+    "pre_enqueue": "post_filter",
+    "pre_filter": "filter",
+    "pre_score": "score",
+    "reserve": "filter",
+    "pre_bind": "reserve",
+}
+"""A point -> the one that it prepares or completes."""
+
+
+def with_new_points(
+    points: Mapping[str, tuple[PluginRef, ...]],
+    defaults: PluginSets,
+    implements: Callable[[str], frozenset[str] | None],
+) -> dict[str, tuple[PluginRef, ...]]:
+    """The points with every plugin also where it works today, but did not in the release of `defaults`.
+
+    A file of that release could not have left it out there: NodeVolumeLimits, say, got its PreFilter in v1.30, which
+    its Filter counts on.
+    """
+    had: dict[str, set[str]] = {}
+    for point, said in defaults.items():
+        for one in said.enabled:
+            had.setdefault(one.name, set()).add(point)
+    completed = dict(points)
+    for point, partner in _COMPANIONS.items():
+        there = {ref.name for ref in completed[point]}
+        new = [
+            PluginRef(ref.name)
+            for ref in completed[partner]
+            if ref.name in had
+            and point not in had[ref.name]
+            and ref.name not in there
+            and point in (implements(ref.name) or ())
+        ]
+        completed[point] = (*completed[point], *new)
+    return completed

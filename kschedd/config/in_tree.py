@@ -1,10 +1,12 @@
-"""The in-tree plugins of kube-scheduler v1.34: a single table, in the order of the default profile.
+"""The in-tree plugins: those of kube-scheduler v1.34 in the order of the default profile, and those of older releases.
 
 A plugin's module is its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
 imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
 by implementing its methods. Adding a plugin takes its module, its test, and a line here.
 
-Source: Kubernetes v1.34, framework/plugins/registry.go and apis/config/v1/default_plugins.go.
+Plugins of older releases are in no default profile but those of their release; any profile may enable them.
+
+Source: Kubernetes v1.34, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the older ones.
 """
 
 from __future__ import annotations
@@ -14,8 +16,20 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-Catalogue = Mapping[str, frozenset[str]]
-"""Plugin name -> the extension points it implements."""
+import attrs
+
+
+@attrs.frozen
+class PluginInfo:
+    """What configuration has to know of a plugin."""
+
+    points: frozenset[str]
+    """The extension points that it implements."""
+    args_type: type[Any] | None = None
+    """An attrs class (`kschedd.config.args`); None: its arguments are left as they are written."""
+
+
+Catalogue = Mapping[str, PluginInfo]
 
 # Plugin name -> weight in the default profile; 0 means not set: a score plugin then gets 1.
 _PLUGINS: Final[Mapping[str, int]] = {
@@ -42,57 +56,69 @@ _PLUGINS: Final[Mapping[str, int]] = {
 }
 
 
+@attrs.frozen
+class OlderPlugin:
+    last: str
+    """The last release that had it."""
+    instead: str
+    """What v1.34 has instead."""
+
+
+_CSI_LIMITS: Final = "NodeVolumeLimits, which counts these volumes for their CSI driver"
+_STRATEGY: Final = "NodeResourcesFit with a scoringStrategy of the type"
+
+OLDER: Final[Mapping[str, OlderPlugin]] = {
+    "SelectorSpread": OlderPlugin("v1.27", "PodTopologySpread with defaultingType System"),
+    "NodePreferAvoidPods": OlderPlugin("v1.22", "a taint with the effect PreferNoSchedule"),
+    "EBSLimits": OlderPlugin("v1.30", _CSI_LIMITS),
+    "GCEPDLimits": OlderPlugin("v1.30", _CSI_LIMITS),
+    "AzureDiskLimits": OlderPlugin("v1.30", _CSI_LIMITS),
+    "CinderLimits": OlderPlugin("v1.30", _CSI_LIMITS),
+    "NodeLabel": OlderPlugin("v1.22", "NodeAffinity with addedAffinity"),
+    "ServiceAffinity": OlderPlugin("v1.22", "InterPodAffinity"),
+    "NodeResourcesLeastAllocated": OlderPlugin("v1.22", f"{_STRATEGY} LeastAllocated"),
+    "NodeResourcesMostAllocated": OlderPlugin("v1.22", f"{_STRATEGY} MostAllocated"),
+    "RequestedToCapacityRatio": OlderPlugin("v1.22", f"{_STRATEGY} RequestedToCapacityRatio"),
+    "RequestedToCapacityRatioPriority": OlderPlugin("v1.16", f"{_STRATEGY} RequestedToCapacityRatio"),
+}
+"""In-tree plugins of older releases."""
+
+
 def in_tree_class(name: str) -> type[Any]:
     """The class of an in-tree plugin."""
     found: type[Any] = getattr(importlib.import_module(f"kschedd.plugins.{name.lower()}"), name)
     return found
 
 
-class _InTree(Mapping[str, frozenset[str]]):
-    """The in-tree plugins' extension points, derived from their classes on access."""
+class _InTree(Mapping[str, PluginInfo]):
+    """The in-tree plugins, derived from their classes on access."""
 
-    def __getitem__(self, name: str) -> frozenset[str]:
-        if name not in _PLUGINS:
+    def __getitem__(self, name: str) -> PluginInfo:
+        if name not in _PLUGINS and name not in OLDER:
             raise KeyError(name)
-        return _points_of(name)
+        return _info(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in _PLUGINS
+        return name in _PLUGINS or name in OLDER
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLUGINS)
+        yield from _PLUGINS
+        yield from OLDER
 
     def __len__(self) -> int:
-        return len(_PLUGINS)
+        return len(_PLUGINS) + len(OLDER)
 
 
 @cache
-def _points_of(name: str) -> frozenset[str]:
+def _info(name: str) -> PluginInfo:
     # Imported dynamically: the plugin interface is a layer above configuration.
     interface = importlib.import_module("kschedd.framework.interface")
     cls = in_tree_class(name)
-    found: frozenset[str] = interface.extension_points(cls) | getattr(cls, "idle_points", frozenset())
-    return found
+    info: PluginInfo = interface.plugin_info(cls)
+    return attrs.evolve(info, points=info.points | getattr(cls, "idle_points", frozenset()))
 
 
 IN_TREE: Final[Catalogue] = _InTree()
-
-REMOVED = frozenset(
-    {
-        "AzureDiskLimits",
-        "CinderLimits",
-        "EBSLimits",
-        "GCEPDLimits",
-        "NodeLabel",
-        "NodePreferAvoidPods",
-        "NodeResourcesLeastAllocated",
-        "NodeResourcesMostAllocated",
-        "RequestedToCapacityRatio",
-        "SelectorSpread",
-        "ServiceAffinity",
-    }
-)
-"""In-tree plugins of older releases, removed by v1.34."""
 
 
 def default_plugins(gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.args import PluginArgs, RawArgs
+from kschedd.config.args import RawArgs
 from kschedd.config.faults import ConfigError
 from kschedd.config.feature_gates import GATES
 
@@ -46,8 +46,8 @@ class Profile:
     scheduler_name: str
     plugins: Mapping[str, tuple[PluginRef, ...]]
     """Extension point -> its plugins, in calling order.  Has all extension points as keys."""
-    plugin_args: Mapping[str, PluginArgs] = attrs.field(factory=dict)
-    """Arguments of every enabled plugin, and of every other plugin with `pluginConfig`."""
+    plugin_args: Mapping[str, Any] = attrs.field(factory=dict)
+    """Arguments (`kschedd.config.args`) of every enabled plugin, and of every other plugin with `pluginConfig`."""
     percentage_of_nodes_to_score: int | None = None
     """None: that of the configuration.  0: adaptive."""
 
@@ -58,7 +58,7 @@ class Profile:
         """Every plugin enabled at any extension point, once, in the order of first appearance."""
         return tuple(dict.fromkeys(ref.name for point in EXTENSION_POINTS for ref in self.plugins[point]))
 
-    def args(self, plugin: str) -> PluginArgs:
+    def args(self, plugin: str) -> Any:
         return self.plugin_args.get(plugin, RawArgs())
 
     def weight(self, plugin: str) -> int:
@@ -145,6 +145,13 @@ class Config:
     delay_cache_until_active: bool = False
     feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: dict(GATES))
     """Every known feature gate, with its state."""
+    unschedulable_flush_s: int = 300
+    """How long a pod may stay unschedulable before it is tried again anyhow: podMaxInUnschedulablePodsDuration."""
+    release: str = attrs.field(default="v1.34", eq=False)
+    """The release whose defaults hold for what the file leaves out."""
+    origins: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
+    """Where a value in force was said ("file:line", a flag, a change), by its path with profiles and plugins by name,
+    such as `profiles[default-scheduler].plugins.score[NodeAffinity]`; one that is not here is a default."""
     warnings: tuple[ConfigError, ...] = attrs.field(default=(), eq=False)
     """Warnings about suspicious but valid configuration."""
 

@@ -84,6 +84,7 @@ class EventResource(StrEnum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    SERVICE = "Service"  # for ServiceAffinity, as up to v1.22
     WILDCARD = "*"
 
 

@@ -7,8 +7,9 @@ their return values are all derived from these Protocols. Optional attributes, f
 A plugin comes in one of two styles, or both at once for different points: **one node at a time**, in plain Python
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
-`from_args(args, handle)`, a class method, constructs a plugin: `args` is its typed arguments (`kschedd.config.args`),
-or the raw mapping wrapped in `RawArgs` for an out-of-tree one; `handle` is a `kschedd.framework.handle.Handle`.
+`from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of its `args_type`
+(`kschedd.config.args`), or without one the mapping as it was written, as `RawArgs`; `handle` is a
+`kschedd.framework.handle.Handle`.
 
 State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; with a `clone` method if
 add_pod/remove_pod change it).
@@ -25,6 +26,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.in_tree import PluginInfo
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint
 from kschedd.framework.handle import Handle
@@ -273,3 +275,10 @@ def missing_methods(plugin: object) -> str:
 def extension_points(plugin: object) -> frozenset[str]:
     """Every extension point the plugin (or plugin class) takes part in."""
     return frozenset(name for name, point in POINTS.items() if point.has(plugin))
+
+
+def plugin_info(cls: type[Any]) -> PluginInfo:
+    """What configuration has to know of a plugin class."""
+    args_type = getattr(cls, "args_type", None)
+    typed = isinstance(args_type, type) and attrs.has(args_type)
+    return PluginInfo(extension_points(cls), args_type if typed else None)

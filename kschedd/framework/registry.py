@@ -18,12 +18,12 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.in_tree import IN_TREE, in_tree_class
+from kschedd.config.in_tree import IN_TREE, PluginInfo, in_tree_class
 from kschedd.errors import KscheddError
 from kschedd.framework.faults import PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import extension_points, missing_methods
+from kschedd.framework.interface import extension_points, missing_methods, plugin_info
 from kschedd.framework.status import fault_text
 
 
@@ -54,9 +54,9 @@ class Registry:
             return self.added[name]
         return in_tree_class(name)
 
-    def catalogue(self) -> Mapping[str, frozenset[str]]:
-        """Extension points of every added plugin, by name."""
-        return {name: extension_points(cls) for name, cls in self.added.items()}
+    def catalogue(self) -> Mapping[str, PluginInfo]:
+        """Every added plugin, by name."""
+        return {name: plugin_info(cls) for name, cls in self.added.items()}
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         """An in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""

@@ -19,7 +19,8 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import DefaultPreemptionArgs
+from kschedd.config.args import ArgsContext, arg
+from kschedd.config.reading import INT32, ConfigFields
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE_SKIP,
@@ -41,9 +42,22 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 _WAITING: Final = unresolvable("waiting for the preemption for this pod to be finished")
 
 
+@attrs.frozen
+class DefaultPreemptionArgs:
+    min_candidate_nodes_percentage: int = arg(10, bounds=(0, 100))
+    min_candidate_nodes_absolute: int = arg(100, bounds=(0, INT32[1]))
+
+    @classmethod
+    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
+        share, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
+        if fields.place.value.get(share) == 0 == fields.place.value.get(absolute):
+            fields.place.reading.report(fields.path(share), 0, f"{share} and {absolute} must not both be 0")
+
+
 @attrs.frozen(eq=False)
 class DefaultPreemption:
     name: ClassVar = "DefaultPreemption"
+    args_type: ClassVar = DefaultPreemptionArgs
     args: DefaultPreemptionArgs
     _seed: int
     _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled

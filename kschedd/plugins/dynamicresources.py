@@ -22,7 +22,8 @@ from kschedd.api.pods import Pod
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import DynamicResourcesArgs
+from kschedd.config.args import ArgsContext, arg, duration_s
+from kschedd.config.reading import ConfigFields
 from kschedd.devices.allocator import Allocation, AllocationError, Allocator, Features, NodeFailure
 from kschedd.devices.claims import (
     FINALIZER,
@@ -77,9 +78,26 @@ class _Attempt:
 _WITHOUT_CLAIMS: Final = _Attempt()
 
 
+@attrs.frozen
+class DynamicResourcesArgs:
+    filter_timeout_s: float = arg(10.0, name="filterTimeout", read=duration_s)
+    """Per node; 0: no limit."""
+
+    @classmethod
+    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
+        given = fields.get("filterTimeout")
+        if given is None:
+            return
+        if not context.gates.get("DRASchedulerFilterTimeout", True):
+            given.wrong("the feature gate DRASchedulerFilterTimeout is off")
+        elif isinstance(given.value, str) and given.value.startswith("-"):
+            given.wrong("must not be negative", "0s (no limit) or more")
+
+
 @attrs.define(eq=False)
 class DynamicResources:
     name: ClassVar = "DynamicResources"
+    args_type: ClassVar = DynamicResourcesArgs
     without_pre_filter: ClassVar = "not found"
     depends_on: ClassVar = None  # free devices depend on the claims of the whole cluster
 

@@ -29,7 +29,7 @@ from kschedd.cache.counts import PodMatcher, pod_matcher
 from kschedd.cache.domain_counter import TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import InterPodAffinityArgs
+from kschedd.config.args import arg
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -124,9 +124,16 @@ class _Filtering:
         )
 
 
+@attrs.frozen
+class InterPodAffinityArgs:
+    hard_pod_affinity_weight: int = arg(1, bounds=(0, 100))
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
 @attrs.define(eq=False)
 class InterPodAffinity:
     name: ClassVar = "InterPodAffinity"
+    args_type: ClassVar = InterPodAffinityArgs
     without_pre_filter: ClassVar = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     without_pre_score: ClassVar = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     depends_on: ClassVar = None

@@ -28,7 +28,6 @@ from kschedd.api.selectors import (
 )
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import NodeAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -44,6 +43,7 @@ from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.normalize import default_normalize
 from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
+from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
 
 Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
 
@@ -66,6 +66,7 @@ def named_nodes(raw_required: Any) -> frozenset[str] | None:
 @attrs.frozen(eq=False)
 class NodeAffinity:
     name: ClassVar = "NodeAffinity"
+    args_type: ClassVar = NodeAffinityArgs
     depends_on: ClassVar = frozenset({"node"})
     pre_score_by_signature: ClassVar = True
     added_required: NodeSelector | None = None

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from kschedd.api.pods import Pod
 from kschedd.cache.scoring_columns import scoring_resources
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import NodeResourcesBalancedAllocationArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import SKIP, Status
+from kschedd.plugins.noderesources_args import NodeResourcesBalancedAllocationArgs
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,6 +28,7 @@ Floats = npt.NDArray[np.float64]
 @attrs.frozen(eq=False)
 class NodeResourcesBalancedAllocation:
     name: ClassVar = "NodeResourcesBalancedAllocation"
+    args_type: ClassVar = NodeResourcesBalancedAllocationArgs
     depends_on: ClassVar = frozenset({"node", "requested"})
     pre_score_by_signature: ClassVar = True
     resources: tuple[str, ...]

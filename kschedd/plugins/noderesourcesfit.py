@@ -22,7 +22,7 @@ from kschedd.api.resource_names import is_extended, is_scalar
 from kschedd.api.resources import Resources
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import NodeResourcesFitArgs, ScoringStrategy, ShapePoint
+from kschedd.config.scoring_args import ShapePoint
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -37,6 +37,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import Status, unresolvable, unschedulable
+from kschedd.plugins.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
 
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
@@ -59,6 +60,7 @@ def requested_resources(requests: Resources) -> list[tuple[str, int]]:
 @attrs.define(eq=False)
 class NodeResourcesFit:
     name: ClassVar = "NodeResourcesFit"
+    args_type: ClassVar = NodeResourcesFitArgs
     idle_points: ClassVar = frozenset({"pre_filter", "pre_score"})
     without_pre_filter: ClassVar = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node", "requested"})

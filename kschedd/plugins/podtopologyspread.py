@@ -24,7 +24,6 @@ from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
-from kschedd.config.args import PodTopologySpreadArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -40,6 +39,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
 
 NO_LABEL, TOO_SKEWED = 1, 2
@@ -113,6 +113,7 @@ class _Scoring:
 @attrs.define(eq=False)
 class PodTopologySpread:
     name: ClassVar = "PodTopologySpread"
+    args_type: ClassVar = PodTopologySpreadArgs
     without_pre_filter: ClassVar = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     without_pre_score: ClassVar = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     depends_on: ClassVar = None

@@ -23,7 +23,7 @@ from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints
 from kschedd.cache.versions import LABELS
-from kschedd.config.args import PodTopologySpreadArgs
+from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"

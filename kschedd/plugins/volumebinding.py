@@ -16,7 +16,9 @@ import attrs
 from kschedd.api.objects import Object, Raw, with_fields
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import ShapePoint, VolumeBindingArgs
+from kschedd.config.args import ArgsContext, arg
+from kschedd.config.reading import INT64, ConfigValue
+from kschedd.config.scoring_args import ShapePoint, shape
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -65,9 +67,33 @@ class _Attempt:
     before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of each assumed object
 
 
+CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))
+"""The lower the utilization of a volume's capacity, the better: the default with StorageCapacityScoring."""
+
+
+def _capacity_shape(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint, ...] | None:
+    if not context.gates.get("StorageCapacityScoring", False):
+        place.wrong("a shape needs the feature gate StorageCapacityScoring, which is off by default")
+        return None
+    return shape(place, context) if place.value else CAPACITY_SHAPE
+
+
+@attrs.frozen
+class VolumeBindingArgs:
+    bind_timeout_s: int = arg(600, name="bindTimeoutSeconds", bounds=(0, INT64[1]))
+    """0: does not wait."""
+    shape: tuple[ShapePoint, ...] = arg((), read=_capacity_shape)
+    """Empty: no score.  Only with the feature gate StorageCapacityScoring."""
+
+    @classmethod
+    def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
+        return cls(shape=CAPACITY_SHAPE if context.gates.get("StorageCapacityScoring", False) else ())
+
+
 @attrs.frozen(eq=False)
 class VolumeBinding:
     name: ClassVar = "VolumeBinding"
+    args_type: ClassVar = VolumeBindingArgs
     without_pre_filter: ClassVar = "not found"
     pre_score_by_signature: ClassVar = True
     _cluster: SchedulerCache

@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
-from kschedd.framework.interface import extension_points
+from kschedd.framework.interface import plugin_info
 from kschedd.framework.registry import Registry
 from kschedd.store.store import Store
 
@@ -51,7 +51,7 @@ def deployment(name: str = "web", replicas: int = 3, cpu: str = "100m") -> Raw:
 def with_plugins(*classes: type[Any], **settings: Any) -> tuple[Config, Registry]:
     """The default profile with these plugins besides, and the registry that has them."""
     registry = Registry({cls.name: cls for cls in classes})
-    catalogue = {**IN_TREE, **{cls.name: extension_points(cls) for cls in classes}}
+    catalogue = {**IN_TREE, **{cls.name: plugin_info(cls) for cls in classes}}
     enabled = {"multiPoint": {"enabled": [{"name": cls.name} for cls in classes]}}
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from kschedd.api.pods import Pod
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, PluginInfo
 from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import unschedulable
@@ -200,7 +200,7 @@ async def test_a_queue_sort_from_elsewhere_that_raises_costs_nobody_his_turn() -
         ],
     }
     registry.add(Backwards, "test")
-    config = config_from_raw(raw, catalogue={**IN_TREE, "Backwards": frozenset({"queue_sort"})})
+    config = config_from_raw(raw, catalogue={**IN_TREE, "Backwards": PluginInfo(frozenset({"queue_sort"}))})
     async with cluster_actors(config, registry=registry) as cluster:
         await cluster.store.create(node())
         await cluster.store.create_many([pod("a"), pod("raises"), pod("b")])

@@ -28,7 +28,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.explain.explain import explain
 from kschedd.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource, on
 from kschedd.framework.faults import PluginError
-from kschedd.framework.interface import PostFilterResult, PreFilterResult, extension_points
+from kschedd.framework.interface import PostFilterResult, PreFilterResult, plugin_info
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
@@ -401,7 +401,7 @@ def _plugin(case: Case) -> type[Any]:
 
 
 def _config(cls: type[Any], *, everywhere: bool) -> Any:
-    catalogue = {**IN_TREE, "Bad": extension_points(cls)}
+    catalogue = {**IN_TREE, "Bad": plugin_info(cls)}
     bad: dict[str, Any] = {"multiPoint": {"enabled": [{"name": "Bad"}]}}
     if everywhere:
         bad = {"queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Bad"}]}}

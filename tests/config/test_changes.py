@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kschedd.config.args import InterPodAffinityArgs, RawArgs
+from kschedd.config.args import RawArgs
 from kschedd.config.changes import (
     with_backoff,
     with_parallelism,
@@ -15,12 +15,13 @@ from kschedd.config.changes import (
     with_weight,
 )
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, PluginInfo
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Config
+from kschedd.plugins.interpodaffinity import InterPodAffinityArgs
 
 NAME = "default-scheduler"
-CATALOGUE = {**IN_TREE, "Gang": frozenset({"permit"}), "OtherSort": frozenset({"queue_sort"})}
+CATALOGUE = {**IN_TREE, "Gang": PluginInfo(frozenset({"permit"})), "OtherSort": PluginInfo(frozenset({"queue_sort"}))}
 
 
 def two_profiles() -> Config:
@@ -43,7 +44,7 @@ def test_a_weight_changes_in_one_profile_and_not_in_the_old_value() -> None:
 
 def test_disabling_and_enabling_again_gives_back_the_same() -> None:
     before = default_config()
-    for plugin in IN_TREE:
+    for plugin in before.profiles[0].names():
         if plugin in ("PrioritySort", "DefaultBinder"):
             continue
         without = with_plugin_disabled(before, NAME, plugin)

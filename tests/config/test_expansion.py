@@ -6,16 +6,16 @@ import pytest
 
 from kschedd.config.expansion import PluginEntry, PluginSet, expand
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, PluginInfo
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Profile
 
 CATALOGUE = {
     **IN_TREE,
-    "Everywhere": frozenset(EXTENSION_POINTS) - {"queue_sort"},
-    "ScoresToo": frozenset({"pre_score", "score"}),
-    "Permits": frozenset({"permit"}),
-    "OtherSort": frozenset({"queue_sort"}),
+    "Everywhere": PluginInfo(frozenset(EXTENSION_POINTS) - {"queue_sort"}),
+    "ScoresToo": PluginInfo(frozenset({"pre_score", "score"})),
+    "Permits": PluginInfo(frozenset({"permit"})),
+    "OtherSort": PluginInfo(frozenset({"queue_sort"})),
 }
 
 
@@ -215,11 +215,6 @@ def test_order_is_overriding_then_multipoint_then_the_points_own() -> None:
             id="misspelt",
         ),
         pytest.param(
-            {"multiPoint": {"enabled": enabled("EBSLimits")}},
-            "$.profiles[0].plugins.multiPoint.enabled[0].name: kube-scheduler no longer has this plugin in v1.34",
-            id="gone-since-an-older-release",
-        ),
-        pytest.param(
             {"queueSort": {"enabled": enabled("OtherSort")}},
             "$.profiles[0].plugins.queueSort: a profile needs exactly one plugin to sort the queue, and this one has 2",
             id="two-sort-the-queue",
@@ -243,15 +238,19 @@ def test_refused(plugins: dict[str, Any], refusal: str) -> None:
 def test_weights_that_overflow_are_refused() -> None:
     told: list[tuple[str, str]] = []
     most = (2**63 - 1) // 100
-    scorers = {name: frozenset({"score"}) for name in ("A", "B")}
+    scorers = {name: PluginInfo(frozenset({"score"})) for name in ("A", "B")}
     sets = {
         "queue_sort": PluginSet((PluginEntry("PrioritySort"),)),
         "bind": PluginSet((PluginEntry("DefaultBinder"),)),
         "score": PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40))),
     }
     catalogue = {**IN_TREE, **scorers}
-    expand(sets, catalogue.get, lambda path, value, why, allowed: told.append((path, why)))
+
+    def implements(name: str) -> frozenset[str] | None:
+        return catalogue[name].points if name in catalogue else None
+
+    expand(sets, implements, lambda path, value, why, allowed: told.append((path, why)))
     assert told == []
     sets["score"] = PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40 + 1)))
-    expand(sets, catalogue.get, lambda path, value, why, allowed: told.append((path, why)))
+    expand(sets, implements, lambda path, value, why, allowed: told.append((path, why)))
     assert told == [("$.plugins.score", "the weights add up to more than a score can hold")]

@@ -4,11 +4,12 @@ import textwrap
 
 import pytest
 
-from kschedd.config.args import NodeResourcesFitArgs, RawArgs
+from kschedd.config.args import RawArgs
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, PluginInfo
 from kschedd.config.load import config_from_raw, default_config, load_config
 from kschedd.config.model import Config, Extender, ExtenderTLS, LeaderElection, ManagedResource
+from kschedd.plugins.noderesources_args import NodeResourcesFitArgs
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -133,7 +134,7 @@ def test_arguments_of_a_plugin_from_elsewhere_are_kept_as_written() -> None:
             }
         ],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, "Gang": frozenset({"permit"})})
+    config = config_from_raw(raw, catalogue={**IN_TREE, "Gang": PluginInfo(frozenset({"permit"}))})
     assert config.profiles[0].args("Gang") == RawArgs({"timeout": "30s", "deep": {"er": [1]}})
     assert config.profiles[0].args("NodeName") == RawArgs()
 
@@ -311,7 +312,7 @@ def test_the_value_of_a_key_is_never_repeated() -> None:
 
 
 def test_profiles_must_sort_the_one_queue_alike() -> None:
-    catalogue = {**IN_TREE, "OtherSort": frozenset({"queue_sort"})}
+    catalogue = {**IN_TREE, "OtherSort": PluginInfo(frozenset({"queue_sort"}))}
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -4,32 +4,27 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.args import (
-    CAPACITY_SHAPE,
-    SYSTEM_CONSTRAINTS,
-    DefaultConstraint,
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
-    InterPodAffinityArgs,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PluginArgs,
-    PodTopologySpreadArgs,
-    RawArgs,
-    ResourceWeight,
-    ScoringStrategy,
-    ShapePoint,
-    VolumeBindingArgs,
-)
+from kschedd.config.args import RawArgs
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
+from kschedd.plugins.dynamicresources import DynamicResourcesArgs
+from kschedd.plugins.interpodaffinity import InterPodAffinityArgs
+from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
+from kschedd.plugins.noderesources_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from kschedd.plugins.podtopologyspread_args import SYSTEM_CONSTRAINTS, DefaultConstraint, PodTopologySpreadArgs
+from kschedd.plugins.volumebinding import CAPACITY_SHAPE, VolumeBindingArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def args_of(plugin: str, args: Any, **gates: bool) -> PluginArgs:
+def args_of(plugin: str, args: Any, **gates: bool) -> Any:
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -123,7 +118,7 @@ def test_defaults_are_those_of_1_34() -> None:
         pytest.param("DynamicResources", {"filterTimeout": "1.5s"}, DynamicResourcesArgs(1.5), id="timeout"),
     ],
 )
-def test_read(plugin: str, args: Any, read: PluginArgs) -> None:
+def test_read(plugin: str, args: Any, read: Any) -> None:
     assert args_of(plugin, args) == read
 
 

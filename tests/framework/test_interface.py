@@ -49,7 +49,7 @@ _PROTOCOLS = [
     ],
 )
 def test_an_in_tree_plugin_takes_part_where_kube_schedulers_does(name: str, points: set[str]) -> None:
-    assert IN_TREE[name] == points
+    assert IN_TREE[name].points == points
 
 
 def test_there_is_a_point_for_each_that_a_profile_can_name() -> None:

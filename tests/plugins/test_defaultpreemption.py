@@ -12,7 +12,6 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import DefaultPreemptionArgs
 from kschedd.config.load import default_config
 from kschedd.framework.events import QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
@@ -20,7 +19,7 @@ from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
-from kschedd.plugins.defaultpreemption import DefaultPreemption
+from kschedd.plugins.defaultpreemption import DefaultPreemption, DefaultPreemptionArgs
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name

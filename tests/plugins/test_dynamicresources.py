@@ -9,14 +9,13 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import DynamicResourcesArgs
 from kschedd.config.feature_gates import GATES
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status
-from kschedd.plugins.dynamicresources import DynamicResources
+from kschedd.plugins.dynamicresources import DynamicResources, DynamicResourcesArgs
 from kschedd.store.patches import merge_patch
 from kschedd.store.writes import Patch
 from tests.devices.made import (

@@ -14,13 +14,12 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import InterPodAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
-from kschedd.plugins.interpodaffinity import MINDED, NOT_NEAR, TOO_NEAR, InterPodAffinity
+from kschedd.plugins.interpodaffinity import MINDED, NOT_NEAR, TOO_NEAR, InterPodAffinity, InterPodAffinityArgs
 from tests.plugins.random_clusters import HOST, RACK, ZONE, ScenarioCluster, node, pod, pods, worlds
 
 Pair = tuple[str, str]

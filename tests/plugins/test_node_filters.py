@@ -12,7 +12,6 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import NodeAffinityArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
@@ -20,6 +19,7 @@ from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import SKIP, Code, Status
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.nodeaffinity import NodeAffinity
+from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
 from kschedd.plugins.nodename import NodeName
 from kschedd.plugins.nodeports import NodePorts
 from kschedd.plugins.nodeunschedulable import NodeUnschedulable

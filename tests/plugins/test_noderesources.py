@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import (
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    ResourceWeight,
-    ScoringStrategy,
-    ShapePoint,
-)
 from kschedd.config.load import default_config
+from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import SKIP, Code
+from kschedd.plugins.noderesources_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
 from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
 from kschedd.scheduling.filters import drive

@@ -16,13 +16,13 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import EVERYTHING, parse_label_selector
 from kschedd.api.terms import SpreadConstraint
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import DefaultConstraint, PodTopologySpreadArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.podtopologyspread import NO_LABEL, TOO_SKEWED, PodTopologySpread
+from kschedd.plugins.podtopologyspread_args import DefaultConstraint, PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, ScenarioCluster, node, pod, pods, selectors, worlds
 

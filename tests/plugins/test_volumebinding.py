@@ -7,7 +7,6 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.args import CAPACITY_SHAPE, VolumeBindingArgs
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.runner import ControllerRunner
@@ -18,7 +17,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status
 from kschedd.framework.writes import Plan, Update
-from kschedd.plugins.volumebinding import VolumeBinding
+from kschedd.plugins.volumebinding import CAPACITY_SHAPE, VolumeBinding, VolumeBindingArgs
 from kschedd.storage.claims import SELECTED_NODE
 from kschedd.store.store import Store
 

@@ -8,13 +8,14 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.config.args import DynamicResourcesArgs, VolumeBindingArgs
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind
+from kschedd.plugins.dynamicresources import DynamicResourcesArgs
+from kschedd.plugins.volumebinding import VolumeBindingArgs
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_of

@@ -7,21 +7,30 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from kschedd.config.args import ArgsContext, default_args
+from kschedd.config.feature_gates import GATES
 from kschedd.config.in_tree import IN_TREE, in_tree_class
-from kschedd.config.load import default_config
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Status, unschedulable
+from kschedd.plugins.nodelabel import NodeLabelArgs
+from kschedd.plugins.serviceaffinity import ServiceAffinityArgs
 from kschedd.testing.rules import RULES, BrokenRule, Rule, check
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 SEEDS = range(int(os.environ.get("KSCHEDD_RULE_SEEDS", "12")))
 
 
+ARGS = {  # of plugins that say nothing by default
+    "NodeLabel": NodeLabelArgs(("disk",), ("example.com/none",), ("disk",), ("example.com/none",)),
+    "ServiceAffinity": ServiceAffinityArgs(("topology.kubernetes.io/zone",), ("topology.kubernetes.io/zone", "disk")),
+}
+
+
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", IN_TREE)
 def test_an_in_tree_plugin_keeps(name: str, rule: Rule) -> None:
-    args = default_config().profiles[0].args(name)
+    args = ARGS.get(name) or default_args(IN_TREE[name].args_type, ArgsContext(GATES))
     check(rule, in_tree_class(name), args, seeds=SEEDS)
 
 

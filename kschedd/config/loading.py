@@ -1,0 +1,54 @@
+"""A configuration being loaded: its reader, its release, the plugins and gates there are, and what was noted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.config.args import ArgsContext, default_args
+from kschedd.config.in_tree import Catalogue
+from kschedd.config.reading import ConfigReader, ConfigValue
+from kschedd.config.releases import V1, Release
+
+ReadFile = Callable[[str], str]
+"""Path as a configuration says it -> the file's text.  Raises OSError or UnicodeDecodeError."""
+
+
+def read_beside(source: str) -> ReadFile:
+    """Reads files by absolute paths, or by paths from where `source` is."""
+    return lambda path: (Path(source).parent / path).read_text(encoding="utf-8")
+
+
+@attrs.define(eq=False)
+class Loading:
+    reading: ConfigReader
+    catalogue: Catalogue
+    gates: Mapping[str, bool]
+    read_file: ReadFile
+    release: Release = V1
+    origins: dict[str, str] = attrs.field(factory=dict)
+    """Where each value in force was said, as `Config.origins`."""
+
+    @property
+    def context(self) -> ArgsContext:
+        return ArgsContext(self.gates, self.release.version)
+
+    def implements(self, name: str) -> frozenset[str] | None:
+        info = self.catalogue.get(name)
+        return None if info is None else info.points
+
+    def default_args(self, plugin: str) -> Any:
+        info = self.catalogue.get(plugin)
+        return default_args(None if info is None else info.args_type, self.context)
+
+    def note(self, key: str, place: ConfigValue | None) -> None:
+        """Note that the value in force under `key` was said at `place`."""
+        if place is not None:
+            self.note_path(key, place.path)
+
+    def note_path(self, key: str, path: str) -> None:
+        line = self.reading.line(path)
+        self.origins[key] = f"{self.reading.source}:{line}" if line else self.reading.source

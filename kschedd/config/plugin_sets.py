@@ -1,0 +1,50 @@
+"""A profile's plugin sets, as a configuration file says them: what is enabled and disabled at each extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+MULTI_POINT: Final = "multi_point"
+
+FIELD_OF_POINT: Final[Mapping[str, str]] = {
+    MULTI_POINT: "multiPoint",
+    "pre_enqueue": "preEnqueue",
+    "queue_sort": "queueSort",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+}
+"""Internal name of an extension point -> field name in the configuration file."""
+
+
+@attrs.frozen
+class PluginEntry:
+    """An entry of a plugin set's `enabled` list."""
+
+    name: str
+    weight: int = 0
+    """0: not set."""
+    path: str = ""
+    """Its path in the configuration; empty for a default."""
+
+
+@attrs.frozen
+class PluginSet:
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: frozenset[str] = frozenset()
+
+
+PluginSets = Mapping[str, PluginSet]
+"""Extension point or `multi_point` -> its plugin set; points that the configuration does not mention are absent."""
+
+NOTHING_SAID: Final = PluginSet()

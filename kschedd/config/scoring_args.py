@@ -1,0 +1,98 @@
+"""Parts of plugin arguments that several plugins share: weighted resources, and the points of a scoring curve.
+
+Source: Kubernetes v1.34, apis/config/validation/validation_pluginargs.go (validateResources, validateFunctionShape).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from kschedd.api.validation_names import qualified_name
+from kschedd.config.args import ArgsContext, ReadValue
+from kschedd.config.reading import ConfigValue
+
+MAX_POINT_SCORE: Final = 10
+
+
+@attrs.frozen
+class ResourceWeight:
+    """A resource considered in a score, with its weight (1 to 100)."""
+
+    name: str
+    weight: int = 1
+
+    def written(self) -> dict[str, str | int]:
+        return {"name": self.name, "weight": self.weight}
+
+
+@attrs.frozen
+class ShapePoint:
+    """One point of a piecewise linear score function: at `utilization` percent the score is `score` of 10."""
+
+    utilization: int
+    score: int
+
+    def written(self) -> dict[str, int]:
+        return {"utilization": self.utilization, "score": self.score}
+
+
+CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
+
+
+def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
+    """Reads `resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
+
+    def read(place: ConfigValue, context: ArgsContext) -> tuple[ResourceWeight, ...]:
+        found: dict[str, ResourceWeight] = {}
+        listed = []
+        for item in place.items():
+            inner = item.fields("name", "weight")
+            if inner is None:
+                continue
+            name = inner.needed_text("name")
+            weight = inner.maybe_integer("weight", (0, bounds[1])) or 1
+            if name is None:
+                continue
+            if unique and name in found:
+                inner.place.reading.report(inner.path("name"), name, "given twice")
+            found[name] = ResourceWeight(name, weight)
+            listed.append(found[name])
+        return tuple(listed) or CPU_AND_MEMORY
+
+    return read
+
+
+def shape(place: ConfigValue, context: ArgsContext, *, max_score: int = MAX_POINT_SCORE) -> tuple[ShapePoint, ...]:
+    """Reads `shape`: at least one point, utilization 0 to 100 and increasing, score 0 to 10."""
+    points: list[ShapePoint] = []
+    places = place.items()
+    if not places and isinstance(place.value, list | tuple):
+        place.reading.report(place.path, None, "needs at least one point")
+    for item in places:
+        inner = item.fields("utilization", "score")
+        if inner is None:
+            continue
+        point = ShapePoint(inner.integer("utilization", 0, (0, 100)), inner.integer("score", 0, (0, max_score)))
+        if points and point.utilization <= points[-1].utilization:
+            path = inner.path("utilization")
+            item.reading.report(path, point.utilization, "must be larger than the point's before it")
+        points.append(point)
+    return tuple(points)
+
+
+def resource_names(place: ConfigValue, context: ArgsContext) -> tuple[str, ...]:
+    """Reads a list of qualified names."""
+    names = []
+    for item in place.items():
+        name = item.text()
+        if name is not None:
+            check_name(item, name)
+            names.append(name)
+    return tuple(names)
+
+
+def check_name(place: ConfigValue, name: str) -> None:
+    for wrong in qualified_name(name):
+        place.wrong(wrong)

@@ -1,0 +1,373 @@
+"""The plugins of older releases, on small clusters with figures worked out by hand."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.in_tree import IN_TREE, OLDER, in_tree_class
+from kschedd.config.load import default_config
+from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Code, Status
+from kschedd.plugins.nodelabel import NodeLabelArgs
+from kschedd.plugins.nodepreferavoidpods import ANNOTATION
+from kschedd.plugins.noderesources_args import (
+    OlderScoringArgs,
+    RequestedToCapacityRatioArgs,
+    RequestedToCapacityRatioPriorityArgs,
+)
+from kschedd.plugins.serviceaffinity import ServiceAffinityArgs
+from kschedd.plugins.volumelimits_older import LIMIT_VARIABLE
+
+ZONE = "topology.kubernetes.io/zone"
+MIB = 1 << 20
+
+
+def cluster_of(*objects: Mapping[str, Any]) -> SchedulerCache:
+    cluster = SchedulerCache()
+    for raw in objects:
+        cluster.put(parse(raw))
+    return cluster
+
+
+def node(name: str, labels: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    allocatable = {"cpu": "8", "memory": "1Gi", "pods": "110", **more.pop("allocatable", {})}
+    meta = {"name": name, "uid": name, "labels": dict(labels or {}), "annotations": more.pop("annotations", {})}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"allocatable": allocatable}}
+
+
+def raw_pod(name: str, on: str = "", requests: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "uid": name, "labels": more.pop("labels", {})}
+    meta.update(more.pop("metadata", {}))
+    container = {"name": "c", "image": "i", "resources": {"requests": dict(requests or {})}}
+    spec = {"containers": [container], **({"nodeName": on} if on else {}), **more}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def a_pod(name: str = "new", **more: Any) -> Pod:
+    return Pod.from_raw(raw_pod(name, **more))
+
+
+def raw_scores(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> list[int]:
+    return scored(name, args, cluster, pod)[0]
+
+
+def scored(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> tuple[list[int], list[int]]:
+    """Raw and final scores of all nodes, by name."""
+    plugin = in_tree_class(name).from_args(args, Handle(cluster))
+    table, state = cluster.table, CycleState()
+    rows = np.array([table.row_of[one] for one in sorted(table.row_of)], dtype=np.int64)
+    if hasattr(plugin, "pre_score"):
+        assert plugin.pre_score(state, pod, cluster, rows) is None
+    raw = plugin.score_rows(state, pod, table, rows)
+    final = plugin.normalize(state, pod, raw) if hasattr(plugin, "normalize") else raw
+    return raw.tolist(), final.tolist()
+
+
+def verdicts(name: str, args: Any, cluster: SchedulerCache, pod: Pod) -> list[Status | None]:
+    """The filter's verdicts on all nodes, by name."""
+    plugin = in_tree_class(name).from_args(args, Handle(cluster))
+    table, state = cluster.table, CycleState()
+    rows = np.array([table.row_of[one] for one in sorted(table.row_of)], dtype=np.int64)
+    if hasattr(plugin, "pre_filter"):
+        assert plugin.pre_filter(state, pod, cluster) is None
+    if not hasattr(plugin, "filter_rows"):
+        return [plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+    codes = plugin.filter_rows(state, pod, table, rows)
+    if codes is None:
+        return [None] * len(rows)
+    return [plugin.code_status(state, pod, code) if code else None for code in codes.tolist()]
+
+
+def words(found: list[Status | None]) -> list[str]:
+    return ["" if one is None else one.message for one in found]
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_an_older_plugin_is_there_and_off_by_default(name: str) -> None:
+    assert name in IN_TREE
+    assert name not in default_config().profiles[0].names()
+
+
+# -- scores by resources -----------------------------------------------------------------------------------------------
+
+DOCUMENTED = (ResourceWeight("intel.com/foo", 5), ResourceWeight("memory", 1), ResourceWeight("cpu", 3))
+RISING = (ShapePoint(0, 0), ShapePoint(100, 10))
+
+
+def documented_cluster() -> SchedulerCache:
+    """The example of "Resource Bin Packing for Extended Resources" in Kubernetes' documentation from v1.16 on."""
+
+    def used(name: str, on: str, foo: str, memory: str, cpu: str) -> dict[str, Any]:
+        return raw_pod(name, on, {"intel.com/foo": foo, "memory": memory, "cpu": cpu})
+
+    return cluster_of(
+        node("node-1", allocatable={"intel.com/foo": "4"}),
+        node("node-2", allocatable={"intel.com/foo": "8"}),
+        used("a", "node-1", "1", "256Mi", "1"),
+        used("b", "node-2", "2", "512Mi", "6"),
+    )
+
+
+ASKING = a_pod(requests={"intel.com/foo": "2", "memory": "256Mi", "cpu": "2"})
+
+
+def test_the_documented_example_scores_5_and_7_in_the_old_arithmetic() -> None:
+    args = RequestedToCapacityRatioPriorityArgs(RISING, DOCUMENTED)
+    raw, final = scored("RequestedToCapacityRatioPriority", args, documented_cluster(), ASKING)
+    assert raw == [5, 7]
+    assert final == [50, 70]
+
+
+def test_the_same_curve_from_0_to_100_keeps_what_the_old_arithmetic_rounds_away() -> None:
+    args = RequestedToCapacityRatioArgs(RISING, DOCUMENTED)
+    # (75*5 + 50*1 + 38*3) / 9 and (50*5 + 75*1 + 100*3) / 9
+    assert raw_scores("RequestedToCapacityRatio", args, documented_cluster(), ASKING) == [60, 69]
+
+
+def test_a_priority_whose_shape_runs_to_100_counts_as_it_is() -> None:
+    args = RequestedToCapacityRatioPriorityArgs((ShapePoint(0, 0), ShapePoint(100, 100)), DOCUMENTED)
+    raw, final = scored("RequestedToCapacityRatioPriority", args, documented_cluster(), ASKING)
+    assert raw == final == [60, 69]
+
+
+@pytest.mark.parametrize(
+    ("name", "scores"),
+    [
+        # cpu: 3 of 8 and 8 of 8 cores, memory: 512 of 1024 and 768 of 1024 MiB
+        pytest.param("NodeResourcesLeastAllocated", [(62 + 50) // 2, (0 + 25) // 2], id="least"),
+        pytest.param("NodeResourcesMostAllocated", [(37 + 50) // 2, (100 + 75) // 2], id="most"),
+    ],
+)
+def test_cpu_and_memory_by_default(name: str, scores: list[int]) -> None:
+    assert raw_scores(name, OlderScoringArgs(), documented_cluster(), ASKING) == scores
+
+
+def test_a_resource_that_a_node_lacks_counts_as_unused_and_full() -> None:
+    cluster = cluster_of(node("with", allocatable={"example.com/gpu": "4"}), node("without"))
+    args = OlderScoringArgs((ResourceWeight("example.com/gpu"),))
+    pod = a_pod(requests={"example.com/gpu": "1"})
+    assert raw_scores("NodeResourcesLeastAllocated", args, cluster, pod) == [75, 0]
+    assert raw_scores("NodeResourcesMostAllocated", args, cluster, pod) == [25, 0]
+    ratio = RequestedToCapacityRatioArgs(RISING, args.resources)
+    assert raw_scores("RequestedToCapacityRatio", ratio, cluster, pod) == [25, 100]
+
+
+# -- labels, annotations -----------------------------------------------------------------------------------------------
+
+
+def test_node_label_wants_some_labels_and_others_not() -> None:
+    cluster = cluster_of(node("a", {"disk": "x"}), node("b", {"disk": "x", "retiring": "now"}), node("c"))
+    found = verdicts("NodeLabel", NodeLabelArgs(("disk",), ("retiring",)), cluster, a_pod())
+    assert words(found) == ["", "node(s) didn't have the requested labels", "node(s) didn't have the requested labels"]
+    assert [one.code for one in found if one is not None] == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
+
+
+def test_node_label_scores_the_share_of_its_preferences() -> None:
+    cluster = cluster_of(node("a", {"disk": "x"}), node("b", {"disk": "x", "retiring": "now"}), node("c"))
+    args = NodeLabelArgs((), (), ("disk",), ("retiring",))
+    assert raw_scores("NodeLabel", args, cluster, a_pod()) == [100, 50, 50]
+    assert raw_scores("NodeLabel", NodeLabelArgs(), cluster, a_pod()) == [0, 0, 0]
+
+
+def avoiding(kind: str, uid: str) -> str:
+    return json.dumps({"preferAvoidPods": [{"podSignature": {"podController": {"kind": kind, "uid": uid}}}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "uid", "scores"),
+    [
+        pytest.param("ReplicaSet", "u1", [0, 100, 100], id="the-controller-that-is-named"),
+        pytest.param("ReplicaSet", "u2", [100, 100, 100], id="another-one"),
+        pytest.param("StatefulSet", "u1", [100, 100, 100], id="a-kind-that-cannot-be-named"),
+    ],
+)
+def test_node_prefer_avoid_pods(kind: str, uid: str, scores: list[int]) -> None:
+    cluster = cluster_of(
+        node("a", annotations={ANNOTATION: avoiding("ReplicaSet", "u1")}),
+        node("b"),
+        node("c", annotations={ANNOTATION: "not JSON"}),
+    )
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": uid, "controller": True}
+    pod = a_pod(metadata={"ownerReferences": [owner]})
+    assert raw_scores("NodePreferAvoidPods", None, cluster, pod) == scores
+
+
+# -- Services ----------------------------------------------------------------------------------------------------------
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s", "namespace": "default", "uid": "s"},
+    "spec": {"selector": {"app": "x"}},
+}
+X = {"app": "x"}
+
+
+def zoned(*placed: str) -> SchedulerCache:
+    """Nodes a1 and a2 in zone a, b1 in zone b, c without; a pod of the Service on each node named."""
+    nodes = [node("a1", {ZONE: "a"}), node("a2", {ZONE: "a"}), node("b1", {ZONE: "b"}), node("c")]
+    pods = [raw_pod(f"p{number}", on, labels=X) for number, on in enumerate(placed)]
+    return cluster_of(SERVICE, *nodes, *pods)
+
+
+def test_selector_spread_counts_zones_twice_as_much_as_nodes() -> None:
+    raw, final = scored("SelectorSpread", None, zoned("a1", "a1", "b1"), a_pod(labels=X))
+    assert raw == [2, 0, 1, 0]
+    # of the node a third, of the zone two thirds; the node without a zone by itself
+    assert final == [0, 33, int(50 / 3 + 2 / 3 * 50), 100]
+
+
+def test_selector_spread_leaves_alone_who_has_no_service_or_constraints_of_its_own() -> None:
+    cluster = zoned("a1", "b1")
+    assert scored("SelectorSpread", None, cluster, a_pod()) == ([0, 0, 0, 0], [100, 100, 100, 100])
+    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+    pod = a_pod(labels=X, topologySpreadConstraints=[constraint])
+    assert scored("SelectorSpread", None, cluster, pod) == ([0, 0, 0, 0], [0, 0, 0, 0])
+
+
+AFFINE = ServiceAffinityArgs((ZONE,), ())
+NOT_MATCHED = "node(s) didn't match service affinity"
+
+
+@pytest.mark.parametrize(
+    ("placed", "pod", "found"),
+    [
+        pytest.param(["b1"], {"labels": X}, [NOT_MATCHED, NOT_MATCHED, "", NOT_MATCHED], id="where-the-first-one-is"),
+        pytest.param([], {"labels": X}, ["", "", "", ""], id="the-first-one-is-free"),
+        pytest.param(["b1"], {}, ["", "", "", ""], id="no-service-selects-it"),
+        pytest.param(
+            ["b1"],
+            {"labels": X, "nodeSelector": {ZONE: "a"}},
+            ["", "", NOT_MATCHED, NOT_MATCHED],
+            id="its-own-selector-comes-first",
+        ),
+    ],
+)
+def test_service_affinity_keeps_a_service_together(placed: list[str], pod: dict[str, Any], found: list[str]) -> None:
+    assert words(verdicts("ServiceAffinity", AFFINE, zoned(*placed), a_pod(**pod))) == found
+
+
+def test_service_affinity_spreads_over_the_values_of_a_label() -> None:
+    args = ServiceAffinityArgs((), (ZONE,))
+    raw, final = scored("ServiceAffinity", args, zoned("a1", "a2", "a2", "b1"), a_pod(labels=X))
+    assert raw == [1, 2, 1, 0]
+    assert final == [25, 25, 75, 0]  # a node without the label scores 0
+
+
+# -- limits of in-tree volumes -----------------------------------------------------------------------------------------
+
+
+def with_volumes(*sources: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": f"v{number}", **source} for number, source in enumerate(sources)]
+
+
+def ebs(name: str) -> dict[str, Any]:
+    return {"awsElasticBlockStore": {"volumeID": name}}
+
+
+@pytest.fixture
+def _no_limit_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMIT_VARIABLE, raising=False)
+
+
+EXCEEDED = "node(s) exceed max volume count"
+
+
+@pytest.mark.usefixtures("_no_limit_set")
+@pytest.mark.parametrize(
+    ("plugin", "source", "field", "most", "key"),
+    [
+        ("EBSLimits", "awsElasticBlockStore", "volumeID", 39, "attachable-volumes-aws-ebs"),
+        ("GCEPDLimits", "gcePersistentDisk", "pdName", 16, "attachable-volumes-gce-pd"),
+        ("AzureDiskLimits", "azureDisk", "diskName", 16, "attachable-volumes-azure-disk"),
+        ("CinderLimits", "cinder", "volumeID", 256, "attachable-volumes-cinder"),
+    ],
+)
+def test_a_node_takes_so_many_volumes(plugin: str, source: str, field: str, most: int, key: str) -> None:
+    present = with_volumes(*({source: {field: f"d{number}"}} for number in range(most)))
+    cluster = cluster_of(node("free"), node("full"), raw_pod("p", "full", volumes=present))
+    one_more = a_pod(volumes=with_volumes({source: {field: "new"}}))
+    assert words(verdicts(plugin, None, cluster, one_more)) == ["", EXCEEDED]
+    shared = a_pod(volumes=with_volumes({source: {field: "d0"}}))
+    assert words(verdicts(plugin, None, cluster, shared)) == ["", ""]
+    roomy = cluster_of(
+        node("free"),
+        node("full", allocatable={key: str(most + 1)}),
+        raw_pod("p", "full", volumes=present),
+    )
+    assert words(verdicts(plugin, None, roomy, one_more)) == ["", ""]
+
+
+@pytest.mark.usefixtures("_no_limit_set")
+def test_nitro_instances_take_25_ebs_volumes() -> None:
+    kind = {"node.kubernetes.io/instance-type": "m5.large"}
+    present = with_volumes(*(ebs(f"d{number}") for number in range(25)))
+    cluster = cluster_of(node("a", kind), raw_pod("p", "a", volumes=present))
+    assert words(verdicts("EBSLimits", None, cluster, a_pod(volumes=with_volumes(ebs("new"))))) == [EXCEEDED]
+
+
+def test_the_environment_may_set_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+    pod = a_pod(volumes=with_volumes(ebs("a"), ebs("b")))
+    assert words(verdicts("EBSLimits", None, cluster_of(node("a")), pod)) == [EXCEEDED]
+    monkeypatch.setenv(LIMIT_VARIABLE, "many")
+    assert words(verdicts("EBSLimits", None, cluster_of(node("a")), pod)) == [""]
+
+
+def test_claims_count_by_their_volume_or_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+
+    def claim(name: str, **spec: Any) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "default", "uid": name}
+        return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "gp2", "uid": "gp2"},
+        "provisioner": "kubernetes.io/aws-ebs",
+    }
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"}, "spec": ebs("d")}
+    cluster = cluster_of(
+        node("a"),
+        storage_class,
+        volume,
+        claim("bound", volumeName="pv"),
+        claim("to-be-made", storageClassName="gp2"),
+        claim("other", storageClassName="none"),
+    )
+
+    def verdict(*claims: str) -> str:
+        sources = ({"persistentVolumeClaim": {"claimName": name}} for name in claims)
+        pod = a_pod(volumes=with_volumes(*sources))
+        return words(verdicts("EBSLimits", None, cluster, pod))[0]
+
+    assert verdict("bound", "to-be-made") == EXCEEDED
+    assert verdict("bound", "other") == ""
+    assert verdict("gone") == 'looking up PVC default/gone: persistentvolumeclaim "gone" not found'
+
+
+@pytest.mark.usefixtures("_no_limit_set")
+def test_what_is_migrated_is_counted_by_node_volume_limits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+    migrated = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {
+            "name": "a",
+            "uid": "c",
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"},
+        },
+        "spec": {"drivers": []},
+    }
+    pod = a_pod(volumes=with_volumes(ebs("a"), ebs("b")))
+    assert words(verdicts("EBSLimits", None, cluster_of(node("a"), migrated), pod)) == [""]
