@@ -23,6 +23,7 @@ from kschedd.framework.registry import Registry
 from kschedd.printing.safe import exact, safe
 from kschedd.scenarios.file import run_files
 from kschedd.simulate.decisions import DecisionLog
+from kschedd.simulate.fill import Fill, filled
 from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
@@ -75,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pods", type=path_value, metavar="FILE.csv", help="pods of a recorded cluster, with their times"
     )
     given.add_argument(
+        "--fill",
+        metavar="RESOURCE=PERCENT",
+        help="the trace's pods in random order (--seed), drawn again when all have come, until they ask for that share "
+        "of what the nodes have; recorded times do not count, nobody leaves",
+    )
+    given.add_argument(
         "--config", type=path_value, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream"
     )
     given.add_argument(
@@ -115,6 +122,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
     "nodes": "--nodes",
     "pods": "--pods",
+    "fill": "--fill",
     "config": "--config",
     "plugin": "--plugin",
     "seed": "--seed",
@@ -147,6 +155,8 @@ def _simulate(options: argparse.Namespace) -> int:
     registry, config = read_config(options.config, options.plugin)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
+    if options.fill is not None:
+        trace = filled(trace, Fill.parse(options.fill), options.seed or 0)
     with DecisionLog(options.decisions) as log:
         summary = _run(options, registry, config, manifests, trace, log)
     for warning in summary.warnings:

@@ -1,0 +1,371 @@
+"""GpuShare: pods share GPUs card by card, under one of six policies of where to place them.
+
+A node has `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests up to 1000 of it runs on one card,
+beside others if it asks for less; more is whole cards, so a multiple of 1000. The scheduler alone adds up what a node
+has; this plugin knows what each card has left, refuses nodes where only the sum would do, and chooses the cards.
+Which ones they are stands in the pod's annotation `kschedd.io/gpu-cards` ("0,3"), written before the pod is bound.
+
+    profiles:
+      - plugins:
+          multiPoint:
+            enabled: [{name: GpuShare, weight: 1000}]
+        pluginConfig:
+          - name: GpuShare
+            args:
+              policy: FGD
+              typicalPods:    # of FGD alone: what the workload is made of; share is relative
+                - {cpuMilli: 4000, cards: 1, cardMilli: 500, share: 3}
+                - {cpuMilli: 8000, cards: 8, cardMilli: 1000, share: 1}
+                - {cpuMilli: 2000, cards: 0, cardMilli: 0, share: 1}
+
+| policy | prefers |
+|---|---|
+| Random | any node, any card |
+| DotProduct | little that is free, along what the pod asks for |
+| GpuClustering | nodes whose pods ask for cards as this one does |
+| GpuPacking | cards in use, then nodes in use |
+| BestFit | the node with least left afterwards |
+| FGD | where least of the free GPUs becomes useless for the typical pods (Fragmentation Gradient Descent) |
+
+Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
+USENIX ATC 2023, and the simulator published with it. Units: CPU in millicores, GPUs in thousandths of a card.
+Owns: the cards of pods that it has placed and whose annotation the scheduler has not seen yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar, Final, Self
+
+import attrs
+import numpy as np
+
+from kschedd.plugin import (
+    SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    CycleState,
+    EventResource,
+    Handle,
+    Ints,
+    MergePatch,
+    NodeTable,
+    Plan,
+    Pod,
+    RawArgs,
+    Rows,
+    SchedulerCache,
+    Status,
+    on,
+    unresolvable,
+    unschedulable,
+)
+
+GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
+CARDS: Final = "kschedd.io/gpu-cards"
+CARD: Final = 1000
+MOST_CARDS: Final = 8
+NO_CARDS: Final = 1
+_MANY_CHOSEN: Final = 256
+
+# What scores of DotProduct, BestFit and GpuClustering are relative to: the largest node of the published trace.
+_CPU_OF_LARGEST: Final = 128_000
+_GPU_OF_LARGEST: Final = MOST_CARDS * CARD
+
+
+@attrs.frozen
+class Demand:
+    """What a pod asks for: `cards` cards, `milli` of each."""
+
+    cpu: int
+    cards: int
+    milli: int
+
+    @classmethod
+    def of(cls, pod: Pod) -> Self:
+        requests = pod.requests
+        total = requests.get(GPU_MILLI, 0)
+        return cls(requests.get("cpu", 0), -(-total // CARD), total if total < CARD else CARD)
+
+    @property
+    def total(self) -> int:
+        return self.cards * self.milli
+
+
+@attrs.frozen(eq=False)
+class Free:
+    """What some rows have left. `cards` is rows x MOST_CARDS, 0 for cards that a node does not have."""
+
+    cpu: Ints
+    cards: Ints
+    there: Ints  # how many cards each node has
+
+    @property
+    def gpu(self) -> Ints:
+        return np.asarray(self.cards.sum(axis=1))
+
+    def of(self, chosen: Ints) -> "Free":
+        return Free(self.cpu[chosen], self.cards[chosen], self.there[chosen])
+
+
+def fits(free: Free, demand: Demand) -> Any:
+    """Which rows have enough cards with enough left."""
+    return (free.cards >= demand.milli).sum(axis=1) >= demand.cards
+
+
+def tightest(left: Sequence[int], demand: Demand) -> list[int]:
+    """The fitting cards of one node, those with least left first; of equal ones the lower number."""
+    return sorted((card for card in range(len(left)) if left[card] >= demand.milli), key=lambda card: left[card])
+
+
+# -- policies: a score for each row, of rows that fit; higher is better ----------------------------------------------
+
+
+def dot_product(free: Free, demand: Demand) -> Ints:
+    alike = free.cpu / _CPU_OF_LARGEST * (demand.cpu / _CPU_OF_LARGEST)
+    alike += free.gpu / _GPU_OF_LARGEST * (demand.total / _GPU_OF_LARGEST)
+    return np.asarray((100 * (1 - alike / 2)).astype(np.int64))
+
+
+def best_fit(free: Free, demand: Demand) -> Ints:
+    left = 0.5 * (free.cpu - demand.cpu) / _CPU_OF_LARGEST + 0.5 * (free.gpu - demand.total) / _GPU_OF_LARGEST
+    return np.asarray(((1 - left) * 100).astype(np.int64))
+
+
+def gpu_packing(free: Free, demand: Demand) -> Ints:
+    """From 50 to 100 where cards in use suffice, from 33 to 50 where free ones of a node in use are needed."""
+    if not demand.cards:
+        return np.zeros(len(free.cpu), dtype=np.int64)
+    whole = (free.cards == CARD).sum(axis=1)
+    # Cards that are too full come last; the others by what they have left.
+    order = np.sort(np.where(free.cards >= demand.milli, free.cards, 2 * CARD), axis=1)[:, : demand.cards]
+    new = (order == CARD).sum(axis=1)
+    in_use = np.maximum(100 - (order * 100 // CARD).sum(axis=1) // 10, 50)
+    score = np.where(new > 0, np.maximum(50 - new, 33), in_use)
+    return np.asarray(np.where(whole == free.there, np.maximum(33 - whole, whole), score))
+
+
+class Fragmentation:
+    """How much of what is free no typical pod could use: in expectation, over the typical pods.
+
+    A typical pod that asks for no GPU can use none of it. Where one fits, cards with less than it needs are lost to it;
+    where it does not, everything is.
+    """
+
+    def __init__(self, typical: Mapping[Demand, float]) -> None:
+        total = sum(typical.values())
+        with_gpu = {demand: share / total for demand, share in typical.items() if demand.cards}
+        self._without = sum(share for demand, share in typical.items() if not demand.cards) / total
+        self._share = np.array(list(with_gpu.values()))
+        self._cpu = np.array([demand.cpu for demand in with_gpu], dtype=np.int64)
+        self._cards = np.array([demand.cards for demand in with_gpu], dtype=np.int64)
+        self._milli = np.array([demand.milli for demand in with_gpu], dtype=np.int64)
+
+    def of(self, cpu: Ints, cards: Ints) -> Any:
+        """Thousandths of a card, for each state (cpu: n; cards: n x MOST_CARDS)."""
+        states, index = np.unique(np.column_stack((cpu, np.sort(cards, axis=1))), axis=0, return_inverse=True)
+        cpu, cards = states[:, 0], states[:, 1:]
+        total = cards.sum(axis=1)
+        enough = cards[:, :, None] >= self._milli  # states x cards x typical pods
+        fits = (enough.sum(axis=1) >= self._cards) & (cpu[:, None] >= self._cpu)
+        lost = np.where(enough, 0, cards[:, :, None]).sum(axis=1)
+        found = np.where(fits, lost, total[:, None]) @ self._share + self._without * total
+        return found[index.reshape(-1)]
+
+    def after(self, free: Free, demand: Demand) -> Any:
+        """If the pod came, on the best of each node's cards (n x MOST_CARDS where it shares one, else n x 1)."""
+        cpu = free.cpu - demand.cpu
+        if demand.cards == 1 and demand.milli < CARD:
+            lowered = np.repeat(free.cards[:, None, :], MOST_CARDS, axis=1)
+            lowered[:, range(MOST_CARDS), range(MOST_CARDS)] -= demand.milli
+            after = self.of(np.repeat(cpu, MOST_CARDS), lowered.reshape(-1, MOST_CARDS)).reshape(-1, MOST_CARDS)
+            return np.where(free.cards >= demand.milli, after, np.inf)
+        whole = free.cards == CARD
+        taken = whole & (np.cumsum(whole, axis=1) <= demand.cards)
+        return self.of(cpu, np.where(taken, 0, free.cards) if demand.cards else free.cards)[:, None]
+
+    def scores(self, free: Free, demand: Demand) -> Any:
+        """From 0 to 100 as `after`, 50 where nothing changes; -1 for cards that do not fit."""
+        gained = (self.of(free.cpu, free.cards)[:, None] - self.after(free, demand)) / CARD
+        with np.errstate(over="ignore"):
+            return np.where(np.isfinite(gained), 100 / (1 + np.exp(-gained)), -1).astype(np.int64)
+
+
+_BY_STATE: Final[Mapping[str, Callable[[Free, Demand], Ints]]] = {
+    "DotProduct": dot_product,
+    "BestFit": best_fit,
+    "GpuPacking": gpu_packing,
+}
+POLICIES: Final = ("Random", "DotProduct", "GpuClustering", "GpuPacking", "BestFit", "FGD")
+
+
+# -- the plugin ------------------------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class GpuShare:
+    name: ClassVar = "GpuShare"
+    # What it says of a node follows from the node, its pods and what the new pod asks for.
+    depends_on: ClassVar = frozenset({"node", "requested", "pods"})
+    _policy: str
+    _fragmentation: Fragmentation | None
+    _handle: Handle
+    _chosen: dict[str, tuple[int, ...]] = attrs.field(factory=dict)  # pod uid -> its cards
+
+    @classmethod
+    def from_args(cls, args: RawArgs, handle: Handle) -> Self:
+        policy = args.values.get("policy", "BestFit")
+        if policy not in POLICIES:
+            raise ValueError(f"policy: {policy!r}: must be one of {', '.join(POLICIES)}")
+        typical = _typical(args.values.get("typicalPods", ()))
+        if (policy == "FGD") != bool(typical):
+            raise ValueError("typicalPods: required by policy FGD, and by no other")
+        return cls(policy, Fragmentation(typical) if typical else None, handle)
+
+    # -- which nodes
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        total = pod.requests.get(GPU_MILLI, 0)
+        if not total:
+            return SKIP
+        if total > CARD and total % CARD:
+            return unresolvable(f"{GPU_MILLI} {total}: more than one card must be whole cards, a multiple of {CARD}")
+        return None
+
+    def never_rejects(self, pod: Pod) -> bool:
+        return GPU_MILLI not in pod.requests
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        demand = Demand.of(pod)
+        if not demand.cards:
+            return None
+        return np.where(fits(self._free(table, rows), demand), 0, NO_CARDS).astype(np.int64)
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return unschedulable("Insufficient GPU cards with enough left")
+
+    # -- which node
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        demand = Demand.of(pod)
+        if self._policy == "Random":
+            return np.zeros(len(rows), dtype=np.int64)  # all alike: the scheduler takes any of the best
+        free = self._free(table, rows)
+        if self._policy == "GpuClustering":
+            return self._clustering(free, demand, table, rows)
+        if self._fragmentation is not None:
+            return np.asarray(self._fragmentation.scores(free, demand).max(axis=1))
+        return _BY_STATE[self._policy](free, demand)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        """BestFit spreads its scores from 0 to 100; the others are what they are."""
+        if self._policy != "BestFit" or not len(scores):
+            return scores
+        lowest, span = scores.min(), scores.max() - scores.min()
+        return np.asarray((scores - lowest) * 100 // span) if span else np.zeros_like(scores)
+
+    def _clustering(self, free: Free, demand: Demand, table: NodeTable, rows: Rows) -> Ints:
+        """Four bands of 25: only pods like this one, some of them, none at all, only others."""
+        if not demand.cards:
+            return np.zeros(len(rows), dtype=np.int64)
+        kind = _kind(demand)
+        bands = np.empty(len(rows), dtype=np.int64)
+        for number, row in enumerate(rows.tolist()):
+            kinds = {_kind(other) for other in map(Demand.of, table.pods[row]) if other.cards}
+            bands[number] = (3 if kinds == {kind} else 2) if kind in kinds else 0 if kinds else 1
+        return np.asarray(25 * (_GPU_OF_LARGEST - free.gpu) // _GPU_OF_LARGEST + 25 * bands)
+
+    # -- which cards
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        demand = Demand.of(pod)
+        if demand.cards:
+            table = self._handle.cluster.table
+            rows = np.array([table.row_of[node_name]], dtype=np.int64)
+            free = self._free(table, rows, besides=pod.uid)
+            cards = self._choose(attrs.evolve(free, cpu=free.cpu + demand.cpu), demand, pod)
+            if len(cards) < demand.cards:
+                return unschedulable("Insufficient GPU cards with enough left")
+            self._forget_the_gone()
+            self._chosen[pod.uid] = tuple(sorted(cards))
+        return None
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self._chosen.pop(pod.uid, None)
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan | Status | None:
+        cards = self._chosen.get(pod.uid)
+        if cards is None:
+            return None
+        annotations = {CARDS: ",".join(map(str, cards))}
+        patch = {"metadata": {"annotations": annotations}}
+        return Plan((MergePatch("Pod", pod.namespace, pod.name, patch),))
+
+    def _forget_the_gone(self) -> None:
+        """Pods that were deleted before their annotation came back; looked for now and then."""
+        if len(self._chosen) >= _MANY_CHOSEN:
+            for uid in [uid for uid in self._chosen if self._handle.cluster.pod(uid) is None]:
+                del self._chosen[uid]
+
+    def _choose(self, free: Free, demand: Demand, pod: Pod) -> list[int]:
+        left = free.cards[0].tolist()
+        fitting = tightest(left, demand)
+        if demand.milli < CARD and fitting:
+            if self._policy == "Random":
+                return [Random(f"{self._handle.seed}/{pod.key}").choice(fitting)]
+            if self._fragmentation is not None:
+                return [int(self._fragmentation.scores(free, demand)[0].argmax())]
+        return fitting[: demand.cards]
+
+    # -- what is left
+
+    def _free(self, table: NodeTable, rows: Rows, besides: str = "") -> Free:
+        """`besides`: the uid of a pod that has its node already, and whose cards do not count."""
+        gpu, cpu = table.resource(GPU_MILLI), table.resource("cpu")
+        there = np.minimum(table.allocatable[gpu, rows] // CARD, MOST_CARDS)
+        cards = np.where(np.arange(MOST_CARDS) < there[:, None], CARD, 0)
+        for number, row in enumerate(rows.tolist()):
+            for pod in table.pods[row]:
+                if GPU_MILLI in pod.requests and pod.uid != besides:
+                    demand = Demand.of(pod)
+                    left = cards[number]
+                    for card in self._cards_of(pod) or tightest(left.tolist(), demand)[: demand.cards]:
+                        left[card] = max(left[card] - demand.milli, 0)
+        return Free(table.allocatable[cpu, rows] - table.requested[cpu, rows], cards, there)
+
+    def _cards_of(self, pod: Pod) -> tuple[int, ...]:
+        """() if neither this plugin nor the annotation says so: somebody else placed the pod."""
+        chosen = self._chosen.get(pod.uid)
+        said = pod.annotations.get(CARDS)
+        if said is None:
+            return chosen or ()
+        if chosen is not None:
+            del self._chosen[pod.uid]  # the annotation has come back
+        cards = said.split(",")
+        return tuple(int(card) for card in cards if card.isdecimal() and int(card) < MOST_CARDS)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return [
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
+            on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN),
+        ]
+
+
+def _kind(demand: Demand) -> int:
+    """What GpuClustering keeps apart: shares of a card (0), one card, two, ..."""
+    return 0 if demand.milli < CARD else demand.cards
+
+
+def _typical(given: Any) -> dict[Demand, float]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise ValueError("typicalPods: must be a list")
+    found: dict[Demand, float] = {}
+    for number, each in enumerate(given):
+        try:
+            demand = Demand(int(each["cpuMilli"]), int(each["cards"]), int(each["cardMilli"]))
+            share = float(each["share"])
+        except (KeyError, TypeError, ValueError) as fault:
+            raise ValueError(f"typicalPods[{number}]: cpuMilli, cards, cardMilli and share must be numbers") from fault
+        if min(demand.cpu, demand.cards, demand.milli) < 0 or demand.milli > CARD or not share > 0:
+            raise ValueError(f"typicalPods[{number}]: none may be negative, cardMilli at most {CARD}, share above 0")
+        found[demand] = found.get(demand, 0.0) + share
+    return found

@@ -1,0 +1,227 @@
+"""The GpuShare plugin: cards, policies, and the experiment that compares them."""
+
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import load_config
+from kschedd.framework.registry import Registry
+from kschedd.simulate.engine import Engine
+from kschedd.testing.rules import RULES, Rule, check
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "examples" / "plugins" / "gpu_share.py"
+EXPERIMENT = ROOT / "examples" / "scripts" / "gpu_policies.py"
+
+
+def _module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_share_example", PLUGIN)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # attrs looks a class's module up
+    spec.loader.exec_module(module)
+    return module
+
+
+gpu = _module()
+TYPICAL = [
+    {"cpuMilli": 1000, "cards": 1, "cardMilli": 500, "share": 3},
+    {"cpuMilli": 4000, "cards": 2, "cardMilli": 1000, "share": 1},
+    {"cpuMilli": 1000, "cards": 0, "cardMilli": 0, "share": 1},
+]
+
+
+def _free(*nodes: tuple[int, list[int]]) -> Any:
+    """(millicores left, what each card has left) for each node."""
+    cards = np.array([left + [0] * (8 - len(left)) for _, left in nodes], dtype=np.int64)
+    cpu = np.array([cpu for cpu, _ in nodes], dtype=np.int64)
+    return gpu.Free(cpu, cards, np.array([len(left) for _, left in nodes], dtype=np.int64))
+
+
+class GpuCluster:
+    """A cluster in virtual time whose profile is GpuShare's alone."""
+
+    def __init__(self, policy: str, seed: int = 0) -> None:
+        registry = Registry()
+        registry.add_file(PLUGIN)
+        args = {"policy": policy, **({"typicalPods": TYPICAL} if policy == "FGD" else {})}
+        ours, nothing = [{"name": "GpuShare", "weight": 1000}], {"disabled": [{"name": "*"}]}
+        plugins = {"multiPoint": {"enabled": ours}, "score": {**nothing, "enabled": ours}}
+        profile = {"plugins": plugins, "pluginConfig": [{"name": "GpuShare", "args": args}]}
+        api = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        text = json.dumps({**api, "percentageOfNodesToScore": 100, "profiles": [profile]})
+        config = load_config(text, "test", catalogue={**IN_TREE, **registry.catalogue()})
+        self.engine = Engine(config, registry=registry, seed=seed)
+
+    def node(self, name: str, cards: int, cpu: str = "64") -> None:
+        has = {"cpu": cpu, "memory": "64Gi", "pods": "110", gpu.GPU_MILLI: str(1000 * cards)}
+        raw = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": has}}
+        self.engine.store.apply(raw)
+
+    def pod(self, name: str, milli: int, cpu: str = "1") -> None:
+        asks = {"cpu": cpu, gpu.GPU_MILLI: str(milli)}
+        resources = {"requests": asks, "limits": {gpu.GPU_MILLI: str(milli)}}
+        spec = {
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        self.engine.store.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+        self.engine.run_until_idle()
+
+    def where(self, name: str) -> tuple[str, str]:
+        """Its node and its cards."""
+        pod: Any = self.engine.store.find("Pod", "default", name)
+        return pod.node_name, pod.annotations.get(gpu.CARDS, "")
+
+    def why(self, name: str) -> str:
+        pod: Any = self.engine.store.find("Pod", "default", name)
+        return str(pod.status["conditions"][0]["message"])
+
+
+@pytest.mark.parametrize("policy", gpu.POLICIES)
+def test_only_the_sum_would_do_and_the_pod_waits(policy: str) -> None:
+    cluster = GpuCluster(policy)
+    cluster.node("n", 2)
+    cluster.pod("a", 600)
+    cluster.pod("b", 600)
+    cluster.pod("c", 600)
+    assert {cluster.where("a")[1], cluster.where("b")[1]} == {"0", "1"}
+    assert cluster.where("c") == ("", "")
+    assert "1 Insufficient GPU cards with enough left" in cluster.why("c")
+
+
+@pytest.mark.parametrize("policy", gpu.POLICIES)
+def test_a_card_that_becomes_free_is_given_out_again(policy: str) -> None:
+    cluster = GpuCluster(policy)
+    cluster.node("n", 1)
+    cluster.pod("a", 1000)
+    cluster.pod("b", 1000)
+    assert cluster.where("b") == ("", "")
+    cluster.engine.store.delete("Pod", "default", "a", grace_period_s=0)
+    cluster.engine.advance(cluster.engine.now + 30)
+    assert cluster.where("b") == ("n", "0")
+
+
+def test_whole_cards_are_named_in_the_annotation() -> None:
+    cluster = GpuCluster("BestFit")
+    cluster.node("n", 4)
+    cluster.pod("a", 500)
+    cluster.pod("b", 3000)
+    assert cluster.where("a") == ("n", "0")
+    assert cluster.where("b") == ("n", "1,2,3")
+
+
+def test_more_than_a_card_that_is_no_multiple_is_refused_in_words() -> None:
+    cluster = GpuCluster("BestFit")
+    cluster.node("n", 4)
+    cluster.pod("a", 1500)
+    assert "1500: more than one card must be whole cards, a multiple of 1000" in cluster.why("a")
+
+
+def test_pods_placed_by_others_take_the_tightest_cards() -> None:
+    cluster = GpuCluster("BestFit")
+    cluster.node("n", 2)
+    asks = {gpu.GPU_MILLI: "400"}
+    container = {"name": "c", "image": "i", "resources": {"requests": asks, "limits": asks}}
+    for name in ("x", "y"):
+        spec = {"nodeName": "n", "containers": [container]}
+        cluster.engine.store.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    cluster.pod("a", 1000)
+    assert cluster.where("a") == ("n", "1")  # x and y share card 0
+
+
+def test_fragmentation_is_what_its_definition_says() -> None:
+    typical = gpu._typical(TYPICAL)
+    of = gpu.Fragmentation(typical).of
+    random.seed(1)
+    for _ in range(200):
+        cpu, left = random.randrange(5000), [random.choice((0, 200, 500, 700, 1000)) for _ in range(8)]
+        expected = 0.0
+        for demand, share in typical.items():
+            fits = demand.cards and cpu >= demand.cpu and sum(one >= demand.milli for one in left) >= demand.cards
+            expected += share / 5 * sum(one for one in left if not fits or one < demand.milli)
+        assert of(np.array([cpu]), np.array([left]))[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("policy", "demand", "better", "worse"),
+    [
+        pytest.param("BestFit", (1000, 1, 500), (2000, [500]), (64000, [1000] * 8), id="best-fit-takes-what-is-small"),
+        pytest.param("DotProduct", (1000, 1, 500), (2000, [500]), (64000, [1000] * 8), id="dot-product-too"),
+        pytest.param("GpuPacking", (1, 1, 500), (9, [500, 1000]), (9, [1000, 1000]), id="packing-shares-first"),
+        pytest.param("GpuPacking", (1, 1, 1000), (9, [500, 1000]), (9, [1000, 1000]), id="packing-nodes-in-use"),
+        pytest.param("GpuPacking", (1, 1, 500), (9, [500]), (9, [900]), id="packing-tighter-cards"),
+        pytest.param("FGD", (1000, 1, 500), (9000, [500, 1000, 1000]), (9000, [1000, 1000]), id="fgd-keeps-pairs"),
+    ],
+)
+def test_what_a_policy_prefers(
+    policy: str, demand: tuple[int, int, int], better: tuple[int, list[int]], worse: tuple[int, list[int]]
+) -> None:
+    free, asked = _free(better, worse), gpu.Demand(*demand)
+    if policy == "FGD":
+        scores = gpu.Fragmentation(gpu._typical(TYPICAL)).scores(free, asked).max(axis=1)
+    else:
+        scores = gpu._BY_STATE[policy](free, asked)
+    assert scores[0] > scores[1]
+
+
+def test_clustering_keeps_alike_pods_together() -> None:
+    cluster = GpuCluster("GpuClustering")
+    cluster.node("n1", 4)
+    cluster.pod("share", 300)
+    cluster.node("n2", 4)
+    cluster.pod("whole", 1000)
+    assert cluster.where("whole")[0] == "n2"  # an idle node before one with others
+    cluster.pod("share-2", 300)
+    cluster.pod("whole-2", 1000)
+    assert cluster.where("share-2")[0] == "n1"
+    assert cluster.where("whole-2")[0] == "n2"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param({"policy": "Best"}, "policy: 'Best': must be one of Random, ", id="policy"),
+        pytest.param({"policy": "FGD"}, "typicalPods: required by policy FGD", id="fgd-without"),
+        pytest.param({"policy": "Random", "typicalPods": TYPICAL}, "and by no other", id="another-with"),
+        pytest.param({"policy": "FGD", "typicalPods": 3}, "typicalPods: must be a list", id="no-list"),
+        pytest.param({"policy": "FGD", "typicalPods": [{}]}, r"typicalPods\[0\]: cpuMilli, cards", id="incomplete"),
+        pytest.param(
+            {"policy": "FGD", "typicalPods": [{**TYPICAL[0], "cardMilli": 1001}]}, "at most 1000", id="too-much"
+        ),
+    ],
+)
+def test_arguments_are_refused_in_words(args: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gpu.GpuShare.from_args(gpu.RawArgs(args), None)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_it_keeps_the_rules_of_plugins(rule: Rule) -> None:
+    check(rule, gpu.GpuShare)
+
+
+def test_the_experiment_prints_one_line_a_policy(tmp_path: Path) -> None:
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,8000,16384,2,T4\nn2,8000,16384,2,T4\n")
+    columns = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
+    pods.write_text(f"{columns}\na,100,64,1,500,,LS,Running,0,,0\nb,100,64,2,1000,,LS,Running,0,,0\n")
+    command = [sys.executable, str(EXPERIMENT), "--nodes", str(nodes), "--pods", str(pods)]
+    command += ["--seeds", "1-1", "--policy", "FGD"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    head, row = ended.stdout.splitlines()
+    assert head.split() == ["POLICY", "MEAN", "DEVIATION", "LEAST", "MOST", "SECONDS", "A", "RUN"]
+    assert row.split()[0] == "FGD"
+    assert 50 <= float(row.split()[1].removesuffix("%")) <= 100
