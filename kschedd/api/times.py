@@ -69,3 +69,9 @@ def duration_s(whole_seconds: int) -> float:
     So a grace period of 2^63-1 s becomes -1 s, as in kube-apiserver; and an addition can be reversed by subtraction.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
+
+
+def micro_stamp(moment: int) -> str:
+    """Microseconds since the epoch as metav1.MicroTime prints them."""
+    whole, fraction = divmod(moment, SECOND)
+    return f"{stamp(whole)[:-1]}.{fraction:06}Z"

@@ -8,7 +8,9 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
+from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.tainteviction import TaintEviction
@@ -16,12 +18,17 @@ from kschedd.controllers.volumes import VolumeController
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
+from kschedd.controllers.zones import NodeLifecycleConfig
 
 
-def embedded_controllers(provision_delay_s: float = 1.0) -> list[Controller]:
+def embedded_controllers(
+    provision_delay_s: float = 1.0, *, lifecycle: NodeLifecycleConfig | None = None
+) -> list[Controller]:
     """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
     return [
+        Heartbeats(),
         NodeTaints(),
+        NodeLifecycle(lifecycle),
         TaintEviction(),
         Deployments(),
         ReplicaSets(),

@@ -1,8 +1,8 @@
-"""The node lifecycle controller's taints: node conditions are mirrored as taints, which the scheduler filters by.
+"""The node lifecycle controller's NoSchedule taints: node conditions are mirrored as taints, which keep new pods away.
 
-Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass,
-processTaintBaseEviction). Upstream adds the NoExecute taints at a limited rate per zone; here they are added at once,
-and rate limiting is left to eviction. Only the taints in the tables below are ever changed.
+Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass). The
+NoExecute taints, which come zone by zone, are `kschedd.controllers.nodelifecycle`'s. Only the taints in the table below
+are ever changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
-from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE
-from kschedd.controllers.conditions import condition
+from kschedd.api.terms import NO_SCHEDULE
 from kschedd.controllers.controller import View
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
@@ -34,44 +33,28 @@ TAINT_OF_CONDITION: Final[Mapping[tuple[str, str], str]] = {
 }
 """(condition type, its status) -> key of the NoSchedule taint."""
 
-_OURS_NO_SCHEDULE: Final = frozenset((*TAINT_OF_CONDITION.values(), UNSCHEDULABLE))
-_OURS_NO_EXECUTE: Final = frozenset((NOT_READY, UNREACHABLE))
+_OURS: Final = frozenset((*TAINT_OF_CONDITION.values(), UNSCHEDULABLE))
 
 
-def wanted_taints(node: Raw) -> list[tuple[str, str]]:
-    """The (key, effect) of every condition taint that this node should have now."""
-    status = node.get("status") or {}
-    wanted = []
-    for entry in status.get("conditions") or ():
-        key = TAINT_OF_CONDITION.get((entry.get("type", ""), entry.get("status", "")))
-        if key is not None:
-            wanted.append((key, NO_SCHEDULE))
+def wanted_taints(node: Raw) -> list[str]:
+    """The keys of the NoSchedule taints that this node should have now."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    keys = (TAINT_OF_CONDITION.get((entry.get("type", ""), entry.get("status", ""))) for entry in conditions)
+    wanted = [key for key in keys if key is not None]
     if (node.get("spec") or {}).get("unschedulable"):
-        wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
-    ready = condition(status, "Ready")
-    if ready is not None:
-        key = TAINT_OF_CONDITION.get(("Ready", ready.get("status", "")))
-        if key is not None:
-            wanted.append((key, NO_EXECUTE))
+        wanted.append(UNSCHEDULABLE)
     return wanted
-
-
-def _ours(taint: Raw, has_ready: bool) -> bool:
-    effect = taint.get("effect")
-    if effect == NO_SCHEDULE:
-        return taint.get("key") in _OURS_NO_SCHEDULE
-    # Without a Ready condition the node's state is unknown: NoExecute taints stay unchanged.
-    return effect == NO_EXECUTE and has_ready and taint.get("key") in _OURS_NO_EXECUTE
 
 
 def tainted(node: Raw, at: str) -> list[Any] | None:
     """The desired taints of the node, new ones last with timeAdded `at`; None if they are up to date."""
     taints = (node.get("spec") or {}).get("taints") or []
     wanted = wanted_taints(node)
-    has_ready = condition(node.get("status") or {}, "Ready") is not None
-    kept = [t for t in taints if not _ours(t, has_ready) or (t.get("key"), t.get("effect")) in wanted]
-    present = {(t.get("key"), t.get("effect")) for t in kept}
-    added = [{"key": k, "effect": e, "timeAdded": at} for k, e in dict.fromkeys(wanted) if (k, e) not in present]
+    kept = [t for t in taints if t.get("effect") != NO_SCHEDULE or t.get("key") not in _OURS or t.get("key") in wanted]
+    present = {t.get("key") for t in kept if t.get("effect") == NO_SCHEDULE}
+    added = [
+        {"key": key, "effect": NO_SCHEDULE, "timeAdded": at} for key in dict.fromkeys(wanted) if key not in present
+    ]
     return None if len(kept) == len(taints) and not added else [*kept, *added]
 
 

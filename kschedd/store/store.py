@@ -38,6 +38,7 @@ from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, No
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
 from kschedd.store.job_selector import with_selector
+from kschedd.store.leases import LEASE, renewed
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
@@ -51,6 +52,7 @@ _LONGEST_GENERATED_BASE: Final = 58
 BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))
+_ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 
 
@@ -72,6 +74,7 @@ class Store:
         self._now = now
         self._seed = seed
         self._random = random.Random(f"{seed}/{version}")
+        self._random_aside = random.Random(f"{seed}/{version}/aside")  # of `_ASIDE`
         self._admission = admission or Admission()
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
@@ -122,9 +125,10 @@ class Store:
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         try:
-            return self._by_kind[kind][namespace][name]
+            found = self._by_kind[kind][namespace][name]
         except KeyError:
             return None
+        return renewed(found, self._now()) if kind == LEASE else found
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
         found = self.find(kind, namespace, name)
@@ -147,13 +151,20 @@ class Store:
             found = [obj for obj in found if label_selector.matches(obj.labels)]
         if field_selector is not None and field_selector.requirements:
             found = [obj for obj in found if field_selector.matches(obj.raw)]
-        return found
+        return self._as_read(kind, found)
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
         """All objects of a kind as they are now, by namespace, in no order: for `listing.in_order` to put in one."""
         spaces = self._by_kind.get(kind) or {}
         chosen = sorted(spaces) if namespace is None else [namespace]
-        return [[*spaces[space].values()] for space in chosen if spaces.get(space)]
+        return [self._as_read(kind, [*spaces[space].values()]) for space in chosen if spaces.get(space)]
+
+    def _as_read(self, kind: str, found: builtins.list[Object]) -> builtins.list[Object]:
+        """Objects as readers see them: of Leases that somebody here renews the latest renewal."""
+        if kind != LEASE:
+            return found
+        now = self._now()
+        return [renewed(obj, now) for obj in found]
 
     def kinds(self) -> Sequence[str]:
         """The kinds of which there is at least one object."""
@@ -244,7 +255,7 @@ class Store:
         The status stays as it is, unless `with_status` (for whoever plays the part of a kubelet or a cloud).
         """
         kind, meta = self._identified(raw)
-        old = self.get(kind, meta.get("namespace") or "", meta["name"])
+        old = self._existing(kind, meta.get("namespace") or "", meta["name"])
         check_version(old, raw)
         if as_client and (faults := validate_version(kind, meta)):
             raise Invalid(kind, old.name, tuple(faults))
@@ -267,7 +278,7 @@ class Store:
         dry_run: bool = False,
     ) -> Object:
         """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
-        old = self.get(kind, namespace, name)
+        old = self._existing(kind, namespace, name)
         if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or _NOTHING, Mapping):
             raise Invalid(kind, name, (invalid("", patch, "a merge patch is a mapping, and so is its metadata"),))
         meta = patch.get("metadata") or _NOTHING
@@ -290,7 +301,7 @@ class Store:
         dry_run: bool = False,
     ) -> tuple[Object, tuple[str, ...]]:
         """Change an object as a client asks; the object and what the client is to be warned of."""
-        old = self.get(kind, namespace, name)
+        old = self._existing(kind, namespace, name)
         whole = same_object(old, patched(old.raw, patch, patch_type))
         updates.check_resource_version(old, whole["metadata"])
         whole, warnings = known_patched_fields(whole, patch, patch_type, validation)
@@ -308,7 +319,7 @@ class Store:
         A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.
         """
         kind, meta = self._identified(raw, served=as_client)
-        old = self.find(kind, meta.get("namespace") or "", meta["name"])
+        old = self._stored(kind, meta.get("namespace") or "", meta["name"])
         if old is None:
             made = self.create(first_applied(raw), dry_run=dry_run, restore=restore, as_client=as_client)
             return made, "created"
@@ -333,7 +344,7 @@ class Store:
 
         Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions.
         """
-        old = self.get(kind, namespace, name)
+        old = self._existing(kind, namespace, name)
         if grace_period_s is not None and not -(2**63) <= grace_period_s < 2**63:
             wrong = invalid("gracePeriodSeconds", grace_period_s, "must be a 64-bit integer")
             raise Invalid("DeleteOptions", "", (wrong,))
@@ -429,9 +440,10 @@ class Store:
         """Take over writes that were committed before, as the journal has them; their versions follow on from ours."""
         try:
             for event_type, obj in events:
-                self._commit(event_type, self.find(obj.kind, obj.namespace, obj.name), obj)
+                self._commit(event_type, self._stored(obj.kind, obj.namespace, obj.name), obj)
         finally:
             self._random = random.Random(f"{self._seed}/{self.version}")
+            self._random_aside = random.Random(f"{self._seed}/{self.version}/aside")
 
     def take_over(self, obj: Object) -> None:
         """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
@@ -473,7 +485,7 @@ class Store:
             self._log.written_after(changes.since)
         ):
             return None
-        if any(self.find(*key) is not old for key, (old, _) in changes.objects.items()):
+        if any(self._stored(*key) is not old for key, (old, _) in changes.objects.items()):
             return None  # what the fork had seen was taken back
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
@@ -483,7 +495,7 @@ class Store:
             else:
                 meta = {**new.metadata, "resourceVersion": str(self._log.version + 1)}
                 if old is None or old.uid != new.uid:
-                    meta["uid"] = self._new_uid()  # a fork gives those that others get here
+                    meta["uid"] = self._new_uid(new.kind)  # a fork gives those that others get here
                 raw = {**new.raw, "metadata": meta}
                 here = attrs.evolve(new, resource_version=self._log.version + 1, uid=meta["uid"], raw=raw)
                 self._commit(ADDED if old is None else MODIFIED, old, here)
@@ -537,7 +549,7 @@ class Store:
     def _generated_name(self, kind: str, namespace: str, base: str) -> str:
         taken = self._space(kind, namespace)
         while True:
-            name = base[:_LONGEST_GENERATED_BASE] + "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
+            name = base[:_LONGEST_GENERATED_BASE] + "".join(self._random_of(kind).choices(_SUFFIX_LETTERS, k=5))
             if name not in taken:
                 return name
 
@@ -554,7 +566,7 @@ class Store:
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
         if not (restore and meta.get("uid")) or self._has_uid(meta["uid"]):
-            meta["uid"] = self._new_uid()
+            meta["uid"] = self._new_uid(kind)
         if not (restore and meta.get("creationTimestamp")):
             meta["creationTimestamp"] = stamp(self._now())
         if not restore:
@@ -573,8 +585,11 @@ class Store:
             }
         return uid in self._uids
 
-    def _new_uid(self) -> str:
-        bits = f"{self._random.getrandbits(128):032x}"
+    def _random_of(self, kind: str) -> random.Random:
+        return self._random_aside if kind in _ASIDE else self._random
+
+    def _new_uid(self, kind: str) -> str:
+        bits = f"{self._random_of(kind).getrandbits(128):032x}"
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
     def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
@@ -721,6 +736,20 @@ class Store:
                 self._uids.add(new.uid)
         if obj.kind in _CLASSES:
             self._pod_strategy.forget()
+
+    def _stored(self, kind: str, namespace: str, name: str) -> Object | None:
+        """The object as it was written last: what a write starts from."""
+        try:
+            return self._by_kind[kind][namespace][name]
+        except KeyError:
+            return None
+
+    def _existing(self, kind: str, namespace: str, name: str) -> Object:
+        """The same; raises NotFound."""
+        found = self._stored(kind, namespace, name)
+        if found is None:
+            raise NotFound(kind, name)
+        return found
 
     def _space(self, kind: str, namespace: str) -> dict[str, Object]:
         try:

@@ -18,15 +18,8 @@ def taint(key: str, effect: str) -> dict[str, str]:
     ("conditions", "spec", "expected"),
     [
         pytest.param({"Ready": "True"}, {}, [], id="healthy"),
-        pytest.param(
-            {"Ready": "False"}, {}, [taint("not-ready", "NoSchedule"), taint("not-ready", "NoExecute")], id="not-ready"
-        ),
-        pytest.param(
-            {"Ready": "Unknown"},
-            {},
-            [taint("unreachable", "NoSchedule"), taint("unreachable", "NoExecute")],
-            id="unreachable",
-        ),
+        pytest.param({"Ready": "False"}, {}, [taint("not-ready", "NoSchedule")], id="not-ready"),
+        pytest.param({"Ready": "Unknown"}, {}, [taint("unreachable", "NoSchedule")], id="unreachable"),
         pytest.param({"MemoryPressure": "True"}, {}, [taint("memory-pressure", "NoSchedule")], id="memory"),
         pytest.param({"DiskPressure": "True"}, {}, [taint("disk-pressure", "NoSchedule")], id="disk"),
         pytest.param({"PIDPressure": "True"}, {}, [taint("pid-pressure", "NoSchedule")], id="pid"),
@@ -50,16 +43,14 @@ SOFT = {"key": "node.kubernetes.io/memory-pressure", "effect": "PreferNoSchedule
     [
         pytest.param([OTHER, CLOUD, SOFT], {"Ready": "True"}, None, id="other-taints-are-not-touched"),
         pytest.param([taint("disk-pressure", "NoSchedule"), OTHER], {"Ready": "True"}, [OTHER], id="cleared"),
+        pytest.param([taint("not-ready", "NoSchedule")], {"Ready": "True"}, [], id="ready-again"),
         pytest.param(
-            [taint("not-ready", "NoSchedule"), taint("not-ready", "NoExecute")], {"Ready": "True"}, [], id="ready-again"
-        ),
-        pytest.param(
-            [taint("not-ready", "NoExecute"), taint("not-ready", "NoSchedule")],
+            [taint("not-ready", "NoSchedule")],
             {"Ready": "Unknown"},
-            [taint("unreachable", "NoSchedule"), taint("unreachable", "NoExecute")],
+            [taint("unreachable", "NoSchedule")],
             id="one-gives-way-to-the-other",
         ),
-        pytest.param([taint("unreachable", "NoExecute")], {}, None, id="without-a-ready-condition-noexecute-stays"),
+        pytest.param([taint("unreachable", "NoExecute")], {"Ready": "True"}, None, id="noexecute-is-not-touched"),
         pytest.param([taint("disk-pressure", "NoSchedule")], {"DiskPressure": "True"}, None, id="there-already"),
     ],
 )

@@ -1,9 +1,9 @@
 """The simulated kubelets: make nodes Ready, and start, complete and remove the pods bound to them.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
-already set is kept; while it is not True, no pod starts or ends on the node. A pod being deleted is removed after its
-grace period, or earlier, after `kschedd.io/termination-seconds`; with `kschedd.io/run-seconds` a pod becomes Succeeded
-that many seconds after its start.
+already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod being
+deleted is removed after its grace period, or earlier, after `kschedd.io/termination-seconds`; with
+`kschedd.io/run-seconds` a pod becomes Succeeded that many seconds after its start.
 
 Owns the deadlines at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
 """
@@ -19,6 +19,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.kubelets.annotations import RUN_SECONDS, TERMINATION_SECONDS, annotated_seconds
 from kschedd.controllers.kubelets.pod_status import running_status, succeeded_status
 from kschedd.controllers.kubelets.registration import registration
+from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
@@ -52,8 +53,8 @@ class Kubelets:
                 elif event.type == DELETED:
                     self._ends.clear((new.namespace, new.name))
             elif isinstance(new, Node) and event.type != DELETED:
-                was_ready = event.old is not None and is_true(event.old.status, "Ready")
-                if not was_ready:
+                served = event.old is not None and is_true(event.old.status, "Ready") and kubelet_runs(event.old)
+                if not served:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
         pods.update(dict.fromkeys(self._ends.due(now)))
@@ -71,7 +72,7 @@ class Kubelets:
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
         """The writes due for the pod now; sets the timer for a later action."""
         node = view.find("Node", "", pod.node_name)
-        if not isinstance(node, Node) or not is_true(node.status, "Ready"):
+        if not isinstance(node, Node) or not is_true(node.status, "Ready") or not kubelet_runs(node):
             return []
         key = (pod.namespace, pod.name)
         if pod.deletion_timestamp:

@@ -4,23 +4,32 @@ A Ready condition that is set already is kept: somebody else states how the node
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
+from kschedd.api.objects import Raw
 from kschedd.controllers.conditions import condition
+from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.store.times import stamp
 from kschedd.store.writes import Write, patch_of, status_of
 
-_HEALTHY: Final = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
+HEALTHY: Final[Mapping[str, Raw]] = {
+    type_: {"type": type_, "status": status, "reason": reason, "message": message}
+    for type_, status, reason, message in (
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    )
+}
+"""The conditions that a kubelet reports of a node without troubles, by type."""
 
 
 def registration(node: Node, now: float) -> list[Write]:
     """The writes that set what is missing on a node: its hostname label and the Ready condition."""
+    if not kubelet_runs(node):
+        return []
     writes: list[Write] = []
     if HOSTNAME_LABEL not in node.labels:
         writes.append(patch_of(node, {"metadata": {"labels": {HOSTNAME_LABEL: node.name}}}))
@@ -36,9 +45,8 @@ def node_status(node: Node, at: str) -> dict[str, Any] | None:
         return None
     conditions = list(node.status.get("conditions") or ())
     stated = {entry.get("type") for entry in conditions}
-    for type_, status, reason, message in _HEALTHY:
+    for type_, entry in HEALTHY.items():
         if type_ not in stated:
-            entry = {"type": type_, "status": status, "reason": reason, "message": message}
             conditions.append({**entry, "lastHeartbeatTime": at, "lastTransitionTime": at})
     added: dict[str, Any] = {"conditions": conditions}
     capacity, allocatable = node.status.get("capacity"), node.status.get("allocatable")

@@ -1,0 +1,150 @@
+"""The heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed as long as its kubelet runs.
+
+Renewals cost nothing: `kschedd.store.leases` computes them when somebody reads a Lease. Only starting and stopping
+write it. A kubelet that starts again reports the conditions that the node lifecycle controller had set to Unknown, and
+its running pods Ready.
+
+Owns the pods that are still to be reported Ready, in turns of `_MOST`.
+Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
+(nodeLeaseDurationSeconds 40, nodeLeaseRenewIntervalFraction 0.25), pkg/kubelet/util/nodelease.go.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.times import SECOND, micro_stamp
+from kschedd.controllers.conditions import condition, is_true, with_condition
+from kschedd.controllers.controller import View
+from kschedd.controllers.kubelets.registration import HEALTHY
+from kschedd.controllers.kubelets.state import kubelet_runs
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.times import stamp
+from kschedd.store.writes import Create, Write, patch_of, status_of
+
+NODE_LEASES: Final = "kube-node-lease"
+LEASE_DURATION_S: Final = 40
+RENEW_INTERVAL_S: Final = 10
+_UNKNOWN_REASONS: Final = frozenset(("NodeStatusUnknown", "NodeStatusNeverUpdated"))
+_MOST: Final = 100  # pods reported in a turn
+
+
+class Heartbeats:
+    name: Final = "node-heartbeats"
+    kinds: Final = frozenset(("Node", LEASE))
+
+    def __init__(self) -> None:
+        self._ready_again: dict[tuple[str, str], None] = {}  # pods of nodes that came back
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return 0.0 if self._ready_again else None
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        nodes: dict[tuple[str, str], None] = {}
+        for event in events:
+            new = event.new
+            if new.kind == LEASE:
+                if event.type == DELETED and new.namespace == NODE_LEASES:
+                    nodes["", new.name] = None
+            elif isinstance(new, Node) and event.type != DELETED:
+                nodes["", new.name] = None
+                if event.old is not None and not is_true(event.old.status, "Ready") and is_true(new.status, "Ready"):
+                    for pod in view.pods_on(new.name):
+                        self._ready_again[pod.namespace, pod.name] = None
+        writes = self.faults.each("Node", nodes, partial(self._sync, view), now)
+        for key in list(islice(self._ready_again, _MOST)):
+            del self._ready_again[key]
+            writes += self.faults.each("Pod", (key,), partial(self._report_ready, view), now)
+        return writes
+
+    def _sync(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        node = view.find("Node", "", name)
+        if not isinstance(node, Node):
+            return []
+        lease = view.find(LEASE, NODE_LEASES, name)
+        if not kubelet_runs(node):
+            # As it is read now, it has the last renewal that there was.
+            stops = lease is not None and interval_s(lease) is not None
+            return [_patched(lease, lease.spec.get("renewTime"), None)] if lease is not None and stops else []
+        writes: list[Write] = []
+        if lease is None:
+            writes.append(Create(_lease(node, now)))
+        elif interval_s(lease) is None:
+            writes.append(_patched(lease, micro_stamp(round(now * SECOND)), str(RENEW_INTERVAL_S)))
+        conditions = _reported(node, stamp(now))
+        if conditions is not None:
+            writes.append(status_of(node, {"conditions": conditions}))
+        return writes
+
+    def _report_ready(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        """The pod's Ready condition as its kubelet has it, in place of the False of the node lifecycle controller."""
+        pod = view.find("Pod", namespace, name)
+        if not isinstance(pod, Pod) or pod.phase != "Running" or pod.deletion_timestamp:
+            return []
+        node = view.find("Node", "", pod.node_name)
+        if node is None or not kubelet_runs(node) or not is_true(node.status, "Ready"):
+            return []
+        ready = condition(pod.status, "Ready")
+        gates = [gate.get("conditionType") or "" for gate in pod.pod_spec.raw.get("readinessGates") or ()]
+        if ready is None or ready.get("status") == "True" or not is_true(pod.status, "ContainersReady"):
+            return []
+        if not all(is_true(pod.status, gate) for gate in gates):
+            return []
+        wanted = {"type": "Ready", "status": "True"}
+        return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Nothing to do: what was changed or deleted meanwhile is an event; a namespace that is gone takes no Lease."""
+        return []
+
+
+def _lease(node: Node, now: float) -> dict[str, Any]:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": LEASE,
+        "metadata": {
+            "name": node.name,
+            "namespace": NODE_LEASES,
+            "annotations": {RENEWED_EVERY: str(RENEW_INTERVAL_S)},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "holderIdentity": node.name,
+            "leaseDurationSeconds": LEASE_DURATION_S,
+            "renewTime": micro_stamp(round(now * SECOND)),
+        },
+    }
+
+
+def _patched(lease: Object, renew_time: Any, every: str | None) -> Write:
+    return patch_of(
+        lease, {"metadata": {"annotations": {RENEWED_EVERY: every}}, "spec": {"renewTime": renew_time}}, exactly=True
+    )
+
+
+def _reported(node: Node, at: str) -> list[Any] | None:
+    """The conditions as the kubelet reports them where they had become Unknown without it; None if none had."""
+    conditions = node.status.get("conditions") or ()
+    if not any(_silenced(each) for each in conditions):
+        return None
+    reported: list[Any] = []
+    for each in conditions:
+        if _silenced(each):
+            reported.append({**HEALTHY[each["type"]], "lastHeartbeatTime": at, "lastTransitionTime": at})
+        else:
+            reported.append(each)
+    return reported
+
+
+def _silenced(entry: Any) -> bool:
+    return entry.get("type") in HEALTHY and entry.get("reason") in _UNKNOWN_REASONS

@@ -1,0 +1,96 @@
+"""Zones of nodes: how disrupted each is, and how fast its nodes may get NoExecute taints.
+
+A zone is Normal; PartialDisruption where more than two of its nodes and at least `unhealthy_zone_threshold` of them are
+not Ready; FullDisruption where none is Ready. In a Normal zone and in one that is fully disrupted nodes are tainted at
+`node_eviction_rate`, in a partially disrupted one at `secondary_node_eviction_rate`, or not at all if it has
+`large_cluster_size_threshold` nodes or fewer. Where every zone is fully disrupted nobody is tainted.
+
+Upstream's state Initial, in which a zone is until the first pass, has no effect and is left out. The rate is a token
+bucket that holds one token, so that the first node need not wait.
+Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc,
+setLimiterInZone), scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults.
+Units: seconds, and nodes per second.
+"""
+
+import math
+from typing import Final, Literal, Self
+
+import attrs
+
+ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
+NORMAL: Final = "Normal"
+PARTIAL: Final = "PartialDisruption"
+FULL: Final = "FullDisruption"
+_FEW: Final = 2  # so many nodes may be not Ready in any zone
+_ROUNDING: Final = 1e-9  # of a share: upstream compares in 32 bits
+
+
+@attrs.frozen
+class NodeLifecycleConfig:
+    """Options of kube-controller-manager, with its names and defaults."""
+
+    node_monitor_period_s: float = 5.0
+    node_monitor_grace_period_s: float = 50.0
+    node_startup_grace_period_s: float = 60.0
+    node_eviction_rate: float = 0.1
+    secondary_node_eviction_rate: float = 0.01
+    large_cluster_size_threshold: int = 50
+    unhealthy_zone_threshold: float = 0.55
+
+
+def compute_zone_state(ready: int, not_ready: int, unhealthy_zone_threshold: float = 0.55) -> ZoneState:
+    if not ready and not_ready:
+        return FULL
+    if not_ready > _FEW and not_ready / (ready + not_ready) >= unhealthy_zone_threshold - _ROUNDING:
+        return PARTIAL
+    return NORMAL
+
+
+def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> float:
+    """Nodes of such a zone that may be tainted in a second."""
+    if state != PARTIAL:
+        return config.node_eviction_rate
+    return config.secondary_node_eviction_rate if size > config.large_cluster_size_threshold else 0.0
+
+
+@attrs.define
+class TaintRate:
+    """A token bucket for one token, full at first. A rate of 0 lets nobody through."""
+
+    per_s: float
+    _full_at_s: float = -math.inf
+
+    def try_accept(self, now: float) -> bool:
+        if self.per_s <= 0 or now < self._full_at_s:
+            return False
+        self._full_at_s = now + 1 / self.per_s
+        return True
+
+    def next_s(self) -> float | None:
+        """When a token is there; None for never."""
+        return self._full_at_s if self.per_s > 0 else None
+
+    def swapped(self, per_s: float, now: float) -> Self:
+        """The bucket at another rate: full only if this one has a token."""
+        if per_s == self.per_s:
+            return self
+        rate = type(self)(per_s)
+        if not self.try_accept(now):
+            rate.try_accept(now)
+        return rate
+
+
+@attrs.define(eq=False)
+class Zone:
+    """One zone: its nodes by readiness, without those excluded from disruption checks, and who waits for a taint."""
+
+    rate: TaintRate
+    state: ZoneState = NORMAL
+    ready: int = 0
+    not_ready: int = 0
+    members: int = 0  # excluded nodes too
+    waiting: dict[str, None] = attrs.field(factory=dict)  # nodes that are to get a NoExecute taint, in order
+
+    @property
+    def size(self) -> int:
+        return self.ready + self.not_ready
