@@ -17,7 +17,7 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 #: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("StatefulSet", "Job", "CronJob"),
+        ("Job", "CronJob"),
         "kept and listed, but its pods are not made yet",
     ),
     "ResourceQuota": "kept and listed, but not enforced yet",
@@ -57,6 +57,12 @@ def _details(kind: str, raw: Raw) -> list[str]:
     spec = raw.get("spec")
     if not isinstance(spec, Mapping):
         return []
+    if kind == "StatefulSet":
+        rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+        if rolling.get("maxUnavailable") is not None:
+            return [
+                "maxUnavailable is kept, but counts with the feature gate MaxUnavailableStatefulSet only (alpha, off)"
+            ]
     if kind == "Pod" and spec.get("activeDeadlineSeconds") is not None:
         return ["activeDeadlineSeconds is kept, but no pod is ended by it yet"]
     return []

@@ -18,6 +18,7 @@ from kschedd.controllers.volumes import VolumeController
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
+from kschedd.controllers.workloads.statefulsets import StatefulSets
 from kschedd.controllers.zones import NodeLifecycleConfig
 
 
@@ -33,6 +34,7 @@ def embedded_controllers(
         Deployments(),
         ReplicaSets(),
         DaemonSets(),
+        StatefulSets(),
         Kubelets(),
         Disruption(),
         GarbageCollector(),

@@ -1,0 +1,244 @@
+"""The StatefulSet controller: pods with names that stay, their claims, and the revisions of their template.
+
+`stateful_order` says what is done next, `stateful_pods` what pods and claims look like. maxUnavailable of a rolling
+update counts with the feature gate MaxUnavailableStatefulSet only, which 1.34 has off.
+Source: Kubernetes v1.34, controller/statefulset (stateful_set.go, stateful_set_control.go).
+
+Owns the deadlines of later reconciles.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
+from kschedd.controllers.timers import Timers
+from kschedd.controllers.workloads import stateful_pods
+from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.ownership import Key, Ownership
+from kschedd.controllers.workloads.pod_state import available, available_at
+from kschedd.controllers.workloads.revisions import (
+    HASH_LABEL,
+    data_hash,
+    deletion_of,
+    equal_to,
+    in_order,
+    new_revision,
+    number_of,
+    oldest_dead,
+    revision_data,
+    template_of,
+)
+from kschedd.controllers.workloads.stateful_order import StatefulStep, is_running_and_ready, next_step, revision_of
+from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wanted
+from kschedd.controllers.workloads.status import status_write
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kschedd.store.log import WatchEvent
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of
+
+BURST: Final = 500  # pods created or deleted per reconcile of a StatefulSet
+_ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
+_CLAIM: Final = "PersistentVolumeClaim"
+
+
+@attrs.frozen(eq=False)
+class _Revisions:
+    """The revision that pods are created from below the partition, and that of the present template."""
+
+    current: Object
+    update: Object
+
+
+class StatefulSets:
+    name: Final = "statefulsets"
+    kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", _CLAIM))
+
+    def __init__(self, *, max_unavailable_gate: bool = False) -> None:
+        self._max_unavailable_gate = max_unavailable_gate
+        self._later: Timers[Key] = Timers()
+        self._backoff = CreateBackoff(self._later)
+        self._pods = Ownership(("StatefulSet",), "Pod")
+        self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._later.next
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        changed: dict[Key, None] = {}
+        for event in events:
+            if event.new.kind == _CLAIM:
+                # A claim that goes may be what the next pod waits for; one that goes from a pending pod is made again.
+                if event.type == "DELETED":
+                    changed.update(dict.fromkeys(self._pods.candidates(event.new)))
+                continue
+            changed.update(dict.fromkeys(self._pods.observe(event)))
+            if event.new.kind != "Pod":
+                changed.update(dict.fromkeys(self._revisions.observe(event)))
+        changed.update(dict.fromkeys(self._later.due(now)))
+        keys = [(namespace, name) for _, namespace, name in changed]
+        return self.faults.each("StatefulSet", keys, partial(self._look_at, view), now)
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        key = ("StatefulSet", namespace, name)
+        workload = view.find(*key)
+        if workload is not None:
+            return self._sync(workload, view, now)
+        self._later.clear(key)
+        self._backoff.clear(key)
+        return []
+
+    def _sync(self, workload: Object, view: View, now: float) -> list[Write]:
+        claimed = self._revisions.claim(workload, view)
+        own = self._pods.claim(workload, view, lambda pod: ordinal_of(workload, pod.name) >= 0)
+        pods = [pod for pod in own.dependents if isinstance(pod, Pod)]
+        writes = claimed.writes + own.writes
+        revisions = self._present(workload, in_order(claimed.dependents), writes)
+        if revisions is None:
+            return writes  # the creation of a revision leads to the next sync
+        updating = 0
+        if not workload.deleting:
+            find = partial(view.find, _CLAIM, workload.namespace)
+            step = next_step(
+                workload,
+                pods,
+                revisions.update.name,
+                now,
+                lambda ordinal: stateful_pods.is_blocked_by_claim(workload, ordinal, find),
+                max_unavailable_gate=self._max_unavailable_gate,
+            )
+            updating = step.updating
+            writes += self._carry_out(workload, step, revisions, find, now)
+        writes += _truncate(workload, claimed.dependents, revisions, pods)
+        self._wait_for_availability(workload, pods, now)
+        return writes + status_write(workload, _status(workload, pods, revisions, updating, now), _ALWAYS)
+
+    def _carry_out(
+        self, workload: Object, step: StatefulStep, revisions: _Revisions, find: stateful_pods.FindClaim, now: float
+    ) -> list[Write]:
+        key = ("StatefulSet", workload.namespace, workload.name)
+        writes: list[Write] = []
+        for pod in step.keep:
+            writes += stateful_pods.identity_patch(workload, pod)
+        for pod in (*step.keep, *step.condemned):
+            ordinal = ordinal_of(workload, pod.name)
+            writes += stateful_pods.claim_owner_patches(workload, ordinal, pod, find)
+        for ordinal in step.claims_for:
+            writes += stateful_pods.missing_claims(workload, ordinal, find)
+        if step.create and not self._backoff.waits(key, now):
+            for ordinal, of_current in step.create[:BURST]:
+                revision = revisions.current if of_current else revisions.update
+                writes += stateful_pods.missing_claims(workload, ordinal, find)
+                writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
+                template = template_of(revision)
+                writes.append(Create(stateful_pods.stateful_pod(workload, template, revision.name, ordinal)))
+        if step.blocked:
+            self._refuse(key, now)
+        elif not step.create:
+            self._backoff.clear(key)
+        writes += [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in step.delete[:BURST]]
+        if max(len(step.create), len(step.delete)) > BURST:
+            self._later.set(key, now)
+        return writes
+
+    def _wait_for_availability(self, workload: Object, pods: Sequence[Pod], now: float) -> None:
+        """Reconcile again when the next ready pod will have been so for minReadySeconds."""
+        wait = int(workload.spec.get("minReadySeconds") or 0)
+        times = (available_at(pod, wait) for pod in pods) if wait else ()
+        coming = [at for at in times if at is not None and at > now]
+        key = ("StatefulSet", workload.namespace, workload.name)
+        if coming and key not in self._later:
+            self._later.set(key, min(coming))
+
+    # --- revisions -----------------------------------------------------------------------------------------------
+
+    def _present(self, workload: Object, revisions: Sequence[Object], writes: list[Write]) -> _Revisions | None:
+        """The current revision and that of the present template; None while the latter is only being created."""
+        equal = equal_to(workload, revisions)
+        last = number_of(revisions[-1]) if revisions else 0
+        if not equal:
+            digest = data_hash(revision_data(workload), workload.status.get("collisionCount") or 0)
+            writes.append(Create(new_revision(workload, last + 1, digest, HASH_LABEL)))
+            return None
+        update = equal[-1]
+        if update is not revisions[-1]:
+            writes.append(patch_of(update, {"revision": last + 1}))
+        name = workload.status.get("currentRevision")
+        current = next((revision for revision in revisions if revision.name == name), update)
+        return _Revisions(current, update)
+
+    # --- refusals ------------------------------------------------------------------------------------------------
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """A refused pod or claim is tried again later; a revision's name that is taken leads to another hash."""
+        if isinstance(write, Patch) and isinstance(error, Conflict):
+            index = self._revisions if write.kind == "ControllerRevision" else self._pods
+            found = view.find(write.kind, write.namespace, write.name)
+            for key in index.candidates(found) if found is not None else ():
+                self._later.set(key, now)
+        if not isinstance(write, Create) or isinstance(error, NotFound):
+            return []
+        meta = write.raw["metadata"]
+        if write.raw["kind"] == "ControllerRevision":
+            return _another_hash(write, error, view)
+        if write.raw["kind"] == _CLAIM:
+            # Its owner is named by labels only, unless it is to be deleted with the StatefulSet.
+            for key in self._pods.candidates(Object.from_raw(write.raw)):
+                self._refuse(key, now)
+            return []
+        self._refuse(("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
+        return []
+
+    def _refuse(self, key: Key, now: float) -> None:
+        if not self._backoff.waits(key, now):
+            self._backoff.refused(key, now)
+
+
+def _another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
+    meta = write.raw["metadata"]
+    workload = view.find("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
+    present = view.find("ControllerRevision", meta["namespace"], meta["name"])
+    if workload is None or present is None or not isinstance(error, AlreadyExists):
+        return []
+    return [status_of(workload, {"collisionCount": (workload.status.get("collisionCount") or 0) + 1})]
+
+
+def _truncate(workload: Object, revisions: Sequence[Object], present: _Revisions, pods: Sequence[Pod]) -> list[Write]:
+    """Delete the oldest revisions that no pod has, beyond the history limit."""
+    limit = workload.spec.get("revisionHistoryLimit")
+    if limit is None:
+        return []
+    live = {present.current.name, present.update.name, *(revision_of(pod) for pod in pods)}
+    dead = oldest_dead(revisions, live)
+    return [deletion_of(revision) for revision in dead[: max(0, len(dead) - limit)]]
+
+
+def _status(
+    workload: Object, pods: Sequence[Pod], revisions: _Revisions, updating: int, now: float
+) -> Mapping[str, Any]:
+    ready = [pod for pod in pods if is_running_and_ready(pod)]
+    staying = [pod for pod in pods if not pod.deletion_timestamp]
+    min_ready_s = int(workload.spec.get("minReadySeconds") or 0)
+    current = sum(revision_of(pod) == revisions.current.name for pod in staying)
+    updated = sum(revision_of(pod) == revisions.update.name for pod in staying)
+    status = {
+        "observedGeneration": workload.metadata.get("generation") or 0,
+        "replicas": len(pods),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(available(pod, min_ready_s, now) for pod in ready),
+        "currentReplicas": max(0, current - updating),
+        "updatedReplicas": updated,
+        "currentRevision": revisions.current.name,
+        "updateRevision": revisions.update.name,
+        "collisionCount": workload.status.get("collisionCount") or 0,
+    }
+    rolls = (workload.spec.get("updateStrategy") or {}).get("type") == "RollingUpdate"
+    if rolls and updated == len(ready) == len(pods) == replicas_wanted(workload):
+        status.update(currentReplicas=updated, currentRevision=revisions.update.name)
+    return status
