@@ -29,6 +29,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("kschedd.commands.run", "run the daemon"),
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
     "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
+    "plugin": ("kschedd.commands.plugin", "begin a plugin of your own, or hold one to the rules"),
     "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
     "completion": ("kschedd.commands.completion", "a completion script for bash, zsh or fish"),
     "man": ("kschedd.commands.man", "manual pages"),

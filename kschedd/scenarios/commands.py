@@ -57,16 +57,21 @@ def duration(text: str) -> float:
 
 
 class ScenarioCluster:
-    """The cluster of a scenario. `folder` is the base of relative file names."""
+    """The cluster of a scenario. `folder` is the base of relative file names; `cluster`: one that is there already."""
 
-    def __init__(self, folder: Path, on_decision: Callable[[LoggedAttempt], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
+        cluster: VirtualCluster | None = None,
+    ) -> None:
         self._folder = folder
         self._on_decision = on_decision
         self._seed = 1
         self._config = ""
         self._registry = Registry()
-        self._cluster: VirtualCluster | None = None
-        self._daemon: VirtualDaemon | None = None
+        self._cluster = cluster
+        self._daemon = None if cluster is None else VirtualDaemon(cluster)
 
     @property
     def cluster(self) -> VirtualCluster:

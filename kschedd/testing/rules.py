@@ -11,23 +11,19 @@ rule about an attribute that the plugin lacks passes. A failure names plugin, ru
 reproduces it.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
-from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import NodeTable, Rows
-from kschedd.config.args import RawArgs
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hints_of
-from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PreFilterResult, extension_points, missing_methods
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
 from kschedd.testing.attempts import TwoSchedulers
+from kschedd.testing.calls import PluginCalls, made
 from kschedd.testing.clusters import RandomCluster
 
 _SEEDS: Final = 40
@@ -48,102 +44,15 @@ class BrokenRule(AssertionError):
 
 
 @attrs.define(eq=False)
-class Trial:
-    """A plugin in a random cluster. Its methods call the plugin as the scheduler does, with rows or single nodes."""
+class Trial(PluginCalls):
+    """A plugin in a random cluster."""
 
-    plugin: Any  # the class under test may have any methods
     world: RandomCluster
     args: Any
-
-    @property
-    def cluster(self) -> SchedulerCache:
-        return self.world.cluster
-
-    @property
-    def rows(self) -> Rows:
-        return self.cluster.table.order
-
-    def has(self, *names: str) -> bool:
-        return any(hasattr(self.plugin, name) for name in names)
 
     def says(self, condition: bool, what: str) -> None:
         if not condition:
             raise _Broken(what)
-
-    # -- calls of the plugin ----------------------------------------------------------------------------------
-
-    def pre_filter(self, pod: Pod) -> tuple[CycleState, Status | PreFilterResult | None]:
-        state = CycleState()
-        if not self.has("pre_filter"):
-            return state, None
-        return state, self.plugin.pre_filter(state, pod, self.cluster)
-
-    def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
-        """The filter's verdict on each row; `table`: a copy of the cluster's."""
-        table = self.cluster.table if table is None else table
-        if self.has("filter_rows"):
-            codes = self.plugin.filter_rows(state, pod, table, rows)
-            if codes is None:
-                return [None] * len(rows)
-            return [None if code == 0 else self.plugin.code_status(state, pod, code) for code in codes.tolist()]
-        return self.verdicts_by_node(state, pod, rows, table)
-
-    def verdicts_by_node(
-        self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None
-    ) -> list[Status | None]:
-        table = self.cluster.table if table is None else table
-        said = [self.plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
-        return [None if status is None or status.code is Code.SUCCESS else status for status in said]
-
-    def filtered(self, pod: Pod) -> list[Status | None] | None:
-        """The verdicts on all rows as in an attempt, after PreFilter; None where PreFilter rejected the pod."""
-        state, said = self.pre_filter(pod)
-        if isinstance(said, Status) and said.code is Code.SKIP:
-            return [None] * len(self.rows)
-        if isinstance(said, Status) and said.code is not Code.SUCCESS:
-            return None
-        return self.verdicts(state, pod, self.rows)
-
-    def pre_score(self, pod: Pod, rows: Rows) -> tuple[CycleState, Status | None]:
-        state, _ = self.pre_filter(pod)
-        if not self.has("pre_score"):
-            return state, None
-        return state, self.plugin.pre_score(state, pod, self.cluster, rows)
-
-    def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
-        table = self.cluster.table
-        if self.has("score_rows"):
-            return cast(list[int], np.asarray(self.plugin.score_rows(state, pod, table, rows)).tolist())
-        return self.raw_scores_by_node(state, pod, rows)
-
-    def raw_scores_by_node(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
-        return [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
-
-    def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
-        """The final scores; None where PreScore returned Skip."""
-        state, said = self.pre_score(pod, rows)
-        if said is not None and said.code is not Code.SUCCESS:
-            return None
-        raw = self.raw_scores(state, pod, rows)
-        if not self.has("normalize"):
-            return raw
-        normal = self.plugin.normalize(state, pod, np.array(raw, dtype=np.int64))
-        return cast(list[int], np.asarray(normal).tolist())
-
-    def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
-        """By node: the plugin's answers with an empty CycleState, as for cached evaluations."""
-        rows, names = self.rows, self.cluster.table.names
-        found: dict[str, list[str | int | None]] = {names[row]: [] for row in rows.tolist()}
-        if self.has("filter_rows"):
-            for row, status in zip(rows.tolist(), self.verdicts(CycleState(), pod, rows), strict=True):
-                found[names[row]].append(None if status is None else f"{status.code.label}: {status.message}")
-        if self.has("score_rows"):
-            for row, score in zip(rows.tolist(), self.raw_scores(CycleState(), pod, rows), strict=True):
-                found[names[row]].append(score)
-        return {name: tuple(said) for name, said in found.items()}
-
-    def cache_key(self) -> Hashable:
-        return self.plugin.cache_key(self.cluster) if self.has("cache_key") else None
 
 
 class _Broken(Exception):
@@ -400,13 +309,7 @@ def check(
     """
     for seed in seeds:
         world = RandomCluster(seed, node_labels, pod_labels)
-        handle = Handle(world.cluster)
-        made = (
-            plugin_class.from_args(RawArgs({}) if args is None else args, handle)
-            if hasattr(plugin_class, "from_args")
-            else plugin_class()
-        )
         try:
-            rule.check(Trial(made, world, args))
+            rule.check(Trial(made(plugin_class, args, world.cluster), world.cluster, world, args))
         except _Broken as broken:
             raise BrokenRule(plugin_class.name, str(rule), seed, f"{rule.text} But: {broken}") from None

@@ -1,0 +1,217 @@
+"""`kschedd plugin new NAME`: a plugin to begin with, its test and a profile. `kschedd plugin check FILE.py`: the rules.
+
+Exit status of `check`: 0 the plugins keep every rule, 1 one is broken, 2 a file cannot be loaded.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.printing.safe import safe
+from kschedd.verbs.parsing import path_value
+
+BROKEN, UNUSABLE = 1, 2
+_SEEDS: Final = 40
+_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
+PLUGIN: Final = Template('''\
+"""$name: what it is for, in one sentence.
+
+    kschedd run --plugin $module.py --config $module.yaml
+
+This one keeps pods with a label `example.com/limit: "3"` away from nodes with as many pods, and prefers nodes with few.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import attrs
+
+from kschedd.plugin import (
+    ActionType,
+    ClusterEventWithHint,
+    CycleState,
+    EventResource,
+    Handle,
+    Ints,
+    NodeInfo,
+    Pod,
+    RawArgs,
+    Status,
+    default_normalize,
+    on,
+    unschedulable,
+)
+
+LIMIT = "example.com/limit"
+
+
+@attrs.define(eq=False)
+class $name:
+    name: ClassVar = "$name"
+    most: int = 110
+
+    @classmethod
+    def from_args(cls, args: RawArgs, handle: Handle) -> Self:
+        """The arguments in the profile's `pluginConfig`. A ValueError refuses them, and its text is shown."""
+        most = args.values.get("most", 110)
+        if not isinstance(most, int) or most < 1:
+            raise ValueError(f"most: {most!r}: must be a whole number from 1 up")
+        return cls(most)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        """None: the pod may run there."""
+        text = pod.labels.get(LIMIT, "")
+        limit = min(int(text), self.most) if text.isdecimal() else self.most
+        if len(node.pods) < limit:
+            return None
+        return unschedulable("node(s) had as many pods as allowed")
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len(node.pods)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        """From 0 to 100; the fewest pods get the most."""
+        return default_normalize(scores, reverse=True)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """What may help a pod that `filter` rejected; nothing else has it tried again."""
+        return [
+            on(EventResource.NODE, ActionType.ADD),
+            on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL),
+        ]
+''')
+
+TEST: Final = Template('''\
+"""$name does what it says. Run with pytest."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kschedd.testing import PluginCluster, judge, node, pod
+from kschedd.testing.rules import RULES, check
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from $module import LIMIT, $name  # noqa: E402
+
+
+def test_a_full_node_is_rejected_and_the_other_preferred():
+    here = [pod("a", node_name="n1"), pod("b", node_name="n1")]
+    said = judge($name, pod("new", labels={LIMIT: "2"}), [node("n1"), node("n2")], here)
+    assert said["n1"].reason == "node(s) had as many pods as allowed"
+    assert said["n2"].fits
+
+
+def test_in_a_cluster():
+    cluster = PluginCluster($name, args={"most": 1})
+    cluster.apply(node("n1"), pod("a"), pod("b"))
+    assert cluster.placements == {"a": "n1", "b": ""}
+    assert "1 node(s) had as many pods as allowed" in cluster.message("b")
+    cluster.delete("Pod", "a")
+    cluster.advance(30)
+    assert cluster.placements == {"b": "n1"}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_it_keeps_the_rules(rule):
+    check(rule, $name, pod_labels={LIMIT: ("0", "2", "x")})
+''')
+
+PROFILE: Final = Template("""\
+# kschedd run --plugin $module.py --config $module.yaml
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins:
+      multiPoint:
+        enabled: [{name: $name, weight: 2}]
+    pluginConfig:
+      - {name: $name, args: {most: 110}}
+""")
+
+
+@attrs.define(eq=False)
+class PluginCommandError(KscheddError):
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "plugin",
+        help="begin a plugin of your own, or hold one to the rules",
+        description="Write a plugin with its test and a profile, or check plugin files against the rules of "
+        "the plugin interface in random clusters. examples/plugins/README.md says what a plugin may have.",
+    )
+    what = parser.add_subparsers(dest="what", required=True, metavar="new|check")
+    new = what.add_parser("new", help="write NAME's file, its test and a profile")
+    new.add_argument("name", metavar="NAME", help="the plugin's name in profiles, such as CheapNodes")
+    new.add_argument("--folder", type=path_value, default=Path(), metavar="DIR", help="where; default: here")
+    new.set_defaults(run=_new)
+    check = what.add_parser("check", help="hold every plugin of a file to the rules")
+    check.add_argument("files", nargs="+", type=path_value, metavar="FILE.py")
+    check.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"random clusters; default {_SEEDS}")
+    check.set_defaults(run=_check)
+
+
+def _new(options: argparse.Namespace) -> int:
+    name: str = options.name
+    if not _NAME.fullmatch(name):
+        raise PluginCommandError(f"{name!r} is no plugin name: a capital letter, then letters and digits: CheapNodes")
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    texts = {f"{module}.py": PLUGIN, f"test_{module}.py": TEST, f"{module}.yaml": PROFILE}
+    files = {options.folder / file: text.substitute(name=name, module=module) for file, text in texts.items()}
+    there = [str(path) for path in files if path.exists()]
+    if there:
+        raise PluginCommandError(f"{', '.join(there)}: there already; nothing was written")
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise PluginCommandError(f"{options.folder}: cannot be written to: {fault.strerror}") from fault
+    plugin, test, profile = files
+    print(safe(f"written: {plugin}, {test}, {profile}"))
+    print(safe(f"try it:  pytest {test}"))
+    print(safe(f"run it:  kschedd run --plugin {plugin} --config {profile}"))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from kschedd.framework.registry import PluginLoadError, Registry
+    from kschedd.testing.rules import RULES, BrokenRule, check
+
+    if options.seeds < 1:
+        raise PluginCommandError(f"--seeds {options.seeds}: must be 1 or more")
+    registry = Registry()
+    broken = 0
+    try:
+        names = [name for file in options.files for name in registry.add_file(file)]
+    except PluginLoadError as fault:
+        print(safe(f"error: {fault}"), file=sys.stderr)
+        return UNUSABLE
+    for name in names:
+        faults = []
+        for rule in RULES:
+            try:
+                check(rule, registry.plugin_class(name), seeds=range(options.seeds))
+            except BrokenRule as fault:
+                faults.append(f"{rule}: seed {fault.seed}: {fault.what}")
+            except Exception as fault:  # what the plugin raises is what is being looked for
+                faults.append(f"{rule}: raised {type(fault).__name__}: {fault}")
+        broken += len(faults)
+        print(safe(f"{name}: {len(RULES) - len(faults)} of {len(RULES)} rules kept in {options.seeds} random clusters"))
+        for line in faults:
+            print(safe(f"  {line}"))
+    return BROKEN if broken else 0

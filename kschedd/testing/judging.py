@@ -1,0 +1,73 @@
+"""judge: what one plugin says of a pod on some nodes, without a scheduler around it.
+
+said = judge(OnePerTeam, pod("b", labels={"team": "x"}), [node("n1"), node("n2")], [pod("a", node_name="n1", ...)])
+assert said["n1"].reason == "node(s) had enough pods of the team"
+assert said["n2"].score == 100
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Code, Status
+from kschedd.testing.calls import PluginCalls, made
+
+Raw = Mapping[str, Any]
+
+
+@attrs.frozen
+class Judgement:
+    """`reason`: why the node is not fit ("" if it is). `score`: of a fit node, normalised; None without a score."""
+
+    reason: str = ""
+    score: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        return not self.reason
+
+
+def judge(
+    plugin_class: type[Any], pod: Raw, nodes: Sequence[Raw], pods: Sequence[Raw] = (), args: Any = None
+) -> dict[str, Judgement]:
+    """By node name. `pods`: those that are there; with a nodeName they are on that node.
+
+    PreFilter, Filter, PreScore, Score and normalize run as far as the plugin has them. A pod that PreFilter rejects
+    is rejected on every node, with that reason.
+    """
+    cluster = SchedulerCache()
+    for raw in (*nodes, *pods):
+        cluster.put(parse(_identified(raw)))
+    calls = PluginCalls(made(plugin_class, args, cluster), cluster)
+    asked = Pod.from_raw(_identified(pod))
+    names = cluster.table.names
+    rows = calls.rows
+    state = CycleState()
+    verdicts: Sequence[Status | None] = [None] * len(rows)
+    said = calls.plugin.pre_filter(state, asked, cluster) if calls.has("pre_filter") else None
+    if isinstance(said, Status) and said.code not in (Code.SUCCESS, Code.SKIP):
+        return {names[row]: Judgement(said.message) for row in rows.tolist()}
+    skipped = isinstance(said, Status) and said.code is Code.SKIP
+    if calls.has("filter", "filter_rows") and not skipped:
+        verdicts = calls.verdicts(state, asked, rows)
+    found = {
+        names[row]: Judgement(status.message if status is not None else "")
+        for row, status in zip(rows.tolist(), verdicts, strict=True)
+    }
+    fit = np.array([row for row in rows.tolist() if found[names[row]].fits], dtype=np.int64)
+    scores = calls.scores(asked, fit) if calls.has("score", "score_rows") and len(fit) else None
+    for row, score in zip(fit.tolist(), scores or (), strict=False):
+        found[names[row]] = Judgement(score=score)
+    return found
+
+
+def _identified(raw: Raw) -> Raw:
+    """With a uid, which what is in a cluster has."""
+    meta = raw["metadata"]
+    return {**raw, "metadata": {"uid": f"{raw.get('kind')}/{meta.get('namespace', '')}/{meta['name']}", **meta}}

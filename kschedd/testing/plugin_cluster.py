@@ -1,0 +1,105 @@
+"""PluginCluster: a whole cluster in virtual time that schedules with the plugins under test.
+
+    cluster = PluginCluster(OnePerTeam, args={"podsOfATeam": 1})
+    cluster.apply(node("n1"), node("n2"), pod("a", labels={"team": "x"}), pod("b", labels={"team": "x"}))
+    assert cluster.placements == {"a": "n1", "b": "n2"}
+
+Controllers and kubelets run as in the daemon, and all verbs of the command line work (`run`). Nothing waits: time
+passes by `advance` alone.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.load import config_from_raw
+from kschedd.framework.registry import Registry
+from kschedd.scenarios.cluster import VirtualCluster
+from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.scenarios.file import differences, read
+
+API: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+
+
+@attrs.define(eq=False)
+class UnexpectedOutput(AssertionError):
+    """A scenario's commands printed something else."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class PluginCluster:
+    """See the module. The default profile, with the plugin at every point that it has.
+
+    `args`: its arguments, as a profile has them. `weight`: of its score. `profile`: a profile of your own instead, as
+    in a configuration file; `more`: further plugin classes that it names.
+    """
+
+    def __init__(
+        self,
+        plugin: type[Any],
+        *more: type[Any],
+        args: Mapping[str, Any] | None = None,
+        weight: int = 0,
+        profile: Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        registry = Registry()
+        for cls in (plugin, *more):
+            registry.add(cls, "the test")
+        ours = {"name": plugin.name, **({"weight": weight} if weight else {})}
+        whole: Mapping[str, Any] = profile or {
+            "plugins": {"multiPoint": {"enabled": [ours]}},
+            "pluginConfig": [{"name": plugin.name, "args": dict(args)}] if args else [],
+        }
+        config = config_from_raw({**API, "profiles": [whole]}, catalogue={**IN_TREE, **registry.catalogue()})
+        self._cluster = VirtualCluster(config, seed=seed, registry=registry)
+        self._commands = ScenarioCluster(Path(), cluster=self._cluster)
+
+    def apply(self, *manifests: Mapping[str, Any]) -> None:
+        """Apply objects, and do all that follows at this time. Raises ApiError where one is refused."""
+        for raw in manifests:
+            self._cluster.engine.store.apply(dict(raw))
+            self._cluster.engine.run_until_idle()
+
+    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """At once, without a grace period."""
+        self._cluster.engine.store.delete(kind, namespace, name, grace_period_s=0)
+        self._cluster.engine.run_until_idle()
+
+    def advance(self, seconds: float) -> None:
+        self._cluster.engine.advance(self._cluster.engine.now + seconds)
+
+    def run(self, command: str) -> str:
+        """A verb as on the command line, such as `explain a`; what it printed."""
+        return self._commands.do(command, "")
+
+    @property
+    def placements(self) -> dict[str, str]:
+        """By the pod's name: its node, "" where it has none."""
+        return {pod.name: pod.node_name for pod in self._pods()}
+
+    def message(self, name: str) -> str:
+        """Why the pod has no node, as its condition PodScheduled says; "" where it says nothing."""
+        for pod in self._pods():
+            for condition in pod.status.get("conditions") or () if pod.name == name else ():
+                if condition.get("type") == "PodScheduled":
+                    return str(condition.get("message") or "")
+        return ""
+
+    def _pods(self) -> list[Pod]:
+        return [found for found in self._cluster.engine.store.list("Pod") if isinstance(found, Pod)]
+
+
+def check_scenario(path: Path | str) -> None:
+    """Run a scenario file, which may name plugin files; raises UnexpectedOutput with what differs."""
+    found = "\n".join(map(str, differences(read(Path(path)))))
+    if found:
+        raise UnexpectedOutput(found)

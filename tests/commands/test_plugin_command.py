@@ -1,0 +1,83 @@
+"""`kschedd plugin new|check`: what is written works, what is wrong is said."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kschedd.cli import main
+
+BROKEN = '''
+class Moody:
+    """Scores differ at every call."""
+
+    name = "Moody"
+    calls = 0
+
+    def score(self, state, pod, node):
+        Moody.calls += 1
+        return Moody.calls % 101
+'''
+
+
+def test_a_new_plugin_passes_its_own_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", "new", "GPUNodes", "--folder", str(tmp_path / "made")]) == 0
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
+        "gpu_nodes.py",
+        "gpu_nodes.yaml",
+        "test_gpu_nodes.py",
+    ]
+    assert "run it:  kschedd run --plugin" in capsys.readouterr().out
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not rules", "test_gpu_nodes.py"]
+    ended = subprocess.run(command, cwd=tmp_path / "made", capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+    assert "2 passed" in ended.stdout
+
+
+def test_its_profile_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plugin", "new", "Few", "--folder", str(tmp_path)])
+    capsys.readouterr()
+    cluster = Path(__file__).parents[2] / "examples" / "clusters" / "three-nodes.yaml"
+    plugin, config = str(tmp_path / "few.py"), str(tmp_path / "few.yaml")
+    assert main(["simulate", "-f", str(cluster), "--plugin", plugin, "--config", config]) == 0
+    assert "3 nodes" in capsys.readouterr().out
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "few.yaml").write_text("mine")
+    assert main(["plugin", "new", "Few", "--folder", str(tmp_path)]) == 1
+    assert "few.yaml: there already; nothing was written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["few.yaml"]
+
+
+@pytest.mark.parametrize("name", ["few", "", "Few-Pods", "Few Pods", "../Few", "1Few"])
+def test_a_name_that_is_none_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", "new", name, "--folder", str(tmp_path)]) == 1
+    assert "is no plugin name: a capital letter, then letters and digits" in capsys.readouterr().err
+
+
+def test_rules_that_are_broken_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "moody.py"
+    file.write_text(BROKEN)
+    assert main(["plugin", "check", str(file), "--seeds", "2"]) == 1
+    out = capsys.readouterr().out
+    assert "Moody: 13 of 15 rules kept in 2 random clusters" in out
+    assert "remembered-equals-plain: seed 0: " in out
+    assert "says-the-same-twice: seed 0: Asked again with nothing changed, it says the same." in out
+
+
+def test_a_plugin_that_raises_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "raising.py"
+    file.write_text(
+        "class Raising:\n    name = 'Raising'\n    def filter(self, state, pod, node):\n        raise OSError('gone')\n"
+    )
+    assert main(["plugin", "check", str(file), "--seeds", "1"]) == 1
+    assert "says-the-same-twice: raised OSError: gone" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_loaded_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("import nothing_of_that_name\n")
+    assert main(["plugin", "check", str(file)]) == 2
+    assert "cannot be imported" in capsys.readouterr().err

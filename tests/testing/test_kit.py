@@ -1,0 +1,130 @@
+"""What authors of plugins test with: manifests, one plugin asked alone, a cluster in virtual time, scenarios."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from kschedd.config.faults import ConfigErrors
+from kschedd.plugin import SKIP, CycleState, NodeInfo, Pod, RawArgs, Status, unresolvable, unschedulable
+from kschedd.testing import Judgement, PluginCluster, UnexpectedOutput, check_scenario, judge, node, pod
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def _example(file: str, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"kit_{name}", EXAMPLES / "plugins" / file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+class NoFoes:
+    """Pods with a label `foe` go nowhere; with `picky` only to nodes named n1; more pods, higher score."""
+
+    name: ClassVar = "NoFoes"
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
+        if "foe" in pod.labels:
+            return unresolvable("foes are not welcome")
+        return None if "picky" in pod.labels else SKIP
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        return None if node.name == "n1" else unschedulable("not n1")
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return min(10 * len(node.pods), 100)
+
+
+def test_a_plugin_is_asked_alone() -> None:
+    nodes = [node("n1"), node("n2")]
+    assert judge(NoFoes, pod("a", labels={"picky": ""}), nodes) == {
+        "n1": Judgement(score=0),
+        "n2": Judgement("not n1"),
+    }
+    on_n2 = [pod("x", node_name="n2"), pod("y", node_name="n2")]
+    assert judge(NoFoes, pod("a"), nodes, on_n2) == {"n1": Judgement(score=0), "n2": Judgement(score=20)}
+    said = judge(NoFoes, pod("a", labels={"foe": ""}), nodes)
+    assert {name: each.reason for name, each in said.items()} == dict.fromkeys(("n1", "n2"), "foes are not welcome")
+
+
+def test_columns_are_judged_as_well() -> None:
+    cheap_nodes = _example("cheap_nodes.py", "CheapNodes")
+    nodes = [node(name, labels={"example.com/price": price}) for name, price in (("a", "0.40"), ("b", "0.80"))]
+    said = judge(cheap_nodes, pod("p", labels={"example.com/most": "0.50"}), [*nodes, node("c")])
+    assert said["b"].reason == "node(s) cost more than 0.50"
+    assert said["c"].reason == "node(s) had no price"
+    assert said["a"].fits
+
+
+def test_arguments_are_given_as_in_a_profile() -> None:
+    one_per_team = _example("one_per_team.py", "OnePerTeam")
+    here = [pod("a", labels={"team": "x"}, node_name="n1")]
+    asked = pod("b", labels={"team": "x"})
+    assert not judge(one_per_team, asked, [node("n1")], here)["n1"].fits
+    assert judge(one_per_team, asked, [node("n1")], here, args={"podsOfATeam": 2})["n1"].fits
+    assert judge(one_per_team, asked, [node("n1")], here, args=RawArgs({"podsOfATeam": 2}))["n1"].fits
+
+
+def test_a_cluster_in_three_lines() -> None:
+    cluster = PluginCluster(NoFoes)
+    cluster.apply(node("n1"), node("n2"), pod("a", labels={"picky": ""}), pod("b", labels={"foe": ""}))
+    assert cluster.placements == {"a": "n1", "b": ""}
+    assert "foes are not welcome" in cluster.message("b")
+    assert cluster.message("a") == ""
+    assert "foes are not welcome" in cluster.run("explain b")
+    assert "error" in cluster.run("explain nobody")
+
+
+def test_time_passes_and_pods_go() -> None:
+    cluster = PluginCluster(_example("one_per_team.py", "OnePerTeam"), args={"podsOfATeam": 1})
+    cluster.apply(node("n1"), pod("a", labels={"team": "x"}), pod("b", labels={"team": "x"}))
+    assert cluster.placements == {"a": "n1", "b": ""}
+    cluster.delete("Pod", "a")
+    cluster.advance(60)
+    assert cluster.placements == {"b": "n1"}
+
+
+def test_a_profile_of_ones_own_and_more_plugins() -> None:
+    class Second:
+        name: ClassVar = "Second"
+
+        def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+            return unschedulable("the second says no") if node.name == "n1" else None
+
+    enabled = [{"name": "NoFoes"}, {"name": "Second"}]
+    cluster = PluginCluster(NoFoes, Second, profile={"plugins": {"multiPoint": {"enabled": enabled}}})
+    cluster.apply(node("n1"), node("n2"), pod("a", labels={"picky": ""}))
+    assert "1 not n1" in cluster.message("a")
+    assert "1 the second says no" in cluster.message("a")
+
+
+def test_a_profile_that_names_nobody_is_refused() -> None:
+    with pytest.raises(ConfigErrors, match="Nobody"):
+        PluginCluster(NoFoes, profile={"plugins": {"filter": {"enabled": [{"name": "Nobody"}]}}})
+
+
+def test_resources_and_taints_of_the_manifests_count() -> None:
+    taint = {"key": "k", "effect": "NoSchedule"}
+    cluster = PluginCluster(NoFoes)
+    cluster.apply(
+        node("n1", taints=[taint], resources={"example.com/gpu": "2"}),
+        node("n2", cpu="1", resources={"example.com/gpu": "1"}),
+        pod("a", resources={"example.com/gpu": "2"}),
+        pod("b", cpu="2"),
+        pod("c", cpu="2", spec={"tolerations": [{"operator": "Exists"}]}),
+    )
+    assert cluster.placements == {"a": "", "b": "", "c": "n1"}
+
+
+def test_a_scenario_is_checked(tmp_path: Path) -> None:
+    check_scenario(EXAMPLES / "scenarios" / "gang.txt")
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("get nodes\n----\nsomething else\n")
+    with pytest.raises(UnexpectedOutput, match=r"(?s)wrong.txt:1: get nodes.*-something else.*\+No resources found"):
+        check_scenario(wrong)
