@@ -14,7 +14,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.daemon import cluster_actors
-from kschedd.framework.interface import PostFilterResult, extension_points
+from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.framework.writes import Bind, Plan
@@ -62,7 +62,8 @@ def profiles(cls: type[Any], **points: Any) -> tuple[Config, Registry]:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "slow", "plugins": plugins}],
     }
-    return config_from_raw(raw, catalogue={**IN_TREE, cls.name: extension_points(cls)}), Registry({cls.name: cls})
+    registry = Registry({cls.name: cls})
+    return config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}), registry
 
 
 def slow(name: str, **spec: Any) -> dict[str, Any]:
