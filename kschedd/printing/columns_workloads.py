@@ -6,6 +6,7 @@ Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, canonical
 from kschedd.printing.ages import seconds_of, span
 from kschedd.printing.columns import (
@@ -146,6 +147,39 @@ def _amount(quantity: Any) -> str:
         return str(quantity)
 
 
+def _controller(revision: Raw, around: RowContext) -> str:
+    """Who controls a ControllerRevision, as kubectl names it: statefulset.apps/db."""
+    owner = next((o for o in meta(revision).get("ownerReferences") or () if o.get("controller")), None)
+    return f"{kind_of(owner).resource}/{owner.get('name', '')}" if owner else NONE
+
+
+def _scaled(autoscaler: Raw, around: RowContext) -> str:
+    target = spec(autoscaler).get("scaleTargetRef") or {}
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
+def _targets(autoscaler: Raw, around: RowContext) -> str:
+    """What is measured, of which nothing is known here, and what is aimed at; two of them are shown."""
+    metrics = spec(autoscaler).get("metrics") or ()
+    if not metrics:
+        percent = spec(autoscaler).get("targetCPUUtilizationPercentage")
+        return f"cpu: <unknown>/{percent}%" if percent is not None else NONE
+    shown = ", ".join(map(_target, metrics[:2]))
+    return f"{shown} + {len(metrics) - 2} more..." if len(metrics) > 2 else shown
+
+
+def _target(metric: Raw) -> str:
+    kind = str(metric.get("type") or "")
+    source = metric.get(kind[:1].lower() + kind[1:]) or {}
+    target = source.get("target") or {}
+    if kind in ("Resource", "ContainerResource"):
+        percent = target.get("averageUtilization")
+        aim = target.get("averageValue") or (f"{percent}%" if percent is not None else "<auto>")
+        return f"{source.get('name', '')}: <unknown>/{aim}"
+    average = target.get("averageValue")
+    return f"<unknown>/{average or target.get('value', '')}{' (avg)' if average and kind != 'Pods' else ''}"
+
+
 def top(name: str, absent: str = "") -> Column:
     """A column for a top-level field of the object; the header is the field's name in capitals."""
     return Column(name.upper(), field(lambda raw: raw, name, absent))
@@ -229,6 +263,21 @@ WORKLOADS: Mapping[str, tuple[Column, ...]] = {
         NAME,
         top("type", "Opaque"),
         Column("DATA", lambda raw, around: str(len(raw.get("data") or ()))),
+        AGE,
+    ),
+    "ControllerRevision": (
+        NAME,
+        Column("CONTROLLER", _controller),
+        Column("REVISION", field(lambda raw: raw, "revision", "0")),
+        AGE,
+    ),
+    "HorizontalPodAutoscaler": (
+        NAME,
+        Column("REFERENCE", _scaled),
+        Column("TARGETS", _targets),
+        Column("MINPODS", field(spec, "minReplicas", "<unset>")),
+        Column("MAXPODS", _count(spec, "maxReplicas")),
+        Column("REPLICAS", _count(status, "currentReplicas")),
         AGE,
     ),
     "Lease": (NAME, Column("HOLDER", field(spec, "holderIdentity")), AGE),

@@ -49,7 +49,7 @@ def describe_pod(pod: Raw, related: DescribeContext) -> str:
     text += _why_pending(pod, related)
     for title, field in (("Init Containers", "initContainers"), ("Containers", "containers")):
         if spec(pod).get(field):
-            text += section(title, "".join(map(_container, spec(pod)[field])))
+            text += section(title, "".join(map(container_text, spec(pod)[field])))
     text += section("Conditions", conditions(pod))
     text += section("Volumes", "".join(_volume(volume, pod, related) for volume in spec(pod).get("volumes") or ()))
     if spec(pod).get("resourceClaims"):
@@ -104,7 +104,7 @@ def queue_words(queued: Raw) -> str:
     return ", ".join(words)
 
 
-def _container(container: Raw) -> str:
+def container_text(container: Raw) -> str:
     text = f"  {container.get('name', '')}:\n" + line("Image", str(container.get("image") or NONE), "    ", 15)
     ports = [
         f"{port.get('containerPort', '')}/{port.get('protocol') or 'TCP'}"

@@ -23,7 +23,7 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
-from kschedd.verbs.targets import Target, targets_of, where, with_near_name
+from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
 
 _FORMS = ("table", "name", "yaml", "json")
 
@@ -54,30 +54,6 @@ def _value(value: Any) -> str:
     if isinstance(value, list) and len(value) == 2:
         return f"{_value(value[0])} -> {_value(value[1])}"
     return "(none)" if value is None else str(value)
-
-
-def _each(
-    session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
-) -> list[tuple[Kind, str, str | None]]:
-    """(kind, name, namespace) of every selected object: by name, or with -l or --all."""
-    namespace = namespace_of(session, options)
-    found: list[tuple[Kind, str, str | None]] = []
-    for target in targets:
-        if target.name:
-            found.append((target.kind, target.name, namespace))
-            continue
-        selector = getattr(options, "selector", None)
-        if not selector and not getattr(options, "all", False):
-            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
-        answer = session.daemon.call(
-            "objects.list", kind=target.kind.name, label_selector=selector, **where(target.kind, namespace)
-        )
-        for item in answer["items"]:
-            meta = item["metadata"]
-            found.append((target.kind, meta["name"], meta.get("namespace")))
-    if not found:
-        session.write_error("No resources found.\n")
-    return found
 
 
 # -- create ---------------------------------------------------------------------------------------------------------
@@ -281,7 +257,7 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
     failed = 0
     answers = []
     targets = targets_of(session, options.what, needs_name=True)
-    for kind, name, namespace in _each(session, targets, options):
+    for kind, name, namespace in selected(session, targets, options):
         params = {"kind": kind.name, "name": name, **flags, **where(kind, namespace)}
         answer = _call(session, "objects.patch", params, kind, name, namespace)
         if answer is None:
@@ -346,6 +322,7 @@ def _request_error(text: str) -> str:
 def _scale_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
     words.add_argument("--replicas", type=int, required=True, metavar="N")
+    words.add_argument("--current-replicas", type=int, metavar="N", help="only where this many are asked for now")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
     namespace_flags(words)
@@ -356,7 +333,14 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
     failed = 0
-    for kind, name, namespace in _each(session, targets_of(session, options.what), options):
+    for kind, name, namespace in selected(session, targets_of(session, options.what), options):
+        if options.current_replicas is not None:
+            present = get_object(session, kind, name, namespace)
+            replicas = (present.get("spec") or {}).get("replicas", 1)
+            if replicas != options.current_replicas:
+                session.error(f"Expected replicas to be {options.current_replicas}, was {replicas}")
+                failed += 1
+                continue
         params = {"kind": kind.name, "name": name, "replicas": options.replicas, **where(kind, namespace)}
         answer = _call(session, "objects.scale", params, kind, name, namespace)
         if answer is None:
@@ -395,7 +379,7 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
     setting = _assignments([word for word in changes if "=" in word], "tier=web")
     removing = [word[:-1] for word in changes if "=" not in word]
     failed = 0
-    for kind, name, namespace in _each(session, targets_of(session, rest), options):
+    for kind, name, namespace in selected(session, targets_of(session, rest), options):
         params: dict[str, Any] = {"kind": kind.name, "name": name, "set": setting, "remove": removing}
         params |= {"overwrite": options.overwrite, **where(kind, namespace)}
         answer = _call(session, method, params, kind, name, namespace)

@@ -15,6 +15,7 @@ from kschedd.api.kinds import KINDS, lookup
 from kschedd.printing.scheduling import PLACES
 from kschedd.verbs.grammar import Verb, VerbParser
 from kschedd.verbs.parsing import Flag
+from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
 from kschedd.verbs.table import BY_NAME
 
 
@@ -148,6 +149,8 @@ def _kind(verb: Verb, plain: Sequence[str]) -> str:
         return "Pod"
     if verb.completes == "node":
         return "Node"
+    if verb.completes == "rollout":
+        plain = plain[1:]
     return lookup(plain[0].split(",")[-1].split("/")[0]).name if plain else ""
 
 
@@ -220,6 +223,8 @@ def _positional(
                 keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
                 return [*live, *(CompletionCandidate(key + "=") for key in keys)]
             return live
+        case "rollout":
+            return _of_rollout(plain, last, names, namespace)
         case "pod":
             return [CompletionCandidate(name) for name in names.of("Pod", namespace) if name not in plain]
         case "queue":
@@ -246,6 +251,19 @@ def _positional(
             )
         case _:
             return ()
+
+
+def _of_rollout(
+    plain: Sequence[str], last: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
+    if not plain:
+        return [CompletionCandidate(action, what) for action, what in ACTIONS.items()]
+    if "/" in last or any("/" in word for word in plain[1:]):
+        return _slashed(last, names, namespace)
+    if len(plain) == 1:
+        found = [CompletionCandidate(lookup(kind).plural) for kind in ROLLED_OUT]
+        return [*found, *(CompletionCandidate(f"{lookup(kind).singular}/") for kind in ROLLED_OUT)]
+    return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace) if name not in plain]
 
 
 def _kinds(last: str, names: CompletionNames) -> list[CompletionCandidate]:

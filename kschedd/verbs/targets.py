@@ -3,6 +3,7 @@
 Calls the daemon only to look up kinds that are not built in, and to suggest similar names.
 """
 
+import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import attrs
 from kschedd.api.kinds import KINDS, Kind, lookup
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import UsageError, suggest
+from kschedd.verbs.grammar import UsageError, namespace_of, suggest
 from kschedd.verbs.session import VerbSession
 
 ALL_KINDS = ("Pod", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job")
@@ -95,6 +96,30 @@ def _kinds(session: VerbSession, word: str) -> list[Kind]:
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
     """The namespace as a call parameter; empty for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
+
+
+def selected(
+    session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
+) -> list[tuple[Kind, str, str | None]]:
+    """(kind, name, namespace) of every selected object: by name, or with -l or --all."""
+    namespace = namespace_of(session, options)
+    found: list[tuple[Kind, str, str | None]] = []
+    for target in targets:
+        if target.name:
+            found.append((target.kind, target.name, namespace))
+            continue
+        selector = getattr(options, "selector", None)
+        if not selector and not getattr(options, "all", False):
+            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+        answer = session.daemon.call(
+            "objects.list", kind=target.kind.name, label_selector=selector, **where(target.kind, namespace)
+        )
+        for item in answer["items"]:
+            meta = item["metadata"]
+            found.append((target.kind, meta["name"], meta.get("namespace")))
+    if not found:
+        session.write_error("No resources found.\n")
+    return found
 
 
 def get_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:

@@ -143,6 +143,34 @@ def _row(raw: dict[str, object], *, wide: bool = False) -> dict[str, str]:
             {"kind": "StatefulSet", "spec": {}, "status": {}}, {"READY": "0/1"}, id="statefulset-of-one-by-default"
         ),
         pytest.param(
+            {"kind": "ControllerRevision", "revision": 4},
+            {"CONTROLLER": "<none>", "REVISION": "4"},
+            id="revision-of-nobody",
+        ),
+        pytest.param(
+            {
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {
+                    "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+                    "minReplicas": 1,
+                    "maxReplicas": 9,
+                    "metrics": [
+                        {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}},
+                        {"type": "Pods", "pods": {"target": {"averageValue": "10"}}},
+                        {"type": "External", "external": {"target": {"value": "3"}}},
+                    ],
+                },
+            },
+            {
+                "REFERENCE": "Deployment/web",
+                "TARGETS": "cpu: <unknown>/80%, <unknown>/10 + 1 more...",
+                "MINPODS": "1",
+                "MAXPODS": "9",
+                "REPLICAS": "0",
+            },
+            id="autoscaler",
+        ),
+        pytest.param(
             {"kind": "Job", "spec": {"completions": 3}, "status": {"startTime": "2024-12-31T23:59:50Z"}},
             {"STATUS": "Running", "COMPLETIONS": "0/3", "DURATION": "10s"},
             id="job",

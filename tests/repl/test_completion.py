@@ -11,6 +11,7 @@ NAMES = Names(
     objects={
         "Pod": ("default/db-0", "default/web-0", "default/web-1", "team/api-0"),
         "Node": ("/node-a", "/node-b"),
+        "Deployment": ("default/shop",),
         "Namespace": ("/default", "/team"),
     },
     label_keys={"Pod": ("app", "tier"), "Node": ("disk",)},
@@ -53,6 +54,12 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("set weight Im", ["ImageLocality"], id="plugin"),
         pytest.param("allow web-0 --plugin N", ["NodeAffinity"], id="plugin-of-a-flag"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
+        pytest.param("rollout re", ["restart", "resume"], id="action-of-rollout"),
+        pytest.param(
+            "rollout undo d", ["deployments", "daemonsets", "deployment/", "daemonset/"], id="kind-rolled-out"
+        ),
+        pytest.param("rollout status deployment/", ["deployment/shop"], id="name-after-a-rolled-out-kind"),
+        pytest.param("rollout history deploy ", ["shop"], id="names-of-a-rolled-out-kind"),
         pytest.param("use t", ["team"], id="namespace"),
         pytest.param("nonsense ", [], id="nothing-after-an-unknown-verb"),
         pytest.param("get nothing x", [], id="nothing-of-an-unknown-kind"),

@@ -190,6 +190,8 @@ LINES = [
     ("activate big", "pod/default/big activated"),
     ("waiting", "default/held"),
     ("allow held", "pod/default/held allowed"),
+    ("rollout pause deployment/web", "deployment.apps/web paused"),
+    ("rollout resume deployment/web", "deployment.apps/web resumed"),
     ("status", "Profiles:"),
     ("weights", "ImageLocality"),
     ("set weight ImageLocality 3", "1 -> 3"),
