@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, Any, Final, Never
 
 from kschedd.errors import KscheddError
@@ -232,7 +233,24 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         lambda question: True,  # no confirmation on the command line, as with kubectl
         measure=lambda: style_of(sys.stdout, os.environ),
         program="kschedd ",
+        offline=_of_file,
     )
+
+
+def _of_file(method: str, named: Mapping[str, Any]) -> Any:
+    """What a method on a configuration file answers, without a daemon."""
+    from kschedd.config import files
+    from kschedd.config.in_tree import IN_TREE
+    from kschedd.framework.registry import Registry
+
+    registry = Registry()
+    registry.add_entry_points()
+    for path in named.get("plugins") or ():
+        registry.add_file(Path(path))
+    given = named["text"], named["source"], {**IN_TREE, **registry.catalogue()}
+    if method == "config.check":
+        return files.check(*given)
+    return {"text": files.convert(*given)} if method == "config.convert" else files.show(*given)
 
 
 def _client(socket: str | None) -> Any:

@@ -150,6 +150,17 @@ async def cluster_actors(
     # Taken only where out-of-tree plugins are called.
     lock = SchedulerLock()
 
+    # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must not
+    # use up a slot.
+    threads, at_once = trio.CapacityLimiter(math.inf), trio.CapacityLimiter(config.parallelism)
+    actors: trio.Nursery
+
+    def start_worker() -> None:
+        worker = FilterWorker(workers_in.clone(), plugin_limit_s, threads, lock, at_once)
+        actors.start_soon(worker.run, name=f"filter worker {workers.started}")
+
+    workers = FilterWorkers(to_workers, at_once, start_worker)
+
     store_client = StoreClient.of(to_store)
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     scheduling_actor = SchedulingActor(
@@ -157,7 +168,7 @@ async def cluster_actors(
         store_client.clone(),
         bell,
         Inboxes(popped_in, answered_in, expired_in, to_expired, called_in, to_called, driver_in),
-        Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), FilterWorkers(to_workers)),
+        Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), workers),
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
     )
@@ -166,14 +177,6 @@ async def cluster_actors(
     binding_actor = BindingActor(
         binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )
-    # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must not
-    # use up a slot.
-    threads = trio.CapacityLimiter(math.inf)
-    filter_workers = [
-        FilterWorker(workers_in.clone(), plugin_limit_s, threads, lock) for _ in range(config.parallelism)
-    ]
-    workers_in.close()
-
     controller_actors = [ControllerActor(controller, store_client.clone(), clock) for controller in controllers]
 
     live = LiveCluster(
@@ -197,8 +200,6 @@ async def cluster_actors(
         actors.start_soon(store_actor.run, name="store")
         actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
         actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
-        for number, worker in enumerate(filter_workers):
-            actors.start_soon(worker.run, name=f"filter worker {number}")
         actors.start_soon(binding_actor.run, name="binding")
         actors.start_soon(queue_actor.run, name="queue")
         actors.start_soon(scheduling_actor.run, name="scheduling")
@@ -211,6 +212,7 @@ async def cluster_actors(
                 raise
             failure = raised  # raised again outside, so that the nursery does not wrap it in a group
         await live.end()
+    workers_in.close()
     if failure is not None:
         raise failure
 

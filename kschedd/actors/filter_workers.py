@@ -1,5 +1,5 @@
 """FilterWorker: runs shards of per-node Python plugins, each in a worker thread with a time limit. There are
-`parallelism` of them.
+`parallelism` of them, started when first needed; where that has been lowered since, as many work at once.
 
 Receives: `Job`.  Sends: the job's result, or PluginTimeout if it exceeds the limit.
 Owns: nothing between jobs.  Ends: when the scheduling actor closes the channel.
@@ -34,11 +34,13 @@ class FilterWorker:
     # Bounds the threads: one per worker, plus the hung ones.
     _limiter: trio.CapacityLimiter
     _lock: SchedulerLock
+    _at_once: trio.CapacityLimiter
 
     async def run(self) -> None:
         async with self._inbox:
             async for job in self._inbox:
-                await self._work(job)
+                async with self._at_once:
+                    await self._work(job)
 
     async def _work(self, job: Job) -> None:
         call = GuardedCall(scheduler=self._lock)
@@ -57,14 +59,21 @@ class FilterWorker:
             job.reply.give(answer)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class FilterWorkers:
-    """The pool of filter workers, as the scheduling actor uses it."""
+    """The pool of filter workers, as the scheduling actor uses it. `start` starts one more."""
 
     _send: "trio.MemorySendChannel[Job]"
+    _at_once: trio.CapacityLimiter
+    start: Callable[[], None]
+    started: int = 0
 
-    async def run(self, shards: Sequence[Shard]) -> list[Any]:
-        """The results of all shards, in order. Raises PluginTimeout if a shard exceeds the limit."""
+    async def run(self, shards: Sequence[Shard], parallelism: int) -> list[Any]:
+        """The results of all shards, in order, `parallelism` at once. Raises PluginTimeout if one exceeds the limit."""
+        self._at_once.total_tokens = parallelism
+        while self.started < min(parallelism, len(shards)):
+            self.start()
+            self.started += 1
         jobs = [Job(shard, Reply()) for shard in shards]
         for job in jobs:
             await self._send.send(job)

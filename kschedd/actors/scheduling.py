@@ -201,7 +201,8 @@ class SchedulingActor:
                 return
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
-                answers = await self._beside(self._outboxes.workers.run, shards)
+                parallelism = driver.machine.config.parallelism
+                answers = await self._beside(self._outboxes.workers.run, shards, parallelism)
                 shards, result = await self._step(send_on, attempt, answers)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:

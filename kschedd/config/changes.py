@@ -15,6 +15,7 @@ from kschedd.config.args import ArgsContext, default_args, read_plugin_args
 from kschedd.config.expansion import unknown_plugin
 from kschedd.config.faults import ConfigError, ConfigErrors
 from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
+from kschedd.config.load import API_VERSION, KIND, config_from_raw
 from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
 from kschedd.config.plugin_sets import FIELD_OF_POINT
 from kschedd.config.reading import INT32, INT64, ConfigReader, ConfigValue
@@ -141,6 +142,35 @@ def with_parallelism(config: Config, parallelism: int) -> Config:
     if not 1 <= parallelism <= INT32[1]:
         _refuse("$.parallelism", parallelism, "out of range", "1 or more")
     return attrs.evolve(config, parallelism=parallelism)
+
+
+def with_profile_added(
+    config: Config, scheduler_name: str, profile: Mapping[str, Any] | None = None, *, catalogue: Catalogue = IN_TREE
+) -> Config:
+    """The configuration with one more profile, in the file's format (none: the default one)."""
+    if any(one.scheduler_name == scheduler_name for one in config.profiles):
+        _refuse("$.profiles", scheduler_name, "there is such a profile already")
+    raw = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "profiles": [{**(profile or {}), "schedulerName": scheduler_name}],
+    }
+    new = config_from_raw(raw, catalogue=catalogue, feature_gates=config.feature_gates, source=SOURCE)
+    return _checked_queue(attrs.evolve(config, profiles=(*config.profiles, *new.profiles)))
+
+
+def with_profile_removed(config: Config, scheduler_name: str) -> Config:
+    profile, _ = _found(config, scheduler_name)
+    if len(config.profiles) == 1:
+        _refuse("$.profiles", scheduler_name, "is the only profile")
+    return attrs.evolve(config, profiles=tuple(one for one in config.profiles if one is not profile))
+
+
+def with_unschedulable_flush(config: Config, seconds: int) -> Config:
+    """The configuration with another podMaxInUnschedulablePodsDuration."""
+    if not 1 <= seconds <= INT32[1]:
+        _refuse("$.podMaxInUnschedulablePodsDuration", seconds, "out of range", "1 or more")
+    return attrs.evolve(config, unschedulable_flush_s=seconds)
 
 
 def _args_type(plugin: str, catalogue: Catalogue) -> type[Any] | None:

@@ -68,6 +68,7 @@ def _with_switches(profile: Profile, fields: ConfigFields, loading: Loading) -> 
             loading.note(f"profiles[{profile.scheduler_name}].pluginConfig[{plugin}]", fields.get(field))
     if fields.boolean("disablePreemption", False):
         plugins["post_filter"] = tuple(ref for ref in plugins["post_filter"] if ref.name != "DefaultPreemption")
+        args.pop("DefaultPreemption", None)
         plugins["pre_enqueue"] = tuple(ref for ref in plugins["pre_enqueue"] if ref.name != "DefaultPreemption")
     return attrs.evolve(profile, plugins=plugins, plugin_args=args)
 

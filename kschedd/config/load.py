@@ -130,6 +130,8 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
         why = "must not be less than podInitialBackoffSeconds"
         report(fields.path("podMaxBackoffSeconds"), longest, why, f"{initial} or more")
     profiling = fields.boolean("enableProfiling", True)
+    for number, _ in enumerate(extenders):
+        loading.note_path(f"extenders[{number}]", f"{fields.path('extenders')}[{number}]")
     for name in ("parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds"):
         loading.note(name, fields.get(name))
     return Config(

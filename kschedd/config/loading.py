@@ -41,8 +41,7 @@ class Loading:
         return None if info is None else info.points
 
     def default_args(self, plugin: str) -> Any:
-        info = self.catalogue.get(plugin)
-        return default_args(None if info is None else info.args_type, self.context)
+        return _default_args(plugin, self.catalogue, self.context)
 
     def note(self, key: str, place: ConfigValue | None) -> None:
         """Note that the value in force under `key` was said at `place`."""
@@ -52,3 +51,13 @@ class Loading:
     def note_path(self, key: str, path: str) -> None:
         line = self.reading.line(path)
         self.origins[key] = f"{self.reading.source}:{line}" if line else self.reading.source
+
+
+def default_args_of(plugin: str, catalogue: Catalogue, gates: Mapping[str, bool]) -> Any:
+    """The arguments that a plugin has in a v1 file without `pluginConfig`."""
+    return _default_args(plugin, catalogue, ArgsContext(gates))
+
+
+def _default_args(plugin: str, catalogue: Catalogue, context: ArgsContext) -> Any:
+    info = catalogue.get(plugin)
+    return default_args(None if info is None else info.args_type, context)

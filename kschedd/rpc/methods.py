@@ -6,7 +6,8 @@
     methods_eviction   the Eviction subresource of pods
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
-    methods_scheduler  status, configuration, decisions, explanations
+    methods_scheduler  status, decisions, explanations
+    methods_config     the configuration: where its values come from, files of it, changes and undoing them
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
@@ -17,6 +18,7 @@ from typing import cast
 
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.method_docs import methods_page
+from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
@@ -37,6 +39,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
+        *ConfigMethods(cluster).table(),
     ]
 
 

@@ -123,8 +123,11 @@ class SchedulerMethods:
     async def set_weight(self, call: Call) -> Any:
         name, plugin, weight = call["profile"], call["plugin"], call["weight"]
 
+        now = self._cluster.clock.now()
+
         def change(owner: SchedulingDriver) -> Any:
-            before = owner.reconfigure(with_weight(owner.machine.config, name, plugin, weight))
+            config = with_weight(owner.machine.config, name, plugin, weight)
+            before = owner.change_config(config, f"weight {plugin} {weight} in {name}", now).before
             profile = before.profile(name)
             return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
 

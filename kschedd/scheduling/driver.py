@@ -52,8 +52,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+import attrs
+
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
+from kschedd.config.values import changed_origins
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
@@ -76,6 +79,7 @@ from kschedd.scheduling.binding_cycle import (
     PlanWait,
     ReleaseInFlight,
 )
+from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import SchedulingMachine
@@ -83,7 +87,7 @@ from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.verdicts import Diagnosis
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
 
 MOST_POPPED: Final = 32  # pods handed out at once: a hop between actors costs more than a pop
@@ -108,6 +112,7 @@ class SchedulingDriver:
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
         self._cycles = 0
         self._effects = Effects()
+        self.config_changes = ConfigChanges()
         handle = machine.handle
         handle.nominated_pods = self.nominator.on_node
         handle.current_pod = current_pod or self.pending.pods.get
@@ -458,10 +463,48 @@ class SchedulingDriver:
 
     def reconfigure(self, config: Config) -> Config:
         """Use this configuration from the next attempt on; returns the previous one. Raises PluginLoadError."""
-        before = self.machine.config
+        before, served = self.machine.config, frozenset(self.machine.schedulers)
         self.machine.reconfigure(config)
+        serves = frozenset(self.machine.schedulers)
+        # Before the queue knows the new profiles, and after: it minds the pods of those that it knows.
+        self._tell_of_pods(served - serves, DELETED)
         self._effects.queue.append(self.queue_configuration())
+        self._tell_of_pods(serves - served, ADDED)
         return before
+
+    def _tell_of_pods(self, profiles: frozenset[str], event: EventType) -> None:
+        """Have the queue lose, or get, the pending pods of profiles that are no longer, or newly, there."""
+        if not profiles:
+            return
+        cluster, popped = self.machine.cluster, {entry.uid for entry in self._popped}
+        pods = [
+            pod
+            for pod in self.pending.pods.values()
+            if pod.scheduler_name in profiles and pod.uid not in popped and not cluster.is_assumed(pod)
+        ]
+        events = [WatchEvent(event, None, pod, pod.resource_version) for pod in pods]
+        if events:
+            for pod in pods:
+                self.pending.handed_over(pod.uid)
+            self._effects.queue.append(EventsObserved(events, frozenset(), frozenset()))
+
+    def change_config(self, config: Config, what: str, now: float) -> ConfigChange:
+        """Use this configuration from the next attempt on, as a change that can be undone. Raises PluginLoadError."""
+        changes, before = self.config_changes, self.machine.config
+        origin = f"change {changes.count + 1}"
+        config = attrs.evolve(config, origins=changed_origins(before, config, origin))
+        self.reconfigure(config)
+        changes.count += 1
+        change = ConfigChange(changes.count, now, what, before, config)
+        changes.made.append(change)
+        return change
+
+    def undo_config_change(self) -> ConfigChange:
+        """Go back to the configuration before the latest change. Raises NothingToUndo."""
+        change = self.config_changes.latest
+        self.reconfigure(change.before)
+        self.config_changes.made.pop()
+        return change
 
     def queue_configuration(self) -> Reconfigured:
         machine = self.machine
@@ -473,6 +516,7 @@ class SchedulingDriver:
                 config.pod_initial_backoff_s * SECOND,
                 config.pod_max_backoff_s * SECOND,
                 config.feature_gates.get("SchedulerPopFromBackoffQ", True),
+                config.unschedulable_flush_s * SECOND,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

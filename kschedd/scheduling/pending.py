@@ -51,6 +51,10 @@ class PendingPods:
         else:
             self.nominator.update(old, new)
 
+    def handed_over(self, uid: str) -> None:
+        """The queue is told of the pod as of a new one, or that it is gone, since its profile came or went."""
+        self._passed_over.discard(uid)
+
     # -- what becomes of it ---------------------------------------------------------------------------------------
 
     def active_with_nomination(self, pods: Sequence[Pod]) -> None:

@@ -1,7 +1,6 @@
-"""Verbs on the scheduler itself: queue, waiting, allow, reject, status, weights, set, config, activate."""
+"""Verbs on the scheduler itself: queue, waiting, allow, reject, status, weights, activate."""
 
 import argparse
-import math
 from typing import Any
 
 from kschedd.api.kinds import lookup
@@ -190,38 +189,6 @@ def weights(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
-def config(session: VerbSession, options: argparse.Namespace) -> int:
-    answer = session.daemon.call("scheduler.config")
-    form = output_of(options.output, _FORMS).form
-    session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
-    return 0
-
-
-def _set_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="weight PLUGIN N")
-    words.add_argument("--profile", metavar="NAME", help="needed where there are several")
-
-
-def set_(session: VerbSession, options: argparse.Namespace) -> int:
-    what = options.what[1:] if options.what[:1] == ["weight"] else options.what
-    if len(what) == 1 and "=" in what[0]:
-        what = what[0].split("=", 1)
-    if len(what) != 2 or options.what[:1] != ["weight"]:
-        raise UsageError("set weight PLUGIN N, such as: set weight ImageLocality 5")
-    plugin, number = what
-    if not number.isdigit() or not 0 < int(number) < math.inf:
-        raise UsageError(f'"{number}": a weight is a whole number from 1 up')
-    profile = options.profile
-    if not profile:
-        names = [name for name, _ in profiles_of(session.daemon.call("scheduler.config"))]
-        if len(names) != 1:
-            raise UsageError(f"of which profile? --profile NAME, one of {', '.join(names)}")
-        profile = names[0]
-    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=int(number))
-    session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
-    return 0
-
-
 VERBS = (
     Verb(
         "queue",
@@ -237,13 +204,4 @@ VERBS = (
     Verb("reject", "Send a waiting pod back.", reject, _decide_words, completes="pod"),
     Verb("status", "Which daemon this is, what is in it, what it is doing.", status, _output_words, aliases=("info",)),
     Verb("weights", "Score plugins and their weights.", weights, _weights_words, completes="profile"),
-    Verb(
-        "set",
-        "Change a weight while the scheduler runs; it counts from the next attempt on.",
-        set_,
-        _set_words,
-        examples=("set weight ImageLocality 5",),
-        completes="weight",
-    ),
-    Verb("config", "The configuration in force.", config, _output_words),
 )

@@ -40,6 +40,7 @@ class VerbSession:
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
+    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     _daemon: DaemonClient | None = None
 
     @property
@@ -48,6 +49,12 @@ class VerbSession:
         if self._daemon is None:
             self._daemon = self.connect()
         return self._daemon
+
+    def ask_of_file(self, method: str, **named: Any) -> Any:
+        """Call a method that needs nothing but the file it is given, without a daemon if that is possible."""
+        if self.offline is not None:
+            return self.offline(method, named)
+        return self.daemon.call(method, **named)
 
     def write(self, text: str) -> None:
         self._write(safe(text, colour=self.style.colour))

@@ -7,6 +7,7 @@ from typing import Final
 from kschedd.errors import KscheddError
 from kschedd.verbs import (
     changing,
+    config,
     counting,
     drain,
     events,
@@ -35,6 +36,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *events.VERBS,
     *explain.VERBS,
     *scheduling.VERBS,
+    *config.VERBS,
     *general.VERBS,
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )

@@ -12,6 +12,9 @@ from kschedd.config.changes import (
     with_plugin_args,
     with_plugin_disabled,
     with_plugin_enabled,
+    with_profile_added,
+    with_profile_removed,
+    with_unschedulable_flush,
     with_weight,
 )
 from kschedd.config.faults import ConfigErrors
@@ -116,6 +119,18 @@ def test_backoff_and_parallelism() -> None:
         (lambda c: with_backoff(c, 0, 1), "$.podInitialBackoffSeconds: out of range"),
         (lambda c: with_backoff(c, 5, 4), "$.podMaxBackoffSeconds: less than the initial backoff"),
         (lambda c: with_parallelism(c, 0), "$.parallelism: out of range"),
+        (lambda c: with_unschedulable_flush(c, 0), "$.podMaxInUnschedulablePodsDuration: out of range"),
+        (lambda c: with_profile_added(c, "a"), "$.profiles: there is such a profile already"),
+        (
+            lambda c: with_profile_added(c, "c", {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}}),
+            "$.profiles[0].plugins.queueSort: a profile needs exactly one plugin to sort the queue",
+        ),
+        (
+            lambda c: with_profile_added(c, "c", {"pluginConfig": [{"name": "PrioritySort", "args": {"a": 1}}]}),
+            "$.profiles[2].plugins.queueSort: all profiles must sort the queue alike",
+        ),
+        (lambda c: with_profile_removed(c, "c"), "$.profiles: no such profile"),
+        (lambda c: with_profile_removed(with_profile_removed(c, "a"), "b"), "$.profiles: is the only profile"),
     ],
 )
 def test_refused(change: Callable[[Config], Config], refusal: str) -> None:
@@ -123,3 +138,11 @@ def test_refused(change: Callable[[Config], Config], refusal: str) -> None:
         change(two_profiles())
     error = refused.value.errors[0]
     assert f"{error.path}: {error.why}".startswith(refusal)
+
+
+def test_a_profile_comes_and_goes() -> None:
+    before = two_profiles()
+    after = with_profile_added(before, "c", {"plugins": {"score": {"disabled": [{"name": "*"}]}}})
+    assert [profile.scheduler_name for profile in after.profiles] == ["a", "b", "c"]
+    assert after.profiles[2].at("score") == ()
+    assert with_profile_removed(after, "c") == before

@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_weight
+from kschedd.config.changes import with_backoff, with_profile_added, with_profile_removed, with_weight
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
@@ -16,7 +16,9 @@ from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind
 from kschedd.plugins.dynamicresources import DynamicResourcesArgs
 from kschedd.plugins.volumebinding import VolumeBindingArgs
+from kschedd.queue.operations import EventsObserved, Reconfigured
 from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.config_changes import NothingToUndo
 from kschedd.scheduling.failure import FailedAttempt
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_of
 from tests.plugins.test_volumebinding import claim, storage_class, volume
@@ -198,3 +200,68 @@ def test_a_configuration_whose_plugins_cannot_be_made_changes_nothing() -> None:
         run.driver.reconfigure(with_args("Fragile", {"a": 1})(without_gate(run.machine.config)))
     assert (run.machine.config, run.machine.schedulers, run.machine.handle.feature_gates) == before
     assert not run.driver.take_effects()
+
+
+# -- changes that can be undone ----------------------------------------------------------------------------------------
+
+
+def told_of(run: Driven) -> list[tuple[str, list[str]]]:
+    """What the queue was told since the last time: configurations, and pods that came or went."""
+    found: list[tuple[str, list[str]]] = []
+    for operation in run.driver.take_effects().queue:
+        if isinstance(operation, Reconfigured):
+            found.append(("profiles", sorted(operation.scheduler_names)))
+        elif isinstance(operation, EventsObserved):
+            found += [(event.type, [event.new.name]) for event in operation.events]
+    return found
+
+
+def test_a_change_says_what_it_changed_and_is_undone() -> None:
+    run = Driven()
+    before = run.machine.config
+    driver = run.driver
+    first = driver.change_config(with_weight(before, "default-scheduler", "ImageLocality", 9), "a weight", NOW)
+    path = "profiles[default-scheduler].plugins.score[ImageLocality]"
+    assert [(one.path, one.before, one.after) for one in first.values] == [(path, 1, 9)]
+    assert run.machine.config.origins[path] == "change 1"
+    driver.change_config(with_backoff(run.machine.config, 2, 20), "backoff", NOW + 1)
+    assert [change.what for change in driver.config_changes.made] == ["a weight", "backoff"]
+    assert driver.undo_config_change().what == "backoff"
+    assert run.machine.config.pod_max_backoff_s == 10
+    assert run.machine.config.profiles[0].weight("ImageLocality") == 9
+    driver.undo_config_change()
+    assert run.machine.config == before
+    assert run.machine.config.origins == before.origins
+    with pytest.raises(NothingToUndo):
+        driver.undo_config_change()
+
+
+def test_a_change_that_cannot_be_made_is_not_noted() -> None:
+    run = Driven(Fragile)
+    with pytest.raises(PluginLoadError):
+        run.driver.change_config(with_args("Fragile", {"a": 1})(run.machine.config), "arguments", NOW)
+    assert not run.driver.config_changes.made
+
+
+def test_the_pods_of_a_profile_leave_the_queue_and_come_back_with_it() -> None:
+    run = Driven(profiles=("default-scheduler", "other"))
+    theirs = pod("theirs")
+    theirs["spec"]["schedulerName"] = "other"
+    run.see(pod("ours"), theirs)
+    told_of(run)
+    config = run.machine.config
+    run.driver.change_config(with_profile_removed(config, "other"), "off", NOW)
+    assert told_of(run) == [("DELETED", ["theirs"]), ("profiles", ["default-scheduler"])]
+    run.driver.change_config(with_profile_added(run.machine.config, "other"), "on", NOW)
+    assert told_of(run) == [("profiles", ["default-scheduler", "other"]), ("ADDED", ["theirs"])]
+
+
+def test_a_pod_at_permit_is_not_put_into_the_queue_when_its_profile_comes_back() -> None:
+    run = Driven(Hold, profiles=("default-scheduler", "other"))
+    run.see(node(), pod("p"))
+    assert isinstance(run.attempt("p"), AssumedPod)
+    config = run.machine.config
+    run.driver.reconfigure(with_profile_removed(config, "default-scheduler"))
+    run.driver.take_effects()
+    run.driver.reconfigure(config)
+    assert told_of(run) == [("profiles", ["default-scheduler", "other"])]

@@ -29,7 +29,7 @@ from kschedd.rpc.server import Server
 from kschedd.rpc.table import Method, method_table
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import VERBS, run_words
-from tests.actors.clusters import placed, rejected, with_plugins
+from tests.actors.clusters import comes_to, placed, rejected, with_plugins
 from tests.rpc.documented import faults, shape_of
 
 CLUSTER = """\
@@ -167,6 +167,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
             assert typed.err == ""
             await placed(cluster, "little")
             await rejected(cluster, "big")
+            await comes_to(cluster.scheduler, lambda owner: len(owner.machine.waiting.pods), 1)  # held
             await told(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
             yield typed
             nursery.cancel_scope.cancel()
@@ -196,6 +197,20 @@ LINES = [
     ("weights", "ImageLocality"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
+    ("config show", "default of v1.34"),
+    ("config convert", "kind: KubeSchedulerConfiguration"),
+    ("set plugin ImageLocality off", "plugins.score[ImageLocality]: 3 -> -"),
+    ("set args InterPodAffinity '{hardPodAffinityWeight: 5}'", '{} -> {"hardPodAffinityWeight": 5}'),
+    ("set percentage 40", "percentageOfNodesToScore: 0 -> 40"),
+    ("set backoff 2 20", "podMaxBackoffSeconds: 10 -> 20"),
+    ("set parallelism 4", "parallelism: 16 -> 4"),
+    ("set flush 60", "podMaxInUnschedulablePodsDuration: 300s -> 60s"),
+    ("set profile other on", "profiles[other].plugins.bind[DefaultBinder]: - -> true"),
+    ("set profile other off", "profiles[other].plugins.bind[DefaultBinder]: true -> -"),
+    ("config changes", "profile-off other"),
+    ("config show", "change 3"),
+    ("undo", "undone: profile-off other"),
+    ("config undo", "undone: profile-on other"),
     ("decisions", "default/little"),
     ("decisions big -o json", '"node": null'),
     ("events", "FailedScheduling"),

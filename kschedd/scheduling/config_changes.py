@@ -1,0 +1,66 @@
+"""The changes made to the configuration while it is in force, so that the latest can be undone.
+
+Owns the configurations that were in force before each change.  A change is undone by going back to the one before it;
+so they are undone in the reverse order of their making.
+"""
+
+from collections import deque
+from typing import Any, Final
+
+import attrs
+
+from kschedd.config.model import Config
+from kschedd.config.values import values
+from kschedd.errors import KscheddError
+
+CHANGES_KEPT: Final = 100
+
+
+@attrs.frozen
+class ChangedValue:
+    path: str
+    before: Any
+    after: Any
+    """None, as `before`: there is no such value."""
+
+
+@attrs.frozen(eq=False)
+class ConfigChange:
+    number: int
+    at_s: float
+    what: str
+    before: Config
+    after: Config
+
+    @property
+    def values(self) -> list[ChangedValue]:
+        old = {one.path: one.value for one in values(self.before)}
+        new = {one.path: one.value for one in values(self.after)}
+        return [
+            ChangedValue(path, old.get(path), new.get(path))
+            for path in (*old, *(path for path in new if path not in old))
+            if old.get(path) != new.get(path)
+        ]
+
+
+@attrs.define(eq=False)
+class NothingToUndo(KscheddError):
+    """No change of the configuration is left that could be undone."""
+
+    rpc_code = "conflict"
+
+    def __str__(self) -> str:
+        return "the configuration is as at the start: there is no change to undo"
+
+
+@attrs.define(eq=False)
+class ConfigChanges:
+    made: deque[ConfigChange] = attrs.field(factory=lambda: deque(maxlen=CHANGES_KEPT))
+    count: int = 0
+
+    @property
+    def latest(self) -> ConfigChange:
+        """Raises NothingToUndo."""
+        if not self.made:
+            raise NothingToUndo()
+        return self.made[-1]

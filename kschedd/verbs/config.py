@@ -1,0 +1,297 @@
+"""Verbs on the configuration: config (show, check, convert, changes, undo, apply), set, undo."""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kschedd.printing import documents
+from kschedd.printing.scheduling import profiles_of
+from kschedd.printing.tables import Table, render
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest
+from kschedd.verbs.manifests import Source, sources_of
+from kschedd.verbs.parsing import path_text
+from kschedd.verbs.session import VerbSession
+
+_FORMS = ("table", "json", "yaml")
+_WHAT: Final = ("show", "check", "convert", "changes", "undo", "apply")
+
+
+# -- config ---------------------------------------------------------------------------------------------------------
+
+
+def _config_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="?", default="", metavar="WHAT", help="one of " + ", ".join(_WHAT))
+    words.add_argument(
+        "-f", "--filename", type=path_text, metavar="FILE", help="a configuration file, or - for standard input"
+    )
+    words.add_argument(
+        "--plugin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file with plugins that the file names; for check, convert and show",
+    )
+    words.add_argument("--all", action="store_true", help="show: gates and arguments that are as by default, too")
+    output_flag(words, _FORMS)
+
+
+def config(session: VerbSession, options: argparse.Namespace) -> int:
+    what = options.what
+    if what == "":
+        if options.filename is not None:
+            raise UsageError(f"what about {options.filename}? One of {', '.join(_WHAT)}", "config")
+        answer = session.daemon.call("scheduler.config")
+        form = output_of(options.output, _FORMS).form
+        session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
+        return 0
+    if what not in _WHAT:
+        raise UsageError(f'no "{what}": allowed are {", ".join(_WHAT)}{suggest(what, _WHAT)}', "config")
+    source = None
+    if options.filename is not None:
+        sources, unreadable = sources_of(session, [options.filename])
+        if unreadable:
+            return 1
+        if len(sources) != 1:
+            raise UsageError(f"{options.filename}: one file is expected, and there are {len(sources)}", "config")
+        source = sources[0]
+    elif what in ("check", "apply"):
+        raise UsageError(f"{what} needs a file: -f FILE", "config")
+    return _CONFIG[what](session, options, source)
+
+
+def _params(options: argparse.Namespace, source: Source) -> dict[str, Any]:
+    plugins = {"plugins": options.plugin} if options.plugin else {}
+    return {"text": source.text, "source": source.name, **plugins}
+
+
+def _show(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    if source is None:
+        found = session.daemon.call("config.values")
+    else:
+        found = session.ask_of_file("config.show", **_params(options, source))
+    shown = [one for one in found if options.all or _is_worth_showing(one)]
+    if not _printed(session, options, shown):
+        rows = tuple((one["path"], _text(one["value"]), one["origin"]) for one in shown)
+        session.write(render(Table(("PATH", "VALUE", "FROM"), rows), session.style))
+    return 0
+
+
+def _is_worth_showing(value: Mapping[str, Any]) -> bool:
+    by_default = str(value["origin"]).startswith("default of")
+    return not (by_default and (value["value"] == {} or str(value["path"]).startswith("featureGates")))
+
+
+def _check(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    assert source is not None, "check needs a file"
+    answer = session.ask_of_file("config.check", **_params(options, source))
+    if _printed(session, options, answer):
+        return 1 if answer["errors"] else 0
+    for warning in answer["warnings"]:
+        session.warn(warning["text"])
+    for error in answer["errors"]:
+        session.error(error["text"])
+    if answer["errors"]:
+        return 1
+    session.write(f"{source.name}: right; defaults are those of {answer['release']}\n")
+    return 0
+
+
+def _convert(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    if source is None:
+        answer = session.daemon.call("config.convert")
+    else:
+        answer = session.ask_of_file("config.convert", **_params(options, source))
+    session.write(answer["text"])
+    return 0
+
+
+def _changes(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    answer = session.daemon.call("config.changes")
+    if _printed(session, options, answer):
+        return 0
+    if not answer:
+        session.write_error("The configuration is as at the start.\n")
+        return 0
+    rows = tuple((str(one["number"]), one["time"], one["what"]) for one in answer)
+    session.write(render(Table(("NUMBER", "TIME", "CHANGE"), rows), session.style))
+    return 0
+
+
+def _apply(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    assert source is not None, "apply needs a file"
+    return _change(session, "all", text=source.text)
+
+
+def undo(session: VerbSession, options: argparse.Namespace) -> int:
+    change = session.daemon.call("config.undo")
+    session.write(f"undone: {change['what']}\n")
+    for one in change["values"]:
+        session.write(f"  {one['path']}: {_text(one['after'])} -> {_text(one['before'])}\n")
+    return 0
+
+
+_CONFIG: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, Source | None], int]]] = {
+    "show": _show,
+    "check": _check,
+    "convert": _convert,
+    "changes": _changes,
+    "undo": lambda session, options, source: undo(session, options),
+    "apply": _apply,
+}
+
+
+def _printed(session: VerbSession, options: argparse.Namespace, answer: Any) -> bool:
+    form = output_of(options.output, _FORMS).form
+    if form == "json":
+        session.write(documents.as_json(answer))
+    elif form == "yaml":
+        session.write(documents.as_yaml(answer))
+    return form != "table"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Mapping | list):
+        return documents.as_json(value).replace("\n", "").replace("    ", "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- set ------------------------------------------------------------------------------------------------------------
+
+_SETS: Final = {
+    "weight": "weight PLUGIN N",
+    "plugin": "plugin PLUGIN on|off",
+    "args": "args PLUGIN {...}",
+    "percentage": "percentage N",
+    "backoff": "backoff INITIAL LONGEST",
+    "parallelism": "parallelism N",
+    "flush": "flush SECONDS",
+    "profile": "profile NAME on|off",
+}
+
+
+def _set_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="*", metavar="WHAT", help="; ".join(_SETS.values()))
+    words.add_argument("--profile", metavar="NAME", help="needed where there are several")
+    words.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="POINT",
+        help="plugin: only at this extension point; may be repeated",
+    )
+
+
+def set_(session: VerbSession, options: argparse.Namespace) -> int:
+    words = list(options.what)
+    what = words.pop(0) if words else ""
+    if what not in _SETS:
+        raise UsageError(f"set what? One of: {'; '.join(_SETS.values())}{suggest(what, _SETS) if what else ''}", "set")
+    if what == "weight" and len(words) == 1 and "=" in words[0]:
+        words = words[0].split("=", 1)
+    if len(words) != len(_SETS[what].split()) - 1:
+        example = ", such as: set weight ImageLocality 5" if what == "weight" else ""
+        raise UsageError(f"set {_SETS[what]}{example}", "set")
+    if options.at and what != "plugin":
+        raise UsageError("--at is for: set plugin PLUGIN on|off", "set")
+    if what == "weight":
+        return _set_weight(session, options, *words)
+    if what == "plugin":
+        points = {"points": options.at} if options.at else {}
+        kind = f"plugin-{_on_or_off(words[1])}"
+        return _change(session, kind, profile=_profile(session, options), plugin=words[0], **points)
+    if what == "args":
+        return _change(session, "args", profile=_profile(session, options), plugin=words[0], args=_mapping(words[1]))
+    if what == "profile":
+        return _change(session, f"profile-{_on_or_off(words[1])}", profile=words[0])
+    numbers = [_number(what, word) for word in words]
+    if what == "percentage":
+        of_profile = {"profile": options.profile} if options.profile else {}
+        return _change(session, what, percentage=numbers[0], **of_profile)
+    if what == "backoff":
+        return _change(session, what, seconds=numbers[0], max_seconds=numbers[1])
+    return _change(session, what, **{"seconds" if what == "flush" else what: numbers[0]})
+
+
+def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, number: str) -> int:
+    if not number.isdigit() or not 0 < int(number) < math.inf:
+        raise UsageError(f'"{number}": a weight is a whole number from 1 up')
+    profile = _profile(session, options)
+    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=int(number))
+    session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
+    return 0
+
+
+def _change(session: VerbSession, what: str, **params: Any) -> int:
+    change = session.daemon.call("config.change", what=what, **params)
+    for one in change["values"]:
+        session.write(f"{one['path']}: {_text(one['before'])} -> {_text(one['after'])}\n")
+    if not change["values"]:
+        session.write("nothing changed\n")
+    return 0
+
+
+def _profile(session: VerbSession, options: argparse.Namespace) -> str:
+    if options.profile:
+        return str(options.profile)
+    names = [name for name, _ in profiles_of(session.daemon.call("scheduler.config"))]
+    if len(names) != 1:
+        raise UsageError(f"of which profile? --profile NAME, one of {', '.join(names)}")
+    return names[0]
+
+
+def _on_or_off(word: str) -> str:
+    if word not in ("on", "off"):
+        raise UsageError(f'"{word}": on or off is expected', "set")
+    return word
+
+
+def _number(what: str, word: str) -> int:
+    if not word.isascii() or not word.isdigit():
+        raise UsageError(f'{what}: "{word}": a whole number is expected', "set")
+    return int(word)
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as wrong:
+        raise UsageError(f"args: not YAML or JSON: {wrong}", "set") from wrong
+    if not isinstance(found, Mapping):
+        raise UsageError('args: a mapping is expected, such as {"hardPodAffinityWeight": 5}', "set")
+    return found
+
+
+VERBS = (
+    Verb(
+        "config",
+        "The configuration in force, where it comes from, and files of any release.",
+        config,
+        _config_words,
+        examples=(
+            "config show",
+            "config check -f old.yaml",
+            "config convert -f policy.json",
+            "config apply -f new.yaml",
+        ),
+    ),
+    Verb(
+        "set",
+        "Change the configuration while the scheduler runs; it counts from the next attempt on.",
+        set_,
+        _set_words,
+        examples=(
+            "set weight ImageLocality 5",
+            "set plugin NodeAffinity off --at score",
+            'set args InterPodAffinity {"hardPodAffinityWeight": 5}',
+            "set backoff 1 30",
+        ),
+        completes="weight",
+    ),
+    Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None),
+)
