@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.kinds import kind_of
+from kschedd.api.simulation_annotations import annotation_faults
 
 Raw = Mapping[str, Any]
 
@@ -24,6 +25,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "LimitRange": "kept and listed, but neither its defaults nor its limits are applied yet",
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
 }
+
+_WITH_TEMPLATE: Final = frozenset(
+    ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
+)
 
 
 @attrs.frozen(order=True)
@@ -55,17 +60,33 @@ def newly_unsupported(old: Raw, new: Raw) -> list[Unsupported]:
 
 def _details(kind: str, raw: Raw) -> list[str]:
     spec = raw.get("spec")
+    if kind == "Node":
+        return annotation_faults(kind, _annotations(raw))
     if not isinstance(spec, Mapping):
         return []
+    if kind == "Pod":
+        return annotation_faults(kind, _annotations(raw), _containers(spec))
+    found = []
     if kind == "StatefulSet":
         rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         if rolling.get("maxUnavailable") is not None:
-            return [
+            found.append(
                 "maxUnavailable is kept, but counts with the feature gate MaxUnavailableStatefulSet only (alpha, off)"
-            ]
-    if kind == "Pod" and spec.get("activeDeadlineSeconds") is not None:
-        return ["activeDeadlineSeconds is kept, but no pod is ended by it yet"]
-    return []
+            )
+    if kind == "CronJob":
+        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
+    template = spec.get("template")
+    if kind not in _WITH_TEMPLATE or not isinstance(template, Mapping):
+        return found
+    return found + annotation_faults("Pod", _annotations(template), _containers(template.get("spec") or {}))
+
+
+def _annotations(raw: Raw) -> Mapping[str, str]:
+    return (raw.get("metadata") or {}).get("annotations") or {}
+
+
+def _containers(spec: Raw) -> list[str]:
+    return [each.get("name") or "" for part in ("initContainers", "containers") for each in spec.get(part) or ()]
 
 
 def grouped(found: Iterable[Unsupported]) -> list[str]:

@@ -358,13 +358,15 @@ class NodeTable:
         if old is not None:
             self._forget_images(row, old)
         for name, size in node.images:
+            if not size:
+                continue  # an image of unknown size attracts nobody
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size, set())
             state.rows.add(row)
 
     def _forget_images(self, row: int, node: Node) -> None:
-        for name in {name for name, _ in node.images}:
+        for name in {name for name, size in node.images if size}:
             state = self.images[name]
             state.rows.discard(row)
             if not state.rows:

@@ -40,7 +40,7 @@ async def test_a_node_that_is_cordoned_is_tainted_and_back() -> None:
 
 
 async def test_what_was_there_before_a_controller_is_looked_after_and_timers_ring() -> None:
-    short = pod("short", nodeName="n1")
+    short = pod("short", nodeName="n1", restartPolicy="Never")
     short["metadata"]["annotations"] = {"kschedd.io/run-seconds": "0.05"}
     async with cluster_actors(controllers=embedded_controllers()) as cluster:
         await cluster.store.create_many([short, node()])

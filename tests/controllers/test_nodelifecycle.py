@@ -156,7 +156,12 @@ def test_a_node_that_comes_back_loses_its_taints_and_its_pods_are_ready_again() 
     cluster.kubelet("stopped", "a")
     cluster.run_to(200)
     silent = condition(cluster.store.get("Pod", "default", "web").status, "Ready")
-    assert silent == {"type": "Ready", "status": "False", "lastTransitionTime": stamp(START + 65)}
+    assert silent == {
+        "type": "Ready",
+        "status": "False",
+        "lastTransitionTime": stamp(START + 65),
+        "observedGeneration": 1,
+    }
     told = [each.raw for each in cluster.store.list("Event") if each.raw["involvedObject"]["name"] == "web"]
     assert [(each["type"], each["reason"], each["message"]) for each in told] == [
         ("Warning", "NodeNotReady", "Node is not ready")
@@ -175,7 +180,7 @@ def test_a_node_that_comes_back_loses_its_taints_and_its_pods_are_ready_again() 
 def test_pods_neither_end_nor_go_while_the_kubelet_is_stopped() -> None:
     cluster = Cluster()
     cluster.add("a", "b")
-    short = pod("short", nodeName="a")
+    short = pod("short", nodeName="a", restartPolicy="Never")
     short["metadata"]["annotations"] = {"kschedd.io/run-seconds": "20"}
     cluster.store.create(short)
     cluster.store.create(pod("leaving", nodeName="a"))

@@ -115,6 +115,7 @@ def pods(draw: st.DrawFn) -> Raw:
     meta: Raw = {"name": name, "namespace": "default", "labels": {"app": draw(apps)}}
     if draw(st.integers(0, 3)) == 0:
         meta["annotations"] = {"kschedd.io/run-seconds": str(draw(st.sampled_from([5, 60])))}
+        spec["restartPolicy"] = draw(st.sampled_from(["Never", "OnFailure"]))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 

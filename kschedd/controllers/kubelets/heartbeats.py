@@ -100,6 +100,8 @@ class Heartbeats:
         if not all(is_true(pod.status, gate) for gate in gates):
             return []
         wanted = {"type": "Ready", "status": "True"}
+        if "observedGeneration" in ready:
+            wanted["observedGeneration"] = ready["observedGeneration"]
         return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

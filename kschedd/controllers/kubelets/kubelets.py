@@ -1,31 +1,65 @@
-"""The simulated kubelets: make nodes Ready, and start, complete and remove the pods bound to them.
+"""The simulated kubelets: what each of them does with its node and with the pods bound to it.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
-already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod being
-deleted is removed after its grace period, or earlier, after `kschedd.io/termination-seconds`; with
-`kschedd.io/run-seconds` a pod becomes Succeeded that many seconds after its start.
+already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
+admitted or refused
+(`admission`), runs as its annotations say (`pod_run`, `kschedd.api.simulation_annotations`), and is removed when it was
+deleted and has ended. A node that is short of something evicts pods (`eviction`).
 
-Owns the deadlines at which pods end. Source of the statuses: Kubernetes v1.34, pkg/kubelet/status/generate.go.
+Most pods only run: these have no `PodRun`, and cost a look when they are bound and when that is confirmed.
+
+Owns the runs of the other pods, the counts of what is admitted, the eviction managers, and the deadlines of all these.
+After a restart of the process, runs go on from the pods' statuses.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod, PodSpec
+from kschedd.api.simulation_annotations import PodSettings, pod_settings
 from kschedd.controllers.conditions import is_true
 from kschedd.controllers.controller import View
-from kschedd.controllers.kubelets.annotations import RUN_SECONDS, TERMINATION_SECONDS, annotated_seconds
-from kschedd.controllers.kubelets.pod_status import running_status, succeeded_status
+from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
+from kschedd.controllers.kubelets.admission import (
+    Insufficient,
+    PredicateFailure,
+    Refusal,
+    failures,
+    is_critical,
+    refusal_of,
+    refused_by_system,
+)
+from kschedd.controllers.kubelets.eviction_managers import EvictionManagers
+from kschedd.controllers.kubelets.images import ImageSizes, with_images
+from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PREEMPTING, PodRun, Stop, ended_by_kubelet
+from kschedd.controllers.kubelets.pod_status import refused_status, running_status, status_of_run
+from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
 from kschedd.controllers.kubelets.registration import registration
 from kschedd.controllers.kubelets.state import kubelet_runs
+from kschedd.controllers.object_events import object_event
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import duration_s, seconds, stamp
-from kschedd.store.writes import Delete, Write, status_of
+from kschedd.store.writes import Delete, Patch, Write, status_of
+
+COMPONENT: Final = "kubelet"
+
+
+@lru_cache(1 << 10)
+def _only_runs(spec: PodSpec) -> bool:
+    """Whether all there is to pods with this spec is that their containers run."""
+    raw = spec.raw
+    return not (raw.get("initContainers") or raw.get("readinessGates") or raw.get("activeDeadlineSeconds") is not None)
+
+
+def _serves(node: Object) -> bool:
+    """Whether the node's kubelet looks after pods."""
+    return is_true(node.status, "Ready") and kubelet_runs(node)
 
 
 class Kubelets:
@@ -35,74 +69,307 @@ class Kubelets:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self) -> None:
-        self._ends: Timers[tuple[str, str]] = Timers()  # by pod: when it completes, or is removed
+        self._timers: Timers[Key] = Timers()  # by pod: when something happens to it, or it is removed
+        self._runs: dict[Key, PodRun] = {}
+        self._accounts = Accounts()
+        self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait until others have made way
+        self._images = ImageSizes()
+        self._pulled: dict[str, dict[str, int]] = {}  # by node: images new to it in this turn, with their sizes
+        self._evictions = EvictionManagers(COMPONENT)
+        self._freed: dict[str, None] = {}  # nodes that a pod has left in this turn
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def next_deadline(self) -> float | None:
-        return self._ends.next
+        times = (self._timers.next, self._evictions.next_deadline)
+        return min((at for at in times if at is not None), default=None)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        pods: dict[tuple[str, str], None] = {}
-        nodes: dict[tuple[str, str], None] = {}
+        pods: dict[Key, None] = {}
+        nodes: dict[Key, None] = {}
         for event in events:
             new = event.new
             if isinstance(new, Pod):
-                if new.node_name and event.type != DELETED:
-                    pods[new.namespace, new.name] = None
-                elif event.type == DELETED:
-                    self._ends.clear((new.namespace, new.name))
-            elif isinstance(new, Node) and event.type != DELETED:
-                served = event.old is not None and is_true(event.old.status, "Ready") and kubelet_runs(event.old)
+                key = new.namespace, new.name
+                if event.type == DELETED:
+                    self._forget(key, new.uid)
+                elif new.node_name:
+                    pods[key] = None
+            elif isinstance(new, Node):
+                if event.type == DELETED:
+                    self._images.forget(new.name)
+                    self._evictions.forget(new.name)
+                    continue
+                self._images.note(event.old if isinstance(event.old, Node) else None, new)
+                self._evictions.node_changed(new)
+                served = event.old is not None and _serves(event.old)
                 if not served:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
-        pods.update(dict.fromkeys(self._ends.due(now)))
+        pods.update(dict.fromkeys(self._timers.due(now)))
         writes = self.faults.each("Node", nodes, partial(self._register, view), now)
-        return writes + self.faults.each("Pod", pods, partial(self._look_after, view), now)
+        writes += self.faults.each("Pod", pods, partial(self._look_after, view), now)
+        writes += self._admit_held(view, now)
+        writes += self.faults.each("Node", self._evictions.due(now), partial(self._observe, view), now, "pressure")
+        pulled, self._pulled = self._pulled, {}
+        pulling = partial(self._list_images, view, pulled)
+        return writes + self.faults.each("Node", [("", name) for name in pulled], pulling, now, "images")
 
     def _register(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         node = view.find("Node", "", name)
         return registration(node, now) if isinstance(node, Node) else []
 
+    # -- pods -----------------------------------------------------------------------------------------------------
+
     def _look_after(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)
         return self._tend(pod, view, now) if isinstance(pod, Pod) and pod.node_name else []
 
+    def _forget(self, key: Key, uid: str) -> None:
+        """The pod is gone, or has ended."""
+        admitted = self._accounts.of_pod(key)
+        if admitted is not None and admitted.uid == uid:
+            self._accounts.remove(key)
+            self._freed[admitted.node_name] = None
+            self._evictions.pod_changed(admitted.node_name)
+        run = self._runs.get(key)
+        if run is None or run.uid == uid:
+            self._runs.pop(key, None)
+            self._timers.clear(key)
+
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
         """The writes due for the pod now; sets the timer for a later action."""
-        node = view.find("Node", "", pod.node_name)
-        if not isinstance(node, Node) or not is_true(node.status, "Ready") or not kubelet_runs(node):
+        key = pod.namespace, pod.name
+        admitted = self._accounts.of_pod(key)
+        if admitted is not None and admitted.uid != pod.uid:
+            self._forget(key, admitted.uid)
+            admitted = None
+        if pod.finished:
+            self._forget(key, pod.uid)
+            if pod.deletion_timestamp and pod.metadata.get("deletionGracePeriodSeconds"):
+                return [Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)]
             return []
-        key = (pod.namespace, pod.name)
+        settings = pod_settings(pod.annotations)
+        if admitted is None and is_admitted(pod):
+            self._count(pod, settings)
+            if ended_by_kubelet(pod) is not None:
+                self._run_of(pod, now)
+        elif admitted is not None and (admitted.signature is not pod.signature or settings):
+            self._count(pod, settings)
+        run = self._runs.get(key)
+        if run is None and pod.phase == "Running" and not pod.deletion_timestamp and self._is_plain(pod, settings):
+            return []
+        node = view.find("Node", "", pod.node_name)
+        if not isinstance(node, Node) or not _serves(node):
+            return []
         if pod.deletion_timestamp:
-            end = self._end_of_deletion(pod)
-            if end > now:
-                self._ends.set(key, end)
-                return []
-            self._ends.clear(key)
-            return [Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)]
-        if pod.phase in ("", "Pending"):
-            run = annotated_seconds(pod, RUN_SECONDS)
-            if run is not None:
-                self._ends.set(key, now + run)
-            return [status_of(pod, running_status(pod, node, stamp(now)))]
-        run = annotated_seconds(pod, RUN_SECONDS) if pod.phase == "Running" else None
-        # startTime has whole seconds only; a timer set when the pod started is more precise, so it takes precedence.
-        if run is not None and key not in self._ends:
-            end = (seconds(pod.start_time) if pod.start_time else now) + run
-            if end <= now:
-                self._ends.clear(key)
-                return [status_of(pod, succeeded_status(pod, stamp(now)))]
-            self._ends.set(key, end)
-        return []
+            return self._end(pod, node, now)
+        if self._accounts.of_pod(key) is None:
+            return self._admit(pod, node, view, now)
+        return self._go_on(pod, node, now)
 
-    def _end_of_deletion(self, pod: Pod) -> float:
+    @staticmethod
+    def _is_plain(pod: Pod, settings: PodSettings) -> bool:
+        return _only_runs(pod.pod_spec) and not (settings and settings.states_run)
+
+    def _count(self, pod: Pod, settings: PodSettings) -> None:
+        self._accounts.add(pod)
+        self._evictions.pod_changed(pod.node_name, states_usage=bool(settings) and settings.states_usage)
+
+    def _run_of(self, pod: Pod, now: float) -> PodRun:
+        """The run of an admitted pod, which begins to have one if it had none."""
+        key = pod.namespace, pod.name
+        run = self._runs.get(key)
+        if run is None or run.uid != pod.uid:
+            run = self._runs[key] = PodRun.resumed(pod, now)
+        return run
+
+    def _go_on(self, pod: Pod, node: Node, now: float) -> list[Write]:
+        """Let the pod do what it does by now, and report it."""
+        key = pod.namespace, pod.name
+        if key not in self._runs and self._is_plain(pod, pod_settings(pod.annotations)):
+            return self._start(pod, node, now)
+        run = self._run_of(pod, now)
+        run.follow(pod)
+        run.advance(pod, now)
+        if run.created:
+            self._pull(pod)
+        self._wait_for(key, run)
+        status = status_of_run(pod, node, run, now)
+        if all(pod.status.get(field) == value for field, value in status.items()):
+            return []
+        return [status_of(pod, status)]
+
+    def _wait_for(self, key: Key, run: PodRun, at_most: float | None = None) -> None:
+        times = [at for at in (run.next_at, at_most) if at is not None]
+        if times and not run.over:
+            self._timers.set(key, min(times))
+        else:
+            self._timers.clear(key)
+
+    def _pull(self, pod: Pod) -> None:
+        missing = self._images.missing(pod.node_name, pod)
+        if missing:
+            self._pulled.setdefault(pod.node_name, {}).update(missing)
+
+    def _end(self, pod: Pod, node: Node, now: float) -> list[Write]:
+        """Let a pod end that is being deleted: its containers stop, and then it is removed."""
+        key = pod.namespace, pod.name
+        settings = pod_settings(pod.annotations)
+        run = self._runs.get(key)
+        if run is None and not self._is_plain(pod, settings):
+            run = self._run_of(pod, now)
+        latest = self._end_of_deletion(pod, settings)
+        if self._accounts.of_pod(key) is None:
+            latest = now  # nothing of it has started
+        if run is not None:
+            run.told_to_stop(Stop(now, max(0.0, latest - now)))
+            run.advance(pod, now)
+            if run.over:
+                latest = now
+        if latest > now:
+            if run is None:
+                self._timers.set(key, latest)
+            else:
+                self._wait_for(key, run, latest)
+            return []
+        self._timers.clear(key)
+        removal = Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)
+        if not pod.metadata.get("finalizers"):
+            return [removal]
+        # It stays, for others to see how it ended.
+        run = self._run_of(pod, now)
+        run.told_to_stop(Stop(now, 0.0))
+        run.cut_off(now)
+        return [status_of(pod, status_of_run(pod, node, run, now)), removal]
+
+    @staticmethod
+    def _end_of_deletion(pod: Pod, settings: PodSettings) -> float:
         grace = pod.metadata.get("deletionGracePeriodSeconds") or 0
         end = seconds(pod.deletion_timestamp)
-        quicker = annotated_seconds(pod, TERMINATION_SECONDS)
+        quicker = settings.of("termination-seconds", "")
         return end if quicker is None else min(end, end - duration_s(grace) + quicker)
 
+    # -- admission ------------------------------------------------------------------------------------------------
+
+    def _admit(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
+        """Take the pod, or refuse it."""
+        refusal = refused_by_system(pod, node)
+        if refusal is None:
+            found = failures(pod, node, self._accounts.on_node(node.name))
+            if found:
+                self._recount(node.name, view)
+                found = failures(pod, node, self._accounts.on_node(node.name))
+            if found and is_critical(pod):
+                return self._make_way(pod, node, found, view, now)
+            refusal = refusal_of(found) if found else None
+        if refusal is not None:
+            return self._refuse(pod, refusal, now)
+        settings = pod_settings(pod.annotations)
+        self._count(pod, settings)
+        if self._is_plain(pod, settings):
+            return self._start(pod, node, now)
+        self._runs[pod.namespace, pod.name] = PodRun.of(pod, now)
+        return self._go_on(pod, node, now)
+
+    def _start(self, pod: Pod, node: Node, now: float) -> list[Write]:
+        """Start a pod whose containers only run."""
+        self._pull(pod)
+        return [status_of(pod, running_status(pod, node, stamp(now)))]
+
+    def _recount(self, node_name: str, view: View) -> None:
+        for key in self._accounts.recount(node_name, view.pods_on(node_name)):
+            self._runs.pop(key, None)
+            self._timers.clear(key)
+
+    def _refuse(self, pod: Pod, refusal: Refusal, now: float) -> list[Write]:
+        event = object_event(pod, refusal.reason, refusal.message, COMPONENT, now, warning=True)
+        return [event, status_of(pod, refused_status(pod, refusal, stamp(now)))]
+
+    def _make_way(
+        self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
+    ) -> list[Write]:
+        """Have others make way for a critical pod that lacks nothing but resources; until then it waits."""
+        lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
+        others = [each for each in found if not isinstance(each, Insufficient)]
+        if others:
+            return self._refuse(pod, refusal_of(others), now)
+        key = pod.namespace, pod.name
+        active = self._active(node.name, view)
+        leaving = [each for each in active if self._stops_for(each, PREEMPTING)]
+        if leaving and key in self._held.get(node.name, {}):
+            return []
+        try:
+            chosen = victims(pod, [each for each in active if each not in leaving], lacking)
+        except NoVictimsError as none:
+            why = f"Unexpected error while attempting to recover from admission failure: {none}"
+            return self._refuse(pod, Refusal("UnexpectedAdmissionError", why), now)
+        self._held.setdefault(node.name, {})[key] = None
+        writes: list[Write] = []
+        for victim in chosen:
+            writes.append(object_event(victim, PREEMPTING, PREEMPTED_MESSAGE, COMPONENT, now, warning=True))
+            grace = victim.pod_spec.raw.get("terminationGracePeriodSeconds")
+            writes += self._stop(victim, node, Stop(now, float(grace or 0), PREEMPTING, PREEMPTED_MESSAGE), now)
+        return writes
+
+    def _stop(self, pod: Pod, node: Node, stop: Stop, now: float) -> list[Write]:
+        self._run_of(pod, now).told_to_stop(stop)
+        return self._go_on(pod, node, now)
+
+    def _stops_for(self, pod: Pod, *reasons: str) -> bool:
+        run = self._runs.get((pod.namespace, pod.name))
+        return run is not None and run.stop is not None and (not reasons or run.stop.reason in reasons)
+
+    def _active(self, node_name: str, view: View) -> list[Pod]:
+        """The admitted pods of a node that have not ended, in the order in which they came."""
+        admitted = self._accounts.of_pod
+        return [
+            pod
+            for pod in view.pods_on(node_name)
+            if not pod.finished and (here := admitted((pod.namespace, pod.name))) is not None and here.uid == pod.uid
+        ]
+
+    def _admit_held(self, view: View, now: float) -> list[Write]:
+        """Look again at the pods that wait on nodes which pods have left."""
+        freed, self._freed = self._freed, {}
+        held = [(name, key) for name in freed if name in self._held for key in self._held.pop(name)]
+        for name, key in held:
+            self._held.setdefault(name, {})[key] = None
+        writes = self.faults.each("Pod", [key for _, key in held], partial(self._look_after, view), now)
+        for name, key in held:
+            if self._accounts.of_pod(key) is not None or view.find("Pod", *key) is None:
+                self._held.get(name, {}).pop(key, None)
+        return writes
+
+    # -- nodes ----------------------------------------------------------------------------------------------------
+
+    def _observe(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        """Have the node's eviction manager look; evict the pod that it says."""
+        node = view.find("Node", "", name)
+        if not isinstance(node, Node) or not _serves(node):
+            return []
+        active = self._active(name, view)
+        stopping = [pod for pod in active if pod.deletion_timestamp or self._stops_for(pod)]
+        evicted = [pod for pod in active if self._stops_for(pod, EVICTED)]
+        writes, order = self._evictions.synchronize(node, active, stopping, evicted, now)
+        if order is not None:
+            writes.append(object_event(order.pod, EVICTED, order.message, COMPONENT, now, warning=True))
+            writes += self._stop(order.pod, node, Stop(now, order.grace_s, EVICTED, order.message), now)
+        return writes
+
+    @staticmethod
+    def _list_images(
+        view: View, pulled: dict[str, dict[str, int]], namespace: str, name: str, now: float
+    ) -> list[Write]:
+        """Add images that pods have brought to the node's list."""
+        node = view.find("Node", "", name)
+        if not isinstance(node, Node):
+            return []
+        images = with_images(node, pulled[name])
+        return [] if images is None else [status_of(node, {"images": images})]
+
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Nothing to do: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        """A node that was changed meanwhile is looked at again; what happened to a pod is an event yet to come."""
+        if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
+            return self._observe(view, "", write.name, now)
         return []

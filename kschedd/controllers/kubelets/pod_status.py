@@ -1,9 +1,13 @@
 """The status that a kubelet reports for a pod: phase, conditions, container statuses, addresses.
 
-Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go.
+Most pods of a cluster only run: their statuses are made once for each spec and second (`running_status`). All others
+have a `PodRun` (`status_of_run`).
+
+Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go, pkg/kubelet/kubelet.go
+(rejectPod).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -11,60 +15,61 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.controllers.conditions import condition, with_condition
+from kschedd.controllers.kubelets.admission import Refusal
+from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
+from kschedd.store.times import stamp
 
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
 @lru_cache(1 << 10)
-def _container_statuses(spec: PodSpec, state: str, at: str) -> list[Raw]:
-    """The containerStatuses shared by all pods with this spec that start (or end) in the same second."""
-    running = state == "running"
-    detail = {"startedAt": at} if running else {"exitCode": 0, "reason": "Completed", "finishedAt": at}
+def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
+    """The containerStatuses shared by all pods with this spec that start in the same second."""
     return [
         {
             "name": container.get("name", ""),
             "image": container.get("image", ""),
             "imageID": "",
-            "ready": running,
-            "started": running,
+            "ready": True,
+            "started": True,
             "restartCount": 0,
-            "state": {state: detail},
+            "state": {"running": {"startedAt": at}},
         }
         for container in spec.raw.get("containers") or ()
     ]
 
 
 @lru_cache(256)
-def _running_conditions(at: str, scheduled_at: str) -> list[Raw]:
-    started = [{"type": type_, "status": "True", "lastTransitionTime": at} for type_ in _RUNNING]
-    return [*started, {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled_at}]
+def _running_conditions(at: str, scheduled_at: str, generation: int) -> list[Raw]:
+    seen = {"observedGeneration": generation} if generation else {}
+    started = [{"type": type_, "status": "True", "lastTransitionTime": at, **seen} for type_ in _RUNNING]
+    return [*started, {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled_at, **seen}]
 
 
-def _conditions_of_running(pod: Pod, at: str) -> list[Raw]:
+def _conditions_of_running(pod: Pod, at: str, generation: int) -> list[Raw]:
     present = pod.status.get("conditions") or ()
     scheduled = condition(pod.status, "PodScheduled")
     if len(present) == (scheduled is not None):
-        return _running_conditions(at, (scheduled or {}).get("lastTransitionTime") or at)
+        return _running_conditions(at, (scheduled or {}).get("lastTransitionTime") or at, generation)
     conditions = list(present)
+    seen = {"observedGeneration": generation} if generation else {}
     for type_ in (*_RUNNING, "PodScheduled"):
-        conditions = with_condition(conditions, {"type": type_, "status": "True"}, at)
+        conditions = with_condition(conditions, {"type": type_, "status": "True", **seen}, at)
     return conditions
 
 
-def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
-    """The status fields that change when a pod starts on this node."""
+def _generation(pod: Pod) -> int:
+    return pod.metadata.get("generation") or 0
+
+
+def _addresses(pod: Pod, node: Node) -> dict[str, Any]:
     host_ip = next(
         (a.get("address") or "" for a in node.status.get("addresses") or () if a.get("type") == "InternalIP"), ""
     )
     number = int(pod.uid[:6], 16) if _is_hex(pod.uid[:6]) else 0
     own_ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     ip = host_ip if pod.pod_spec.raw.get("hostNetwork") else own_ip
-    status: dict[str, Any] = {
-        "phase": "Running",
-        "startTime": pod.start_time or at,
-        "conditions": _conditions_of_running(pod, at),
-        "containerStatuses": _container_statuses(pod.pod_spec, "running", at),
-    }
+    status: dict[str, Any] = {}
     if host_ip:
         status["hostIP"] = host_ip
         status["hostIPs"] = [{"ip": host_ip}]
@@ -74,14 +79,130 @@ def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
     return status
 
 
+def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
+    """The status fields that change when a pod starts on this node whose containers only run."""
+    generation = _generation(pod)
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "startTime": pod.start_time or at,
+        "conditions": _conditions_of_running(pod, at, generation),
+        "containerStatuses": _container_statuses(pod.pod_spec, at),
+        **_addresses(pod, node),
+    }
+    if generation:
+        status["observedGeneration"] = generation
+    return status
+
+
 def _is_hex(text: str) -> bool:
     return len(text) == 6 and all(letter in "0123456789abcdef" for letter in text)
 
 
-def succeeded_status(pod: Pod, at: str) -> dict[str, Any]:
-    """The status fields that change when all containers of a pod have succeeded."""
+def refused_status(pod: Pod, refusal: Refusal, at: str) -> dict[str, Any]:
+    """The status of a pod that its kubelet does not admit. Its conditions are the kubelet's, and it states none."""
+    others = [entry for entry in pod.status.get("conditions") or () if entry.get("type") not in _OF_KUBELET]
+    status: dict[str, Any] = {
+        "phase": "Failed",
+        "reason": refusal.reason,
+        "message": f"Pod was rejected: {refusal.message}",
+        "startTime": pod.start_time or at,
+        "conditions": others or None,
+    }
+    if generation := _generation(pod):
+        status["observedGeneration"] = generation
+    return status
+
+
+_OF_KUBELET: Final = frozenset((*_RUNNING, "PodScheduled"))
+
+
+# -- pods with a run of their own -----------------------------------------------------------------------------------
+
+
+def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, Any]:
+    """The status fields of a pod as its run is now."""
+    at, phase, generation = stamp(now), run.phase, _generation(pod)
+    main, inits = run.statuses("main"), run.statuses("init", "sidecar")
     conditions: Sequence[Raw] = pod.status.get("conditions") or ()
-    for type_ in ("Ready", "ContainersReady"):
-        conditions = with_condition(conditions, {"type": type_, "status": "False", "reason": "PodCompleted"}, at)
-    statuses = _container_statuses(pod.pod_spec, "terminated", at)
-    return {"phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
+    seen = {"observedGeneration": generation} if generation else {}
+    for wanted in conditions_of(pod, run):
+        conditions = with_condition(conditions, {**wanted, **seen}, at)
+    status: dict[str, Any] = {
+        "phase": phase,
+        "startTime": pod.start_time or stamp(run.admitted_at),
+        "conditions": conditions,
+        "containerStatuses": main,
+    }
+    if inits:
+        status["initContainerStatuses"] = inits
+    addresses = _addresses(pod, node)
+    status |= addresses if run.created or run.over else {k: v for k, v in addresses.items() if k.startswith("host")}
+    if generation:
+        status["observedGeneration"] = generation
+    if run.over and run.stop is not None and run.stop.reason:
+        status["reason"], status["message"] = run.stop.reason, run.stop.message
+    return status
+
+
+def conditions_of(pod: Pod, run: PodRun) -> list[Raw]:
+    """The conditions that the kubelet states, in upstream's order."""
+    phase = run.phase
+    inits = [container for container in run.containers if container.role != "main"]
+    mains = [container for container in run.containers if container.role == "main"]
+    incomplete = [c.name for c in inits if not (c.state == "running" if c.role == "sidecar" else c.finished_well)]
+    if phase == "Succeeded":
+        initialized: Raw = _condition("Initialized", "True", "PodCompleted")
+    elif run.initialized or not incomplete:
+        initialized = _condition("Initialized", "True")
+    else:
+        why = f"containers with incomplete status: {_listed(incomplete)}"
+        initialized = _condition("Initialized", "False", "ContainersNotInitialized", why)
+    unready = [c.name for c in inits if c.role == "sidecar" and c.state != "running"]
+    unready += [c.name for c in mains if c.state != "running"]
+    if phase in ("Succeeded", "Failed"):
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        containers_ready: Raw = _condition("ContainersReady", "False", reason)
+    elif unready:
+        why = f"containers with unready status: {_listed(unready)}"
+        containers_ready = _condition("ContainersReady", "False", "ContainersNotReady", why)
+    else:
+        containers_ready = _condition("ContainersReady", "True")
+    ready: Raw = {**containers_ready, "type": "Ready"}
+    missing = _unready_gates(pod)
+    if containers_ready["status"] == "True" and missing:
+        ready = _condition("Ready", "False", "ReadinessGatesNotReady", ", ".join(missing))
+    found = [
+        _condition("PodReadyToStartContainers", "True" if run.created else "False"),
+        initialized,
+        ready,
+        containers_ready,
+        _condition("PodScheduled", "True"),
+    ]
+    if run.stop is not None and run.stop.disrupts:
+        found.append(_condition(DISRUPTION_TARGET, "True", BY_KUBELET, run.stop.message))
+    return found
+
+
+def _condition(type_: str, status: str, reason: str = "", message: str = "") -> Raw:
+    found = {"type": type_, "status": status}
+    if reason:
+        found["reason"] = reason
+    if message:
+        found["message"] = message
+    return found
+
+
+def _unready_gates(pod: Pod) -> list[str]:
+    found = []
+    for gate in pod.pod_spec.raw.get("readinessGates") or ():
+        type_ = gate.get("conditionType") or ""
+        stated = condition(pod.status, type_)
+        if stated is None:
+            found.append(f'corresponding condition of pod readiness gate "{type_}" does not exist.')
+        elif stated.get("status") != "True":
+            found.append(f'the status of pod readiness gate "{type_}" is not "True", but {stated.get("status")}')
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{' '.join(names)}]"

@@ -106,7 +106,7 @@ def test_a_pod_may_end_sooner_than_its_grace_period(cluster: SchedulerCache) -> 
 @pytest.mark.parametrize("seconds", ["0.5", "60"])
 def test_an_annotation_ends_a_pod_well(cluster: SchedulerCache, seconds: str) -> None:
     cluster.clock.now += 0.7
-    cluster.run({"kschedd.io/run-seconds": seconds})
+    cluster.run({"kschedd.io/run-seconds": seconds}, restartPolicy="Never")
     cluster.passes(float(seconds) - 0.1)
     assert cluster.pod().phase == "Running"
     cluster.passes(0.1)

@@ -1,0 +1,55 @@
+"""Values of the annotations that simulated kubelets read: seconds, counts, bytes, durations."""
+
+import math
+import re
+from typing import Final
+
+from kschedd.api.quantity import MAX_INT64, QuantityError, parse
+
+
+class AnnotationError(ValueError):
+    """An annotation that cannot be read; its text says what would be allowed."""
+
+
+def seconds_of(text: str) -> float:
+    """Raises AnnotationError."""
+    why = "a number of seconds from 0 up is expected, such as 30 or 0.5"
+    try:
+        found = float(text)
+    except ValueError:
+        raise AnnotationError(why) from None
+    if not 0 <= found < math.inf:
+        raise AnnotationError(why)
+    return found
+
+
+def count_of(text: str, highest: int = MAX_INT64) -> int:
+    """Raises AnnotationError."""
+    if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > highest:
+        most = "up" if highest == MAX_INT64 else f"to {highest}"
+        raise AnnotationError(f"a whole number from 0 {most} is expected")
+    return int(text)
+
+
+def bytes_of(text: str) -> int:
+    """Raises AnnotationError."""
+    try:
+        exact = parse(text)
+    except QuantityError:
+        exact = None
+    if exact is None or not 0 <= exact <= MAX_INT64:
+        raise AnnotationError("a quantity from 0 to 9223372036854775807 is expected, such as 500Mi")
+    return math.ceil(exact)
+
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration_of(text: str) -> float:
+    """A duration as the kubelet's flags have them (Go's syntax). Raises AnnotationError."""
+    parts = re.findall(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)", text)
+    if text == "0":
+        return 0.0
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise AnnotationError("a duration is expected, such as 30s or 1m30s")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)

@@ -1,0 +1,259 @@
+"""The life of one simulated pod on its node: which container starts, ends and starts again, and when.
+
+Init containers run one after the other, each after the one before has succeeded; a sidecar (an init container that
+restarts always) is started in its turn and stays; then all containers start together. One that ends is started again if
+the restart policy says so, after its back-off. When the last container has ended for good, or the pod is told to stop,
+the sidecars are stopped in reverse order, and the pod is over.
+
+A container that ends does so at its time; what the kubelet does about it happens when it looks (`advance`).
+Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
+kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go.
+Units: seconds since the epoch; durations in seconds.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import attrs
+
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.api.simulation_annotations import pod_settings
+from kschedd.controllers.conditions import condition
+from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
+from kschedd.store.times import seconds
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
+DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+_DEADLINE_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
+EVICTED: Final = "Evicted"
+PREEMPTING: Final = "Preempting"
+PREEMPTED_MESSAGE: Final = "Preempted in order to admit critical pod"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+BY_KUBELET: Final = "TerminationByKubelet"
+_DEFAULT_GRACE_S: Final = 30.0
+
+
+@attrs.frozen
+class Stop:
+    """The pod is told to stop: since when, and how long its containers have. `reason` "": it is not its failure."""
+
+    at: float
+    grace_s: float
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def disrupts(self) -> bool:
+        """Whether the pod is told by a DisruptionTarget condition that the kubelet ends it."""
+        return self.reason in (EVICTED, PREEMPTING)
+
+
+@attrs.define(eq=False)
+class PodRun:
+    uid: str
+    containers: list[ContainerRun]
+    admitted_at: float
+    creating_until: float
+    deadline: float | None
+    grace_s: float
+    annotations: Mapping[str, str]
+    initialized: bool = False
+    stop: Stop | None = None
+    _looked_at: float = 0.0
+
+    @classmethod
+    def of(cls, pod: Pod, admitted_at: float) -> "PodRun":
+        """The run of a pod that is admitted at this time."""
+        spec = pod.pod_spec.raw
+        settings = pod_settings(pod.annotations)
+        deadline = spec.get("activeDeadlineSeconds")
+        grace = spec.get("terminationGracePeriodSeconds")
+        return cls(
+            pod.uid,
+            containers_of(pod, settings),
+            admitted_at,
+            admitted_at + settings.startup_s,
+            None if deadline is None else admitted_at + deadline,
+            _DEFAULT_GRACE_S if grace is None else float(grace),
+            pod.annotations,
+        )
+
+    @classmethod
+    def resumed(cls, pod: Pod, now: float) -> "PodRun":
+        """The run of a pod that was admitted before, as far as its status says how it is."""
+        run = cls.of(pod, seconds(pod.start_time) if pod.start_time else now)
+        entries = {
+            entry.get("name"): entry
+            for field in ("initContainerStatuses", "containerStatuses")
+            for entry in pod.status.get(field) or ()
+        }
+        for container in run.containers:
+            if container.name in entries:
+                container.resume(entries[container.name])
+            elif pod.phase == "Running" and container.role == "main":
+                container.start(run.creating_until)  # somebody else said that the pod runs, and no more
+        run.initialized = any(container.ran for container in run.containers if container.role == "main")
+        message = ended_by_kubelet(pod)
+        if message is not None:
+            run.stop = Stop(now, 1.0, PREEMPTING if message == PREEMPTED_MESSAGE else EVICTED, message)
+        return run
+
+    def _of(self, *roles: str) -> list[ContainerRun]:
+        return [container for container in self.containers if container.role in roles]
+
+    # -- what happens -------------------------------------------------------------------------------------------
+
+    def told_to_stop(self, stop: Stop) -> None:
+        if self.stop is None:
+            self.stop = stop
+
+    def follow(self, pod: Pod) -> None:
+        """Take over what the pod's annotations say now."""
+        if pod.annotations == self.annotations:
+            return
+        self.annotations = pod.annotations
+        for mine, anew in zip(self.containers, containers_of(pod, pod_settings(pod.annotations)), strict=True):
+            mine.run_s, mine.exit_code, mine.stop_s = anew.run_s, anew.exit_code, anew.stop_s
+
+    def cut_off(self, now: float) -> None:
+        """Kill what still runs."""
+        for container in self.containers:
+            if container.state == "running":
+                container.stop_s = None
+                container.exit(now)
+
+    def advance(self, pod: Pod, now: float) -> None:
+        """Let everything happen that is due by now."""
+        self._looked_at = now
+        while self._step(pod, now):
+            pass
+
+    def _step(self, pod: Pod, now: float) -> bool:
+        due = [c for c in self.containers if (at := c.exits_at) is not None and at <= now]
+        if due:
+            first = min(due, key=lambda c: c.exits_at or 0.0)
+            first.exit(first.exits_at or 0.0)
+            return True
+        if self.stop is None and self.deadline is not None and self.deadline <= now and not self.over:
+            self.stop = Stop(now, self.grace_s, DEADLINE_EXCEEDED, _DEADLINE_MESSAGE)
+            return True
+        if self.stop is not None or self._completed:
+            return self._stop_next(now)
+        if now < self.creating_until:
+            return False
+        return self._keep_running(pod, now) if self.initialized else self._initialize(pod, now)
+
+    def _initialize(self, pod: Pod, now: float) -> bool:
+        """Start the next init container, or all containers once there is none left."""
+        for container in self._of("init", "sidecar"):
+            if container.role == "init" and container.finished_well:
+                continue
+            if container.state == "running":
+                if container.role == "sidecar":
+                    continue
+                return False
+            if not container.ran:
+                container.start(now)
+                return True
+            return _restart(container, pod, now)
+        self.initialized = True
+        for container in self._of("main"):
+            container.start(now)
+        return True
+
+    def _keep_running(self, pod: Pod, now: float) -> bool:
+        return any([_restart(container, pod, now) for container in self._of("sidecar", "main")])
+
+    @property
+    def _completed(self) -> bool:
+        """Whether all that it had to do is done, or cannot be done any more."""
+        if any(container.done for container in self._of("init") if container.ended_with):
+            return True
+        return self.initialized and all(container.done for container in self._of("main"))
+
+    def _stop_next(self, now: float) -> bool:
+        """Tell the next container to stop: sidecars after all others, the last one first."""
+        began = now if self.stop is None else self.stop.at
+        grace = self.grace_s if self.stop is None else self.stop.grace_s
+        others = [container for container in self._of("init", "main") if container.state == "running"]
+        if self.stop is None and others:
+            return False
+        for container in others:
+            if container.stopped_at is None:
+                container.stop(began, grace)
+                return True
+        if others:
+            return False
+        ended = max((c.finished_at for c in self._of("init", "main") if c.state == "terminated"), default=began)
+        start = ended if self.stop is None else began
+        since = max(start, ended)
+        for container in reversed(self._of("sidecar")):
+            if container.state == "running":
+                if container.stopped_at is not None:
+                    return False
+                container.stop(since, max(0.0, start + grace - since))
+                return True
+            since = max(since, container.finished_at)
+        return False
+
+    # -- how it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return any(container.state == "running" for container in self.containers)
+
+    @property
+    def over(self) -> bool:
+        """Whether no container runs, and none will."""
+        return not self.running and (self.stop is not None or self._completed)
+
+    @property
+    def phase(self) -> Phase:
+        if self.over:
+            if self.stop is not None and self.stop.reason:
+                return "Failed"
+            well = self.initialized and all(container.finished_well for container in self._of("main"))
+            return "Succeeded" if well else "Failed"
+        return "Running" if self.initialized else "Pending"
+
+    @property
+    def created(self) -> bool:
+        """Whether its sandbox is there, so that it has an address and containers can start."""
+        return not self.over and (self._looked_at >= self.creating_until or any(c.ran for c in self.containers))
+
+    @property
+    def next_at(self) -> float | None:
+        """When something happens next by itself."""
+        times = [at for container in self.containers if (at := container.exits_at) is not None]
+        if self.stop is None and not self._completed:
+            times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran]
+            if self.creating_until > self._looked_at:
+                times.append(self.creating_until)
+            if self.deadline is not None:
+                times.append(self.deadline)
+        return min(times, default=None)
+
+    def statuses(self, *roles: str) -> list[Raw]:
+        return [container.status() for container in self._of(*roles)]
+
+
+def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
+    """Start a container again that has ended, or have it wait for its back-off; whether anything changed."""
+    ended = container.state == "terminated" and container.restarts_again
+    if not ended and not (container.state == "waiting" and container.ran):
+        return False
+    if container.restarts_at <= now:
+        container.start(now)
+        return True
+    if ended:
+        container.back_off(pod)
+    return ended
+
+
+def ended_by_kubelet(pod: Pod) -> str | None:
+    """Why the kubelet is ending this pod, by the pod's own status; None if it is not."""
+    target = condition(pod.status, DISRUPTION_TARGET)
+    if target is None or target.get("reason") != BY_KUBELET or pod.finished:
+        return None
+    return target.get("message") or ""

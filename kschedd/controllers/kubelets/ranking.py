@@ -1,0 +1,104 @@
+"""Which pod a kubelet evicts first when its node is short of memory, disk or process ids.
+
+Memory and disk: pods that use more than they request go first, then those of lower priority, then those that use most
+above their request. Process ids: lower priority first, then more processes. A pod without statistics goes before those
+that have some. Pods that compare equal stay in the order in which they came.
+
+Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure).
+Units: bytes; counts.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import attrs
+
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.api.resources import amounts
+from kschedd.api.simulation_annotations import pod_settings
+
+StarvedResource = Literal["memory", "ephemeral-storage", "inodes", "pids"]
+ASSUMED_MEMORY: Final = 10 * 1024 * 1024
+"""What a container without a request and without an annotation is taken to use: whatever runs uses something."""
+
+
+@attrs.frozen
+class ContainerUsage:
+    name: str
+    memory: int = 0
+    storage: int = 0
+    inodes: int = 0
+    pids: int = 0
+
+    def of(self, resource: StarvedResource) -> int:
+        used = {
+            "memory": self.memory,
+            "ephemeral-storage": self.storage,
+            "inodes": self.inodes,
+            "pids": self.pids,
+        }
+        return used[resource]
+
+
+PodUsage = tuple[ContainerUsage, ...]
+
+
+def counted_containers(pod: Pod) -> list[Raw]:
+    """The containers that run for long: all but the init containers that end."""
+    spec = pod.pod_spec.raw
+    sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    return [*(spec.get("containers") or ()), *sidecars]
+
+
+def usage_of(pod: Pod) -> PodUsage:
+    """What the pod's annotations say that it uses; where they are silent, what it requests."""
+    settings = pod_settings(pod.annotations)
+    found = []
+    for container in counted_containers(pod):
+        name = container.get("name") or ""
+        asked = amounts((container.get("resources") or {}).get("requests"))
+        memory, storage = settings.of("memory-usage", name), settings.of("storage-usage", name)
+        pids = settings.of("pids", name)
+        found.append(
+            ContainerUsage(
+                name,
+                int(memory) if memory is not None else asked.get("memory") or ASSUMED_MEMORY,
+                int(storage) if storage is not None else asked.get("ephemeral-storage", 0),
+                pids=1 if pids is None else int(pids),
+            )
+        )
+    return tuple(found)
+
+
+@attrs.frozen(eq=False)
+class EvictionCandidate:
+    """A pod that might be evicted; `usage` None: there are no statistics of it."""
+
+    pod: Pod
+    usage: PodUsage | None
+
+    def uses(self, resource: StarvedResource) -> int:
+        return sum(container.of(resource) for container in self.usage or ())
+
+
+def ranked(candidates: Sequence[EvictionCandidate], resource: StarvedResource) -> list[EvictionCandidate]:
+    """The candidates in the order in which they are evicted."""
+    if resource == "pids":
+        return sorted(candidates, key=_by_processes)
+    return sorted(candidates, key=lambda candidate: _by_excess(candidate, resource))
+
+
+def _by_processes(candidate: EvictionCandidate) -> tuple[int, bool, int]:
+    return candidate.pod.priority, candidate.usage is not None, -candidate.uses("pids")
+
+
+def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple[bool, bool, int, int]:
+    pod = candidate.pod
+    if candidate.usage is None:
+        return False, False, pod.priority, 0
+    used = candidate.uses(resource)
+    exceeds = used > pod.requests.get(resource, 0)  # inodes cannot be requested
+    # The number of inodes above the request is counted against the request for storage, as upstream does.
+    request = pod.requests.get("ephemeral-storage" if resource == "inodes" else resource, 0)
+    return True, not exceeds, pod.priority, request - used
