@@ -120,6 +120,7 @@ class ScenarioCluster:
             self._sleeper(),
             given.encode,
             lambda question: True,
+            streams=False,
             program="kschedd ",
             folder=self._folder,
         )

@@ -4,6 +4,7 @@ Source of words and rules: kubectl v1.34, pkg/cmd/rollout and pkg/polymorphichel
 """
 
 import argparse
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -137,7 +138,8 @@ def _status(session: VerbSession, options: argparse.Namespace, what: list[str]) 
         session.write(progress.text + "\n")
         if progress.done or options.watch == "false":
             return
-        follow = _look_again(session, kind, raw, limit) if limit else _changes(session, kind, raw)
+        looks = bool(limit) or not session.streams
+        follow = _look_again(session, kind, raw, limit or math.inf) if looks else _changes(session, kind, raw)
         for changed in follow:
             progress = rollout_progress(changed, revision)
             session.write(progress.text + "\n")

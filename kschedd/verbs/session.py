@@ -39,6 +39,7 @@ class VerbSession:
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
+    streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     _daemon: DaemonClient | None = None
