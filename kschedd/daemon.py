@@ -17,7 +17,7 @@ import random
 import signal
 import sys
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -45,6 +45,8 @@ from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
+from kschedd.config.feature_gates import without_effect
+from kschedd.config.flags import with_flags
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -269,6 +271,8 @@ class DaemonOptions:
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
+    feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
+    unschedulable_flush_s: int | None = None
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
@@ -394,16 +398,20 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     for file in options.plugin_files:
         registry.add_file(file)
     catalogue = {**IN_TREE, **registry.catalogue()}
+    gates = options.feature_gates
     if options.config_file is None:
-        return default_config(catalogue=catalogue), registry
-    try:
-        text = options.config_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise UnreadableFile(str(options.config_file), getattr(wrong, "strerror", None) or str(wrong)) from wrong
-    config = load_config(text, str(options.config_file), catalogue=catalogue)
+        config = default_config(catalogue=catalogue, feature_gates=gates)
+    else:
+        try:
+            text = options.config_file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise UnreadableFile(str(options.config_file), getattr(wrong, "strerror", None) or str(wrong)) from wrong
+        config = load_config(text, str(options.config_file), catalogue=catalogue, feature_gates=gates)
     for warning in config.warnings:
         log.warning("config", what=str(warning))
-    return config, registry
+    for gate in without_effect(gates):
+        log.warning("config", what=f"--feature-gates: {gate} has no effect here: nothing depends on it")
+    return with_flags(config, gates, options.unschedulable_flush_s), registry
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`kschedd run`: the daemon in the foreground, until Ctrl-C, SIGTERM or `kschedd stop`."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("--config", type=path_value, metavar="FILE", help="a KubeSchedulerConfiguration (v1)")
+    add_scheduler_flags(parser)
     parser.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
     )
@@ -54,7 +55,65 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
+    parser.add_argument(
+        "-v",
+        "--v",
+        type=int,
+        metavar="N",
+        dest="verbosity",
+        help="as kube-scheduler's: 4 and more is --log-level debug",
+    )
+    parser.add_argument(
+        "--leader-elect",
+        nargs="?",
+        const="true",
+        metavar="BOOL",
+        help="kube-scheduler's; no effect: a daemon with a store of its own is the only scheduler of its cluster",
+    )
     parser.set_defaults(run=run)
+
+
+def add_scheduler_flags(parser: Any) -> None:
+    """The flags of kube-scheduler that say by which configuration to schedule."""
+    parser.add_argument(
+        "--config",
+        type=path_value,
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration of any release, or a Policy; `kschedd config check -f FILE` checks it",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="turn features of the scheduler on or off; `help` lists them and what they change",
+    )
+    parser.add_argument(
+        "--pod-max-in-unschedulable-pods-duration",
+        type=_duration_s,
+        metavar="DURATION",
+        help="a pod left unschedulable for so long is tried again whatever happens, such as 90s (5m)",
+    )
+
+
+def _duration_s(text: str) -> int:
+    """Whole seconds of a duration as Go writes it. Raises ArgumentTypeError."""
+    from kschedd.config.reading import seconds_of
+
+    seconds = seconds_of(text)
+    if seconds is None or seconds < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a duration of a second or more is allowed, such as 90s or 5m")
+    return int(seconds)
+
+
+def wants_gates(texts: list[str]) -> bool:
+    """Whether the list of gates is asked for; then it has been printed."""
+    if "help" not in texts:
+        return False
+    from kschedd.config.feature_gates import listing
+
+    print(listing(), end="")
+    return True
 
 
 def _size(text: str) -> int:
@@ -65,10 +124,17 @@ def _size(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    if wants_gates(options.feature_gates):
+        return 0
     import trio
 
     from kschedd import daemon
+    from kschedd.config.feature_gates import parse_flag
     from kschedd.store.set_aside import read_ref
+
+    level = "debug" if (options.verbosity or 0) >= 4 else options.log_level
+    if options.leader_elect is not None:
+        print("--leader-elect has no effect: this daemon is the only scheduler of its own cluster", file=sys.stderr)
 
     given = daemon.DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
@@ -76,7 +142,9 @@ def run(options: argparse.Namespace) -> int:
         plugin_files=tuple(options.plugin),
         state_dir=options.state,
         seed=options.seed,
-        log_level=options.log_level,
+        log_level=level,
+        feature_gates=parse_flag(options.feature_gates),
+        unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
         leave_out=tuple(map(read_ref, options.leave_out)),
         max_request_body_bytes=options.max_request_body_bytes,

@@ -7,6 +7,7 @@ or a scenario's output differs; 2 some input was invalid (the valid input was si
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ import attrs
 
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
+from kschedd.commands.run import add_scheduler_flags, wants_gates
+from kschedd.config.feature_gates import parse_flag
+from kschedd.config.flags import with_flags
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -81,9 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the trace's pods in random order (--seed), drawn again when all have come, until they ask for that share "
         "of what the nodes have; recorded times do not count, nobody leaves",
     )
-    given.add_argument(
-        "--config", type=path_value, metavar="FILE", help="a KubeSchedulerConfiguration; default: as upstream"
-    )
+    add_scheduler_flags(given)
     given.add_argument(
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="plugins of yours"
     )
@@ -109,6 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     try:
+        if wants_gates(options.feature_gates):
+            return 0
         if options.scenario:
             return _scenarios(options)
         return _simulate(options)
@@ -124,6 +128,8 @@ _NOT_WITH_SCENARIOS: Final = {
     "pods": "--pods",
     "fill": "--fill",
     "config": "--config",
+    "feature_gates": "--feature-gates",
+    "pod_max_in_unschedulable_pods_duration": "--pod-max-in-unschedulable-pods-duration",
     "plugin": "--plugin",
     "seed": "--seed",
     "until": "--until",
@@ -152,7 +158,8 @@ def _simulate(options: argparse.Namespace) -> int:
         raise SimulateUsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
     if options.until is not None and not 0 <= options.until < 1e12:
         raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
-    registry, config = read_config(options.config, options.plugin)
+    registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+    config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
     if options.fill is not None:
@@ -171,7 +178,7 @@ def _simulate(options: argparse.Namespace) -> int:
     return PENDING if summary.pending and not options.allow_pending else 0
 
 
-def read_config(path: Path | None, plugins: list[Path]) -> tuple[Registry, Config]:
+def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool]) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
     registry = Registry()
     registry.add_entry_points()
@@ -179,12 +186,12 @@ def read_config(path: Path | None, plugins: list[Path]) -> tuple[Registry, Confi
         registry.add_file(plugin)
     catalogue = {**IN_TREE, **registry.catalogue()}
     if path is None:
-        return registry, default_config(catalogue=catalogue)
+        return registry, default_config(catalogue=catalogue, feature_gates=gates)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise SimulateUsageError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-    return registry, load_config(text, str(path), catalogue=catalogue)
+    return registry, load_config(text, str(path), catalogue=catalogue, feature_gates=gates)
 
 
 def _run(

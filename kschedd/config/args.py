@@ -30,7 +30,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 import attrs
 
-from kschedd.config.reading import INT64, ConfigFields, ConfigValue
+from kschedd.config.reading import INT64, ConfigFields, ConfigValue, duration_text
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 
@@ -169,7 +169,7 @@ def written(args: Any) -> Any:
         if hasattr(args, "written"):
             return args.written()
         return {
-            _name(field): f"{value:g}s" if _options(field).read is duration_s else written(value)
+            _name(field): duration_text(value) if _options(field).read is duration_s else written(value)
             for field in attrs.fields(type(args))
             if (value := getattr(args, field.name)) is not None and not _is_default(field, value)
         }
@@ -181,7 +181,7 @@ def written(args: Any) -> Any:
 
 
 def _is_default(field: attrs.Attribute[Any], value: Any) -> bool:
-    return bool(field.default == value) if field.default is not attrs.NOTHING else False
+    return field.default is not attrs.NOTHING and not _options(field).needed and bool(field.default == value)
 
 
 def _options(field: attrs.Attribute[Any]) -> _ArgOptions:

@@ -26,6 +26,7 @@ from kschedd.config.model import (
     Profile,
 )
 from kschedd.config.plugin_sets import FIELD_OF_POINT
+from kschedd.config.reading import duration_text
 
 _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -131,7 +132,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
         "weight": extender.weight,
         "bindVerb": extender.bind_verb,
         "enableHTTPS": extender.enable_https,
-        "httpTimeout": f"{extender.http_timeout_s:g}s",
+        "httpTimeout": duration_text(extender.http_timeout_s),
         "nodeCacheCapable": extender.node_cache_capable,
         "ignorable": extender.ignorable,
         "managedResources": [
@@ -165,9 +166,9 @@ def _election(election: LeaderElection) -> dict[str, Any]:
     usual = LeaderElection()
     fields = (
         ("leaderElect", election.leader_elect, usual.leader_elect),
-        ("leaseDuration", f"{election.lease_duration_s:g}s", f"{usual.lease_duration_s:g}s"),
-        ("renewDeadline", f"{election.renew_deadline_s:g}s", f"{usual.renew_deadline_s:g}s"),
-        ("retryPeriod", f"{election.retry_period_s:g}s", f"{usual.retry_period_s:g}s"),
+        ("leaseDuration", duration_text(election.lease_duration_s), duration_text(usual.lease_duration_s)),
+        ("renewDeadline", duration_text(election.renew_deadline_s), duration_text(usual.renew_deadline_s)),
+        ("retryPeriod", duration_text(election.retry_period_s), duration_text(usual.retry_period_s)),
         ("resourceNamespace", election.resource_namespace, usual.resource_namespace),
         ("resourceName", election.resource_name, usual.resource_name),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import attrs
@@ -21,7 +22,16 @@ INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
 _DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "μs": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+}
 
 
 @attrs.define
@@ -111,7 +121,7 @@ class ConfigValue:
         text = self.text()
         if text is None:
             return None
-        seconds = _seconds(text)
+        seconds = seconds_of(text)
         if seconds is None:
             self.wrong("not a duration", 'for example "500ms", "15s", "1m30s"')
         return seconds
@@ -203,15 +213,21 @@ def in_text_order(faults: Iterable[ConfigError]) -> tuple[ConfigError, ...]:
     return tuple(sorted(faults, key=lambda fault: fault.line))
 
 
-def _seconds(text: str) -> float | None:
+def seconds_of(text: str) -> float | None:
+    """A duration in Go's notation, as seconds; None if it is none."""
     unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
     parts = list(_DURATION_PART.finditer(unsigned))
     if not parts or "".join(part.group() for part in parts) != unsigned:
         return None
-    seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    seconds = float(sum(Decimal(part[1]) * _SECONDS[part[2]] for part in parts))
     return -seconds if text.startswith("-") else seconds
+
+
+def duration_text(seconds: float) -> str:
+    """The reverse of `seconds_of`."""
+    return f"{Decimal(repr(seconds)).normalize():f}s"
 
 
 def _range_text(bounds: tuple[int, int]) -> str:

@@ -104,13 +104,8 @@ SPREADING: tuple[ShapePoint, ...] = (ShapePoint(0, 10), ShapePoint(100, 0))
 
 @attrs.frozen
 class RequestedToCapacityRatioArgs:
-    shape: tuple[ShapePoint, ...] = arg(SPREADING, read=shape)
+    shape: tuple[ShapePoint, ...] = arg(SPREADING, read=shape, needed=True)
     resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
-
-    @classmethod
-    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
-        if fields.get("shape") is None:
-            fields.missing("shape", "needs at least one point")
 
 
 def _shape_to_100(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint, ...]:
@@ -122,9 +117,5 @@ def _shape_to_100(place: ConfigValue, context: ArgsContext) -> tuple[ShapePoint,
 
 @attrs.frozen
 class RequestedToCapacityRatioPriorityArgs:
-    shape: tuple[ShapePoint, ...] = arg(SPREADING, read=_shape_to_100)
+    shape: tuple[ShapePoint, ...] = arg(SPREADING, read=_shape_to_100, needed=True)
     resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 100)))
-
-    @classmethod
-    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
-        RequestedToCapacityRatioArgs.check(fields, context)

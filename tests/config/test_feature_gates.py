@@ -1,0 +1,79 @@
+"""Feature gates: the scheduler's of v1.34; unknown and locked ones are refused."""
+
+import pytest
+
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.feature_gates import FEATURE_GATES, GATES, feature_gates, listing, parse_flag, without_effect
+from kschedd.config.flags import with_flags
+from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.values import values
+
+
+def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:
+    lines = listing().splitlines()
+    assert [line.split()[0] for line in lines] == list(FEATURE_GATES)
+    [line] = [line for line in lines if line.startswith("SchedulerPopFromBackoffQ")]
+    assert line.split(maxsplit=3)[1:] == ["true", "BETA", "pods in backoff are tried when no other pod waits"]
+
+
+def test_the_flag_is_given_once_or_several_times() -> None:
+    given = parse_flag(["StorageCapacityScoring=true, DRAAdminAccess=F", "SchedulerAsyncPreemption=0"])
+    assert given == {"StorageCapacityScoring": True, "DRAAdminAccess": False, "SchedulerAsyncPreemption": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        (
+            "StorageCapacityScorin=true",
+            "$.StorageCapacityScorin: no such feature gate; did you mean StorageCapacitySco",
+        ),
+        ("SchedulerQueueingHints=false", "$.SchedulerQueueingHints: the feature is finished and its gate locked"),
+        ("StorageCapacityScoring", "$.StorageCapacityScoring: a gate and its state are expected"),
+        ("StorageCapacityScoring=on", "$.StorageCapacityScoring: not a state"),
+    ],
+)
+def test_refused(text: str, refusal: str) -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        parse_flag([text])
+    [error] = refused.value.errors
+    assert f"{error.path}: {error.why}".startswith(refusal)
+
+
+def test_a_locked_gate_may_be_given_its_own_state() -> None:
+    assert feature_gates({"SchedulerQueueingHints": True}) == GATES
+
+
+def test_all_gates_of_a_stage_at_once() -> None:
+    states = feature_gates({"AllAlpha": True, "StorageCapacityScoring": False})
+    alpha = {name for name, gate in FEATURE_GATES.items() if gate.stage == "ALPHA"}
+    assert {name for name in alpha if states[name]} == alpha - {"StorageCapacityScoring"}
+    assert states["DRAAdminAccess"]
+
+
+def test_gates_that_nothing_depends_on_are_told_apart() -> None:
+    assert without_effect({"DRADeviceTaints": True, "StorageCapacityScoring": True, "PodLevelResources": True}) == [
+        "DRADeviceTaints"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "plugin", "changes"),
+    [
+        ("DynamicResourceAllocation", "DynamicResources", lambda p: "DynamicResources" in p.names()),
+        ("StorageCapacityScoring", "VolumeBinding", lambda p: bool(p.args("VolumeBinding").shape)),
+    ],
+)
+def test_a_gate_changes_the_configuration(gate: str, plugin: str, changes: object) -> None:
+    assert callable(changes)
+    states = {changes(default_config(feature_gates={gate: state}).profiles[0]) for state in (True, False)}
+    assert states == {True, False}
+
+
+def test_what_a_flag_said_is_shown_as_its() -> None:
+    gates = {"DRAAdminAccess": False}
+    config = with_flags(config_from_raw(None, feature_gates=gates), gates, 90)
+    shown = {one.path: (one.value, one.origin) for one in values(config)}
+    assert shown["featureGates[DRAAdminAccess]"] == (False, "--feature-gates")
+    assert shown["podMaxInUnschedulablePodsDuration"] == ("90s", "--pod-max-in-unschedulable-pods-duration")
+    assert shown["featureGates[DRAPrioritizedList]"] == (True, "default of v1.34")
