@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.kinds import kind_of
-from kschedd.api.simulation_annotations import annotation_faults
+from kschedd.api.simulation_annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
 
@@ -17,10 +17,6 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 
 #: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("Job", "CronJob"),
-        "kept and listed, but its pods are not made yet",
-    ),
     "ResourceQuota": "kept and listed, but not enforced yet",
     "LimitRange": "kept and listed, but neither its defaults nor its limits are applied yet",
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
@@ -75,10 +71,27 @@ def _details(kind: str, raw: Raw) -> list[str]:
             )
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
+    if kind in ("Job", "CronJob"):
+        found += _never_completes(spec)
     template = spec.get("template")
     if kind not in _WITH_TEMPLATE or not isinstance(template, Mapping):
         return found
     return found + annotation_faults("Pod", _annotations(template), _containers(template.get("spec") or {}))
+
+
+def _never_completes(spec: Raw) -> list[str]:
+    """Why a Job can never complete, unless somebody changes it."""
+    if spec.get("parallelism") == 0:
+        return ["parallelism is 0: it makes no pods, and cannot complete until that is changed"]
+    template = spec.get("template") or {}
+    settings = pod_settings(_annotations(template))
+    containers = (template.get("spec") or {}).get("containers") or ()
+    if all(settings.of("run-seconds", each.get("name") or "") is not None for each in containers):
+        return []
+    return [
+        "its pods run for ever, so it never completes: simulated containers end only where the pod template has the "
+        "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
+    ]
 
 
 def _annotations(raw: Raw) -> Mapping[str, str]:

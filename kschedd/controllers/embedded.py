@@ -8,6 +8,9 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
+from kschedd.controllers.jobs.cronjobs import CronJobs
+from kschedd.controllers.jobs.jobs import Jobs
+from kschedd.controllers.jobs.ttl import TTLAfterFinished
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodelifecycle import NodeLifecycle
@@ -35,6 +38,9 @@ def embedded_controllers(
         ReplicaSets(),
         DaemonSets(),
         StatefulSets(),
+        CronJobs(),
+        Jobs(),
+        TTLAfterFinished(),
         Kubelets(),
         Disruption(),
         GarbageCollector(),

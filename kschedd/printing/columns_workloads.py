@@ -100,6 +100,16 @@ def _duration(job: Raw, around: RowContext) -> str:
     return span((around.now if ended is None else ended) - began)
 
 
+def _last_schedule(cron_job: Raw, around: RowContext) -> str:
+    at = seconds_of(status(cron_job).get("lastScheduleTime"))
+    return NONE if at is None else span(around.now - at)
+
+
+def _of_job_template(cell: Callable[[Raw, RowContext], str]) -> Callable[[Raw, RowContext], str]:
+    """A cell about the Jobs that a CronJob makes."""
+    return lambda raw, around: cell(spec(raw).get("jobTemplate") or {}, around)
+
+
 def _ports(service: Raw, around: RowContext) -> str:
     ports = []
     for port in spec(service).get("ports") or ():
@@ -232,6 +242,18 @@ WORKLOADS: Mapping[str, tuple[Column, ...]] = {
         _CONTAINERS,
         _IMAGES,
         _SELECTOR,
+    ),
+    "CronJob": (
+        NAME,
+        Column("SCHEDULE", field(spec, "schedule")),
+        Column("TIMEZONE", field(spec, "timeZone", NONE)),
+        Column("SUSPEND", lambda raw, around: str(bool(spec(raw).get("suspend")))),
+        Column("ACTIVE", lambda raw, around: str(len(status(raw).get("active") or ()))),
+        Column("LAST SCHEDULE", _last_schedule),
+        AGE,
+        Column("CONTAINERS", _of_job_template(_container_names), wide=True),
+        Column("IMAGES", _of_job_template(_images), wide=True),
+        Column("SELECTOR", _of_job_template(_selector), wide=True),
     ),
     "Service": (
         NAME,

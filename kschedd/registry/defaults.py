@@ -200,9 +200,9 @@ def _daemon_set(workload: Raw) -> None:
 
 
 def _job(job: Raw) -> None:
-    spec = _missing(
-        job.get("spec") or {}, backoffLimit=6, completionMode="NonIndexed", suspend=False, manualSelector=False
-    )
+    spec = _missing(job.get("spec") or {}, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    # With a limit for each index there is none for the whole Job, unless one is stated.
+    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)

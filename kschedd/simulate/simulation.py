@@ -8,13 +8,15 @@ Owns the statistics; the Engine owns everything else.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.manifests import ManifestReading
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.jobs.sync import is_finished
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
@@ -182,13 +184,16 @@ class Simulation(Engine):
                         found.append(Pending(workload.key, condition.get("message") or "FailedCreate", kind))
                         break
                 else:
-                    if _wanted(workload.spec) and workload.owner is None and not self.store.owned_by(workload.uid):
+                    if _wanted(workload) and workload.owner is None and not self.store.owned_by(workload.uid):
                         if kind != "DaemonSet":
                             found.append(Pending(workload.key, "no pods were made for it", kind))
         return found
 
 
-def _wanted(spec: Any) -> bool:
+def _wanted(workload: Object) -> bool:
+    spec = workload.spec
+    if workload.kind == "Job" and (spec.get("suspend") or is_finished(workload)):
+        return False
     replicas = spec.get("replicas", spec.get("parallelism", 1))
     return replicas is None or replicas > 0
 

@@ -176,6 +176,28 @@ def _row(raw: dict[str, object], *, wide: bool = False) -> dict[str, str]:
             id="job",
         ),
         pytest.param(
+            {
+                "kind": "CronJob",
+                "spec": {
+                    "schedule": "0 * * * *",
+                    "timeZone": "Europe/Zurich",
+                    "suspend": True,
+                    "jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}},
+                },
+                "status": {"lastScheduleTime": "2024-12-31T23:59:50Z", "active": [{"name": "a"}]},
+            },
+            {
+                "SCHEDULE": "0 * * * *",
+                "TIMEZONE": "Europe/Zurich",
+                "SUSPEND": "True",
+                "ACTIVE": "1",
+                "LAST SCHEDULE": "10s",
+                "CONTAINERS": "c",
+                "IMAGES": "x",
+            },
+            id="cron-job",
+        ),
+        pytest.param(
             {"kind": "Service", "spec": {"ports": [{"port": 80, "nodePort": 30080}], "type": "NodePort"}},
             {"TYPE": "NodePort", "CLUSTER-IP": "<none>", "PORT(S)": "80:30080/TCP"},
             id="service",

@@ -1,0 +1,64 @@
+"""When a CronJob is due: the latest time that has come and has not been served, and the next one.
+
+Source: Kubernetes v1.34, pkg/controller/cronjob/utils.go (mostRecentScheduleTime, nextScheduleTime).
+Units: seconds since the epoch.
+"""
+
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.controllers.jobs.cron_schedule import Schedule, ScheduleError
+from kschedd.store.times import seconds
+
+_MANY: Final = 100
+
+
+@attrs.frozen
+class DueTime:
+    """`at`: the latest time that has come, None if none has; `missed`: roughly how many came and were not served."""
+
+    earliest: float  # the time since which was looked
+    at: float | None
+    missed: int = 0
+
+    @property
+    def too_many(self) -> bool:
+        return self.missed > _MANY
+
+
+def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadline: bool) -> DueTime:
+    """Raises ScheduleError for a schedule that never comes. `within_deadline`: startingDeadlineSeconds counts."""
+    last = cron_job.status.get("lastScheduleTime")
+    earliest = seconds(last or cron_job.metadata["creationTimestamp"])
+    deadline_s = cron_job.spec.get("startingDeadlineSeconds")
+    if within_deadline and deadline_s is not None:
+        earliest = max(earliest, now - deadline_s)
+    first = schedule.next_after(earliest)
+    second = None if first is None else schedule.next_after(first)
+    if first is None or second is None:
+        # Go's zero time is before any other: it looks like a schedule that comes twice at once.
+        raise ScheduleError("time difference between two schedules is less than 1 second")
+    if now < first:
+        return DueTime(earliest, None)
+    if now < second:
+        return DueTime(earliest, first)
+    between = round(second - first)
+    missed = int(now - first) // between + 1
+    latest: float | None = None
+    at = schedule.next_after(first + (missed - 2) * between)
+    while at is not None and at <= now:
+        latest = at
+        at = schedule.next_after(at)
+    return DueTime(earliest, latest, missed)
+
+
+def next_time(cron_job: Object, now: float, schedule: Schedule) -> float | None:
+    """When to look at the CronJob again."""
+    try:
+        due = due_time(cron_job, now, schedule, within_deadline=False)
+    except ScheduleError:
+        return schedule.next_after(now)
+    base = due.at if due.at is not None else now if due.missed else due.earliest
+    return schedule.next_after(base)

@@ -1,0 +1,101 @@
+"""spec.podFailurePolicy and spec.successPolicy of a Job: what one pod's failure, and the successes so far, come to.
+
+Source: Kubernetes v1.34, pkg/controller/job/{pod_failure_policy,success_policy}.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.controllers.jobs.indexes import IndexSet
+
+Raw = Mapping[str, Any]
+
+
+@attrs.frozen
+class FailureMatch:
+    """What a pod's failure comes to."""
+
+    counted: bool = True  # towards the back-off limits
+    action: str = ""  # of the rule that matched; "" if none did
+    message: str | None = None  # why the whole Job fails; None if it does not
+
+
+COUNTED: Final = FailureMatch()
+
+
+def match_failure(policy: Raw | None, pod: Pod) -> FailureMatch:
+    """The first rule of the policy that the failed pod matches."""
+    for index, rule in enumerate((policy or {}).get("rules") or ()):
+        action = rule.get("action") or ""
+        on_exit_codes, on_conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
+        if on_exit_codes is not None:
+            container = _by_exit_code(pod.status, on_exit_codes)
+            if container is None:
+                continue
+            code = container["state"]["terminated"].get("exitCode")
+            why = (
+                f"Container {container.get('name')} for pod {pod.namespace}/{pod.name} failed with exit code {code} "
+                f"matching {action} rule at index {index}"
+            )
+        elif on_conditions is not None:
+            condition = _by_condition(pod.status, on_conditions)
+            if condition is None:
+                continue
+            why = (
+                f"Pod {pod.namespace}/{pod.name} has condition {condition.get('type')} "
+                f"matching {action} rule at index {index}"
+            )
+        else:
+            continue
+        if action == "FailJob":
+            return FailureMatch(True, action, why)
+        if action in ("Ignore", "FailIndex", "Count"):
+            return FailureMatch(action != "Ignore", action)
+    return COUNTED
+
+
+def _by_exit_code(status: Raw, requirement: Raw) -> Raw | None:
+    """The first container that ended with an exit code, other than 0, of the requirement."""
+    values: Sequence[int] = requirement.get("values") or ()
+    wanted, operator = requirement.get("containerName"), requirement.get("operator")
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for container in status.get(field) or ():
+            terminated = (container.get("state") or {}).get("terminated")
+            code = (terminated or {}).get("exitCode") or 0
+            if not code or (wanted is not None and wanted != container.get("name")):
+                continue
+            if (operator == "In" and code in values) or (operator == "NotIn" and code not in values):
+                found: Raw = container
+                return found
+    return None
+
+
+def _by_condition(status: Raw, patterns: Sequence[Raw]) -> Raw | None:
+    for condition in status.get("conditions") or ():
+        for pattern in patterns:
+            if condition.get("type") == pattern.get("type") and condition.get("status") == pattern.get("status"):
+                found: Raw = condition
+                return found
+    return None
+
+
+def match_success(policy: Raw | None, completions: int, succeeded: IndexSet) -> str | None:
+    """Which rule of the policy the succeeded indexes meet, in words; None if they meet none."""
+    if not policy or not succeeded.intervals:
+        return None
+    for index, rule in enumerate(policy.get("rules") or ()):
+        count = rule.get("succeededCount")
+        if rule.get("succeededIndexes") is not None:
+            required = IndexSet.parse(rule["succeededIndexes"], completions)
+            if not required.intervals:
+                continue
+            common = required.common(succeeded)
+            met = common == required.total or (count is not None and common >= count)
+        else:
+            met = count is not None and succeeded.total >= count
+        if met:
+            return f"Matched rules at index {index}"
+    return None

@@ -1,0 +1,202 @@
+"""The Job controller: makes, counts and deletes the pods of Jobs, and says how each Job stands.
+
+A sync (`kschedd.controllers.jobs.sync`) looks at those pods only that have not ended, or that the Job has not counted
+yet: an index of them is kept up by pod events, so a Job with 10,000 pods done costs no more than a new one. Pods whose
+Job is gone, or finished, lose the finalizer that holds them.
+
+Owns that index, the back-off of each Job's pods, which a restart forgets as upstream's does, and the deadlines of later
+syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
+from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
+from kschedd.controllers.jobs.pod_backoff import PodBackoff
+from kschedd.controllers.jobs.sync import JobSync, is_finished, sync_job
+from kschedd.controllers.object_events import object_event
+from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.controllers.timers import Timers
+from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.ownership import Key, Ownership, selector_of
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+
+COMPONENT: Final = "job-controller"
+MANAGED_BY: Final = "kubernetes.io/job-controller"
+
+
+class Jobs:
+    name: Final = "jobs"
+    kinds: Final = frozenset(("Job", "Pod"))
+
+    def __init__(self) -> None:
+        self._later: Timers[Key] = Timers()
+        self._retry: Timers[Key] = Timers()  # of refused pods
+        self._refused = CreateBackoff(self._retry)
+        self._owners = Ownership(("Job",), "Pod")
+        self._live: dict[str, dict[str, None]] = {}  # by uid of the Job: names of pods not ended, or not counted
+        self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
+        self._told: dict[Key, str] = {}  # the last refusal that was made an event
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        times = [at for at in (self._later.next, self._retry.next) if at is not None]
+        return min(times, default=None)
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        changed: dict[Key, None] = {}
+        orphans: dict[tuple[str, str], None] = {}
+        for event in events:
+            changed.update(dict.fromkeys(self._owners.observe(event)))
+            if isinstance(event.new, Pod):
+                self._observe_pod(event, event.new, orphans, view)
+            elif event.type == DELETED:
+                orphans.update(self._forget(event.new, view))
+        changed.update(dict.fromkeys(self._later.due(now)))
+        changed.update(dict.fromkeys(self._retry.due(now)))
+        writes = self.faults.each("Pod", orphans, partial(self._release, view), now)
+        keys = [(namespace, name) for _, namespace, name in changed]
+        return writes + self.faults.each("Job", keys, partial(self._look_at, view), now)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+
+    def _observe_pod(self, event: WatchEvent, pod: Pod, orphans: dict[tuple[str, str], None], view: View) -> None:
+        if event.old is not None and event.old.metadata.get("ownerReferences"):
+            self._file(controller_uid(event.old), pod.name, False)
+        owner = pod.owner if pod.metadata.get("ownerReferences") else None
+        if owner is None or owner.kind != "Job":
+            return
+        tracked = is_tracked(pod)
+        matters = event.type != DELETED and (tracked or not pod.finished)
+        self._file(owner.uid, pod.name, matters)
+        if tracked and matters:
+            job = view.find("Job", pod.namespace, owner.name)
+            if job is None or job.uid != owner.uid or is_finished(job):
+                orphans[pod.namespace, pod.name] = None
+
+    def _file(self, uid: str, name: str, matters: bool) -> None:
+        if matters:
+            self._live.setdefault(uid, {})[name] = None
+        elif uid in self._live:
+            self._live[uid].pop(name, None)
+            if not self._live[uid]:
+                del self._live[uid]
+
+    def _forget(self, job: Object, view: View) -> dict[tuple[str, str], None]:
+        """A Job is gone; returns its pods that are to lose their finalizer."""
+        key = (job.kind, job.namespace, job.name)
+        self._later.clear(key)
+        self._retry.clear(key)
+        self._refused.clear(key)
+        self._told.pop(key, None)
+        self._backoff.pop(job.uid, None)
+        return {(job.namespace, name): None for name in self._live.get(job.uid, ())}
+
+    def _release(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        return [untracked(pod)] if isinstance(pod, Pod) and is_tracked(pod) else []
+
+    # -- a Job ------------------------------------------------------------------------------------------------------
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        job = view.find("Job", namespace, name)
+        if job is None or (job.spec.get("managedBy") or MANAGED_BY) != MANAGED_BY:
+            return []
+        key = ("Job", namespace, name)
+        if is_finished(job):
+            self._backoff.pop(job.uid, None)
+            self._later.clear(key)
+            pods = self._pods_of(job, view)
+            return [untracked(pod) for pod in pods if is_tracked(pod)]
+        claims = self._claims(job, view)
+        if claims:
+            return claims  # whose events lead to the next sync
+        waits = self._refused.waits(key, now)
+        record = self._backoff.get(job.uid, PodBackoff())
+        done = sync_job(job, self._pods_of(job, view), record, now, may_create=not waits)
+        if not waits and not done.create:
+            self._refused.clear(key)
+        if done.again_at is None:
+            self._later.clear(key)
+        else:
+            self._later.set(key, max(now, done.again_at))
+        if done.listed is not None or done.settled is not None:
+            self._backoff[job.uid] = done.backoff
+        return _writes(job, done, now)
+
+    def _pods_of(self, job: Object, view: View) -> list[Pod]:
+        found = (view.find("Pod", job.namespace, name) for name in self._live.get(job.uid, ()))
+        return [pod for pod in found if isinstance(pod, Pod) and controller_uid(pod) == job.uid]
+
+    def _claims(self, job: Object, view: View) -> list[Write]:
+        """Adopt pods that the selector matches, and let those go that it matches no longer."""
+        selector = selector_of(job)
+        if selector is None or job.deleting:
+            return []
+        writes: list[Write] = []
+        for obj in self._owners.adoptable(job, selector, view):
+            meta = obj.metadata
+            owners = [*(meta.get("ownerReferences") or ()), controller_reference(job)]
+            finalizers = [*(each for each in meta.get("finalizers") or () if each != TRACKING), TRACKING]
+            adoption = {"metadata": {"ownerReferences": owners, "finalizers": finalizers}}
+            writes.append(patch_of(obj, adoption, exactly=True))
+        for pod in self._pods_of(job, view):
+            if not selector.matches(pod.labels):
+                references = pod.metadata.get("ownerReferences") or ()
+                kept = [each for each in references if each.get("uid") != job.uid]
+                left = [each for each in pod.metadata.get("finalizers") or () if each != TRACKING]
+                release = {"metadata": {"ownerReferences": kept or None, "finalizers": left or None}}
+                writes.append(patch_of(pod, release, exactly=True))
+        return writes
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """A pod was refused: an event says so, and it is tried again with exponential backoff."""
+        if not isinstance(write, Create) or isinstance(error, NotFound) or write.raw.get("kind") != "Pod":
+            return []
+        meta = write.raw["metadata"]
+        key = ("Job", meta["namespace"], meta["ownerReferences"][-1]["name"])
+        self._later.set(key, now)  # the pods that are active are counted anew
+        if not self._refused.waits(key, now):
+            self._refused.refused(key, now)
+        job = view.find(*key)
+        gist = str(getattr(error, "why", error))  # without the name, which each pod has anew
+        if job is None or self._told.get(key) == gist:
+            return []
+        self._told[key] = gist
+        return [object_event(job, "FailedCreate", f"Error creating: {error}", COMPONENT, now, warning=True)]
+
+
+def _writes(job: Object, done: JobSync, now: float) -> list[Write]:
+    """What the sync comes to, in upstream's order: pods, the first status, finalizers of counted pods, the second."""
+    writes: list[Write] = [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in done.delete]
+    for pod in done.forget:
+        writes += [untracked(pod), Delete("Pod", pod.namespace, pod.name, pod.uid)]
+    writes += [Create(raw) for raw in done.create]
+    if done.listed is not None:
+        writes.append(status_of(job, status_change(job.status, done.listed)))
+    writes += [untracked(pod) for pod in done.counted]
+    if done.settled is not None:
+        writes.append(status_of(job, status_change(done.listed or job.status, done.settled)))
+    writes += [
+        object_event(job, reason, message, COMPONENT, now, warning=warning) for warning, reason, message in done.events
+    ]
+    return writes
+
+
+def status_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch from one status to the other."""
+    change = {name: value for name, value in after.items() if before.get(name) != value or name not in before}
+    change |= {name: None for name in before if name not in after}
+    uncounted = change.get("uncountedTerminatedPods")
+    if uncounted is not None:
+        gone = before.get("uncountedTerminatedPods") or {}
+        change["uncountedTerminatedPods"] = {**dict.fromkeys(gone), **uncounted}
+    return change

@@ -1,0 +1,42 @@
+"""What is said of Jobs that can never complete."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.unsupported import unsupported
+
+ENDLESS = (
+    "its pods run for ever, so it never completes: simulated containers end only where the pod template has the "
+    "annotation kschedd.io/run-seconds (and kschedd.io/exit-code)"
+)
+
+
+def job(containers: str = "a", parallelism: int | None = None, **annotations: str) -> dict[str, Any]:
+    stated = {f"kschedd.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    template = {"metadata": {"annotations": stated}, "spec": {"containers": [{"name": name} for name in containers]}}
+    spec: dict[str, Any] = {"template": template}
+    if parallelism is not None:
+        spec["parallelism"] = parallelism
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        pytest.param(job(), [ENDLESS], id="nothing-says-when-its-pods-end"),
+        pytest.param(job(run_seconds="5"), [], id="they-end"),
+        pytest.param(job(exit_code="1"), [ENDLESS], id="an-exit-code-alone-ends-nothing"),
+        pytest.param(job("ab", **{"run_seconds.a": "5"}), [ENDLESS], id="one-of-two-containers-runs-on"),
+        pytest.param(job("ab", **{"run_seconds.a": "5", "run_seconds.b": "9"}), [], id="both-end"),
+        pytest.param(
+            job(parallelism=0, run_seconds="5"),
+            ["parallelism is 0: it makes no pods, and cannot complete until that is changed"],
+            id="no-pods",
+        ),
+    ],
+)
+def test_a_job_that_never_completes(raw: dict[str, Any], why: list[str]) -> None:
+    assert [each.why for each in unsupported(raw)] == why
+    cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
+    assert [each.why for each in unsupported({**cron_job, "spec": {"jobTemplate": {"spec": raw["spec"]}}})] == why
