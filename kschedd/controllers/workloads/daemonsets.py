@@ -22,6 +22,7 @@ from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
+from kschedd.controllers.workloads.failure_backoff import FailureBackoff
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
@@ -41,25 +42,6 @@ from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-_FIRST_DELAY_S: Final = 1.0
-_LONGEST_DELAY_S: Final = 900.0
-
-
-@attrs.frozen(eq=False)
-class _Delays:
-    """How long failed pods of a node are left before they are deleted: doubled each time, forgotten after a while."""
-
-    _last: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)  # node -> (since, delay)
-
-    def due(self, node: str, now: float) -> float | None:
-        """When failed pods there may be deleted; None for now."""
-        since, delay = self._last.get(node, (now, 0.0))
-        return since + delay if now < since + delay else None
-
-    def count(self, node: str, now: float) -> None:
-        since, delay = self._last.get(node, (now, 0.0))
-        stale = not delay or now - since > 2 * _LONGEST_DELAY_S
-        self._last[node] = now, _FIRST_DELAY_S if stale else min(2 * delay, _LONGEST_DELAY_S)
 
 
 @attrs.frozen(eq=False)
@@ -86,7 +68,7 @@ class DaemonSets:
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
-        self._delays: dict[tuple[str, int], _Delays] = {}  # by uid and generation of the DaemonSet
+        self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
         self._templates: dict[str, tuple[int, DaemonTemplate]] = {}  # by uid, with the generation
         self._ready = ReadySince()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -189,7 +171,7 @@ class DaemonSets:
         if delays is None:
             for old in [key for key in self._delays if key[0] == daemon_set.uid]:
                 del self._delays[old]
-            delays = self._delays[daemon_set.uid, generation] = _Delays()
+            delays = self._delays[daemon_set.uid, generation] = FailureBackoff()
         due = delays.due(node, now)
         if due is not None:
             self._wake(daemon_set, due)

@@ -18,6 +18,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
@@ -39,6 +40,10 @@ class ReplicaSets:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(_KINDS, "Pod")
+        self._failing: set[Key] = (
+            set()
+        )  # pods of these failed soon after they were created, since pods were last created
+        self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -48,7 +53,10 @@ class ReplicaSets:
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         for event in events:
-            changed.update(dict.fromkeys(self._pods.observe(event)))
+            keys = list(self._pods.observe(event))
+            changed.update(dict.fromkeys(keys))
+            if has_failed(event) and failed_soon(event.new, now):
+                self._failing.update(keys)
         changed.update(dict.fromkeys(self._later.due(now)))
         writes: list[Write] = []
         for kind, namespace, name in changed:
@@ -61,6 +69,8 @@ class ReplicaSets:
             return self._sync(replica_set, view, now)
         self._later.clear((kind, namespace, name))
         self._backoff.clear((kind, namespace, name))
+        self._failures.forget((kind, namespace, name))
+        self._failing.discard((kind, namespace, name))
         return []
 
     def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
@@ -78,7 +88,7 @@ class ReplicaSets:
         if abs(surplus) > BURST:
             self._later.set(key, now)
         if surplus < 0:
-            if self._backoff.waits(key, now):
+            if self._backoff.waits(key, now) or self._waits_after_failures(key, now):
                 return []
             wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
             return [Create(wanted)] * min(-surplus, BURST)
@@ -87,6 +97,17 @@ class ReplicaSets:
             return [Delete("Pod", p.namespace, p.name, p.uid) for p in order[: min(surplus, BURST)]]
         self._backoff.clear(key)
         return []
+
+    def _waits_after_failures(self, key: Key, now: float) -> bool:
+        if key not in self._failing:
+            return False
+        due = self._failures.due(key, now)
+        if due is not None:
+            self._later.set(key, due)
+            return True
+        self._failing.discard(key)
+        self._failures.count(key, now)
+        return False
 
     def _beside(self, replica_set: Object, view: View) -> dict[str, int]:
         """Active pods per node of this ReplicaSet and of those with the same controller."""

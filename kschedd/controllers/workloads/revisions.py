@@ -35,9 +35,10 @@ def revision_data(workload: Object) -> Raw:
 
 
 def template_of(revision: Object) -> Raw:
-    data = revision.raw.get("data") or _NOTHING
-    template = ((data.get("spec") or _NOTHING).get("template")) or _NOTHING
-    return {name: value for name, value in template.items() if name != "$patch"}
+    found: Any = revision.raw.get("data")  # anything, if it is not one of ours
+    for name in ("spec", "template"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}
 
 
 def equal_to(workload: Object, revisions: Iterable[Object]) -> list[Object]:

@@ -19,6 +19,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
+from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
@@ -63,6 +64,8 @@ class StatefulSets:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(("StatefulSet",), "Pod")
+        self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of the set and name of the pod
+        self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -79,6 +82,10 @@ class StatefulSets:
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
                 continue
             changed.update(dict.fromkeys(self._pods.observe(event)))
+            if has_failed(event) and failed_soon(event.new, now):
+                self._failed_soon.add(event.new.uid)
+            elif event.type == "DELETED":
+                self._failed_soon.discard(event.new.uid)
             if event.new.kind != "Pod":
                 changed.update(dict.fromkeys(self._revisions.observe(event)))
         changed.update(dict.fromkeys(self._later.due(now)))
@@ -142,10 +149,23 @@ class StatefulSets:
             self._refuse(key, now)
         elif not step.create:
             self._backoff.clear(key)
-        writes += [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in step.delete[:BURST]]
+        gone = [pod for pod in step.delete if not self._waits_after_failure(workload, pod, now)]
+        writes += [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in gone[:BURST]]
         if max(len(step.create), len(step.delete)) > BURST:
             self._later.set(key, now)
         return writes
+
+    def _waits_after_failure(self, workload: Object, pod: Pod, now: float) -> bool:
+        """Whether a pod that failed once more soon after its creation is left for a while before it is replaced."""
+        if pod.uid not in self._failed_soon:
+            return False
+        place = (workload.uid, pod.name)
+        due = self._failures.due(place, now)
+        if due is None:
+            self._failures.count(place, now)
+            return False
+        self._later.set(("StatefulSet", workload.namespace, workload.name), due)
+        return True
 
     def _wait_for_availability(self, workload: Object, pods: Sequence[Pod], now: float) -> None:
         """Reconcile again when the next ready pod will have been so for minReadySeconds."""

@@ -258,3 +258,14 @@ def test_deleting_a_daemon_set_takes_pods_and_revisions_along(propagation: str) 
     cluster.rest()
     assert cluster.pods() == []
     assert list(cluster.store.list("ControllerRevision")) == []
+
+
+@pytest.mark.parametrize("data", [5, "text", [], {"spec": 3}, {"spec": {"template": "none"}}, None])
+def test_revisions_with_any_data_are_no_fault(data: Any) -> None:
+    cluster = DaemonCluster(nodes=1)
+    meta = {"name": "odd", "labels": {"app": "agent"}}
+    raw = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta, "revision": 7, "data": data}
+    cluster.store.create(raw)
+    cluster.rest()
+    assert cluster.runner.faults() == []
+    assert cluster.counts("numberReady") == [1]

@@ -208,3 +208,30 @@ def test_a_selector_of_expressions_adopts_as_well(cluster: SchedulerCache) -> No
     cluster.store.create(raw)
     cluster.settling.run_until_idle()
     assert [p.name for p in cluster.pods()] == ["orphan"]
+
+
+def test_pods_that_their_kubelet_refuses_again_and_again_are_replaced_ever_less_often(cluster: SchedulerCache) -> None:
+    raw = workload("ReplicaSet", replicas=2)
+    raw["spec"]["template"]["spec"]["nodeName"] = "node-1"
+    raw["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100"}}
+    cluster.store.create(raw)
+    counts = []
+    for _ in range(5):
+        cluster.settling.run_until_idle()
+        counts.append(len(cluster.pods()))
+        due = cluster.settling.next_deadline
+        assert due is not None
+        counts.append(due - cluster.clock.now)
+        cluster.clock.now = due
+    assert counts == [4, 1, 6, 2, 8, 4, 10, 8, 12, 16]
+
+
+def test_pods_that_fail_once_they_are_old_are_replaced_at_once(cluster: SchedulerCache) -> None:
+    made(cluster, replicas=2)
+    for _ in range(3):
+        cluster.bind_all()
+        cluster.clock.now += 60
+        for old in [p for p in cluster.pods() if not p.finished]:
+            cluster.store.patch_status("Pod", "default", old.name, {"phase": "Failed"})
+        cluster.settling.run_until_idle()
+        assert len([p for p in cluster.pods() if not p.finished]) == 2

@@ -287,3 +287,23 @@ def test_deleting_a_stateful_set_takes_pods_and_revisions_along() -> None:
     cluster.rest()
     assert cluster.pods() == []
     assert list(cluster.store.list("ControllerRevision")) == []
+
+
+def test_a_pod_that_its_kubelet_refuses_again_and_again_is_replaced_ever_less_often() -> None:
+    cluster = WorkloadCluster([StatefulSets()])
+    raw = workload("StatefulSet", replicas=1, serviceName="web")
+    containers = raw["spec"]["template"]["spec"]["containers"]
+    raw["spec"]["template"]["spec"]["nodeName"] = "n0"
+    containers[0]["resources"] = {"requests": {"cpu": "100"}}
+    cluster.store.create(raw)
+    start = cluster.clock.now
+    seen: dict[str, float] = {}
+    while len(seen) < 6:
+        if not cluster.step():
+            due = cluster.runner.next_deadline
+            assert due is not None
+            cluster.clock.now = due
+        for pod in cluster.pods():
+            seen.setdefault(pod.uid, cluster.clock.now - start)
+    # The first replacement comes in the same round as the first pod, which is not seen.
+    assert list(seen.values()) == [0, 1, 3, 7, 15, 31]

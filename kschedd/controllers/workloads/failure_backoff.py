@@ -1,0 +1,52 @@
+"""FailureBackoff: what keeps failing is replaced after ever longer waits: 1 s, 2 s, 4 s, … 15 min.
+
+Upstream does so for the pods of a DaemonSet. A ReplicaSet or StatefulSet there replaces pods at once that its kubelet
+refuses, as fast as the API server takes them; here, where nothing takes time, that would go on for ever in one moment.
+So pods count that failed before they were `SOON_S` old: the first are replaced at once, further ones wait.
+Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
+"""
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.store.log import WatchEvent
+from kschedd.store.times import seconds
+
+K = TypeVar("K", bound=Hashable)
+
+SOON_S: Final = 10.0
+_FIRST_S: Final = 1.0
+_LONGEST_S: Final = 900.0
+
+
+class FailureBackoff(Generic[K]):
+    def __init__(self) -> None:
+        self._last: dict[K, tuple[float, float]] = {}  # since when, how long
+
+    def due(self, key: K, now: float) -> float | None:
+        """When it may be replaced; None for now."""
+        since, delay = self._last.get(key, (now, 0.0))
+        return since + delay if now < since + delay else None
+
+    def count(self, key: K, now: float) -> None:
+        """It is replaced now: the next time it waits for longer, unless that is long after."""
+        since, delay = self._last.get(key, (now, 0.0))
+        stale = not delay or now - since > 2 * _LONGEST_S
+        self._last[key] = now, _FIRST_S if stale else min(2 * delay, _LONGEST_S)
+
+    def forget(self, key: K) -> None:
+        self._last.pop(key, None)
+
+
+def has_failed(event: WatchEvent) -> bool:
+    """Whether it is about a pod that failed just now."""
+    old, new = event.old, event.new
+    return isinstance(old, Pod) and isinstance(new, Pod) and new.phase == "Failed" != old.phase
+
+
+def failed_soon(pod: Object, now: float) -> bool:
+    """Whether a pod that failed just now was young."""
+    created = pod.metadata.get("creationTimestamp")
+    return created is not None and now - seconds(created) < SOON_S
