@@ -52,6 +52,7 @@ from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -266,6 +267,7 @@ class DaemonOptions:
     seed: int | None = None  # None: random
     log_level: str = "info"
     controllers: bool = True  # kubelets, workloads, taints, volumes
+    controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
@@ -354,7 +356,7 @@ async def _serve(
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
-                controllers=embedded_controllers() if options.controllers else (),
+                controllers=embedded_controllers(options=options.controller_options) if options.controllers else (),
                 journal=None if state is None else state / "journal.db",
                 registry=registry,
                 seed=seed,

@@ -3,9 +3,9 @@
 Every call queries the owning actor and awaits the reply; no state is kept here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -15,10 +15,13 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
+from kschedd.controllers.controller import Controller
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.store.cluster_api import ClusterApi
+from kschedd.store.cluster_api import ClusterApi, ClusterReader
 from kschedd.store.set_aside import SetAside
+
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False)
@@ -47,6 +50,11 @@ class LiveCluster:
         found += await self.scheduler.query(lambda driver: driver.machine.faults.faults())
         found += await self.queue.query(lambda actor: actor.faults.faults())
         return found
+
+    async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
+        """Run a function over the controllers and the objects, between two turns of any controller."""
+        actors = self._controllers
+        return await self.store.do(lambda store: question([each.controller for each in actors], store))
 
     async def end(self) -> None:
         """Shut the actors down in order, each after it has finished its accepted work."""

@@ -42,6 +42,11 @@ class ControllerActor:
         return self._controller.name
 
     @property
+    def controller(self) -> Controller:
+        """To be read between two of its turns."""
+        return self._controller
+
+    @property
     def faults(self) -> Sequence[ObjectFault]:
         """The objects that it cannot handle now."""
         return self._controller.faults.faults()

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kschedd.controllers.options import OPTIONS, controller_options
 from kschedd.verbs.parsing import path_value
 
 MAX_REQUEST_BYTES = 3 << 20
@@ -70,6 +72,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="BOOL",
         help="kube-scheduler's; no effect: a daemon with a store of its own is the only scheduler of its cluster",
     )
+    _add_controller_flags(parser)
     parser.set_defaults(run=run)
 
 
@@ -116,6 +119,22 @@ def wants_gates(texts: list[str]) -> bool:
     return True
 
 
+def _add_controller_flags(parser: Any) -> None:
+    group = parser.add_argument_group("controllers, as kube-controller-manager")
+    for name, option in OPTIONS.items():
+        group.add_argument(
+            f"--{name}", metavar="VALUE", type=partial(_option, name), help=f"{option.help} ({option.default})"
+        )
+
+
+def _option(name: str, text: str) -> Any:
+    """The value of a controllers' option. Raises ArgumentTypeError."""
+    try:
+        return OPTIONS[name].read(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} {wrong}") from wrong
+
+
 def _size(text: str) -> int:
     """A number of bytes. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not SMALLEST <= int(text) <= LARGEST:
@@ -149,5 +168,8 @@ def run(options: argparse.Namespace) -> int:
         leave_out=tuple(map(read_ref, options.leave_out)),
         max_request_body_bytes=options.max_request_body_bytes,
         max_object_bytes=options.max_object_bytes,
+        controller_options=controller_options(
+            {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
+        ),
     )
     return trio.run(daemon.run_daemon, given)

@@ -15,6 +15,8 @@ from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.options import ControllerOptions
+from kschedd.controllers.podgc import PodGarbageCollector
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
@@ -22,17 +24,15 @@ from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
-from kschedd.controllers.zones import NodeLifecycleConfig
 
 
-def embedded_controllers(
-    provision_delay_s: float = 1.0, *, lifecycle: NodeLifecycleConfig | None = None
-) -> list[Controller]:
+def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
     """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
+    options = options or ControllerOptions()
     return [
         Heartbeats(),
         NodeTaints(),
-        NodeLifecycle(lifecycle),
+        NodeLifecycle(options.lifecycle),
         TaintEviction(),
         Deployments(),
         ReplicaSets(),
@@ -44,6 +44,7 @@ def embedded_controllers(
         Kubelets(),
         Disruption(),
         GarbageCollector(),
+        PodGarbageCollector(options.terminated_pod_gc_threshold),
         VolumeController(),
         Provisioner(provision_delay_s),
         EphemeralVolumes(),

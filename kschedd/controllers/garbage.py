@@ -1,10 +1,9 @@
 """Garbage collection: deletes dependents of deleted owners, and completes foreground, orphan and namespace deletion.
 
 Rules: an object whose last owner was deleted is deleted; an object deleted with propagation Foreground (or Orphan) is
-removed once its dependents are gone (or orphaned); a namespace being deleted is emptied first; pods of a deleted node
-are deleted after 40 s. Unlike upstream, objects whose owner never existed are kept, because part of a cluster's dump
-may be loaded without the rest.
-Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace, controller/podgc.
+removed once its dependents are gone (or orphaned); a namespace being deleted is emptied first. Unlike upstream, objects
+whose owner never existed are kept, because part of a cluster's dump may be loaded without the rest.
+Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace.
 """
 
 from collections.abc import Sequence
@@ -12,17 +11,13 @@ from functools import partial
 from typing import Final
 
 from kschedd.api.kinds import kind_of
-from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.controller import View
-from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.store.deletion import FOREGROUND, ORPHAN
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, MODIFIED, WatchEvent
 from kschedd.store.writes import Delete, FinalizeNamespace, Patch, Write, patch_of
-
-NODE_QUARANTINE_S: Final = 40.0
 
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
@@ -35,14 +30,10 @@ def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
 class GarbageCollector:
     name: Final = "garbage"
     kinds: Final = None
+    next_deadline: Final = None
 
     def __init__(self) -> None:
-        self._deserted: Timers[str] = Timers()  # deleted nodes by name: when their pods are to be deleted
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
-
-    @property
-    def next_deadline(self) -> float | None:
-        return self._deserted.next
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         writes: list[Write] = []
@@ -54,14 +45,10 @@ class GarbageCollector:
                 ref = ObjectRef(new.kind, new.namespace, new.name)
                 writes += self.faults.run(ref, partial(self._after_owner, new, view), now, "after its owner") or []
                 self._waiting_owners(new, view, waiting)
-                if isinstance(new, Node):
-                    self._deserted.set(new.name, now + NODE_QUARANTINE_S)
                 if new.namespace:
                     namespaces["", new.namespace] = None
             elif event.type == MODIFIED and not new.deleting:
                 continue
-            elif isinstance(new, Node):
-                self._deserted.clear(new.name)
             elif new.kind == "Namespace" and new.deleting:
                 namespaces["", new.name] = None
             elif new.deleting and new.metadata.get("finalizers"):
@@ -69,9 +56,6 @@ class GarbageCollector:
         for kind, namespace, name in waiting:
             writes += self.faults.each(kind, [(namespace, name)], partial(self._let_go, view, kind), now)
         writes += self.faults.each("Namespace", namespaces, partial(self._empty, view), now, "emptying")
-        for name in self._deserted.due(now):
-            if view.find("Node", "", name) is None:
-                writes += [Delete("Pod", p.namespace, p.name, p.uid, 0) for p in view.pods_on(name)]
         return writes
 
     def _let_go(self, view: View, kind: str, namespace: str, name: str, now: float) -> list[Write]:

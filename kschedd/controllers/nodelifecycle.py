@@ -15,10 +15,11 @@ turn has more than about `_MOST` writes, so a pass over many nodes takes several
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -73,6 +74,15 @@ class _Seen:
     probe_s: float = 0.0  # the pass that noticed the latest sign
 
 
+@attrs.frozen
+class Upcoming:
+    """What is about to happen to a node while its kubelet stays as it is; `at_s` None: not at its zone's rate."""
+
+    node: str
+    what: Literal["Unknown", "NoExecute"]
+    at_s: float | None
+
+
 class NodeLifecycle:
     name: Final = "node-lifecycle"
     kinds: Final = frozenset(("Node", LEASE))
@@ -101,6 +111,16 @@ class NodeLifecycle:
         times = [self._pass_at, self._silent.next]
         times += [zone.rate.next_s() for zone in self._zones.values() if zone.waiting]
         return min((at for at in times if at is not None), default=None)
+
+    def upcoming(self) -> list[Upcoming]:
+        """The nodes that become Unknown or get a NoExecute taint by themselves, the next first."""
+        silent = [(at, name) for name in self._nodes if (at := self._silent.at(name)) is not None]
+        found = [Upcoming(name, "Unknown", at) for at, name in sorted(silent)]
+        for _, zone in sorted(self._zones.items()):
+            first, per_s = zone.rate.next_s(), zone.rate.per_s
+            for place, name in enumerate(zone.waiting):
+                found.append(Upcoming(name, "NoExecute", None if first is None else first + place / per_s))
+        return sorted(found, key=lambda each: math.inf if each.at_s is None else each.at_s)
 
     # --- what happens ------------------------------------------------------------------------------------------
 

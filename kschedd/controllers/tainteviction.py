@@ -71,6 +71,9 @@ class TaintEviction:
         found = [(at, key) for key in self._since if (at := self._timers.at(key)) is not None]
         return {key: EvictionTimer(self._since[key], at) for at, key in sorted(found)}
 
+    def taints_of(self, node_name: str) -> tuple[NoExecuteTaint, ...]:
+        return self._tainted.get(node_name, ())
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         if self._restored is None:
             self._restored = view.version

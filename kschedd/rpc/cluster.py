@@ -4,19 +4,20 @@ The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes t
 a cluster in virtual time another (`scenarios.cluster.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.api.objects import Object
+from kschedd.controllers.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.store.cluster_api import ClusterWatch, ClusterWriter
+from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 
 T = TypeVar("T")
 S_co = TypeVar("S_co", covariant=True)
@@ -92,3 +93,6 @@ class ClusterBackend(Protocol):
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that cannot be handled now."""
+
+    async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
+        """Run a function over the controllers and the objects, between two turns of any controller."""

@@ -4,6 +4,7 @@
     methods_objects    reading, writing and watching objects      (what is written: methods_apply, methods_edit)
     methods_nodes      cordon, uncordon, taint
     methods_eviction   the Eviction subresource of pods
+    methods_lifecycle  kubelets that stop and start, zones, pods that leave
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
@@ -22,6 +23,7 @@ from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
+from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_queue import QueueMethods
@@ -36,6 +38,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *ObjectMethods(cluster).table(),
         *NodeMethods(cluster).table(),
         *EvictionMethods(cluster).table(),
+        *LifecycleMethods(cluster).table(),
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),

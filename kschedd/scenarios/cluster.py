@@ -22,7 +22,9 @@ from kschedd.actors.events import EventRecord
 from kschedd.actors.queue import MOVES_KEPT
 from kschedd.api.objects import Object
 from kschedd.config.model import Config
+from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.object_faults import ObjectFault
@@ -39,7 +41,7 @@ from kschedd.rpc.workers import AtOnce
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.simulate.engine import Engine, LoggedAttempt
-from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -101,15 +103,17 @@ class VirtualCluster:
         *,
         seed: int,
         registry: Registry,
+        options: ControllerOptions | None = None,
         on_decision: Callable[[LoggedAttempt], None] | None = None,
     ) -> None:
         moves: deque[Move] = deque(maxlen=MOVES_KEPT)
         self._events, self._decisions = EventRecord(), DecisionRecord()
+        self._controllers = embedded_controllers(options=options)
         self.engine = Engine(
             config,
             seed=seed,
             registry=registry,
-            controllers=embedded_controllers(),
+            controllers=self._controllers,
             on_decision=on_decision,
             on_effects=self._take,
             recorder=moves.append,
@@ -127,6 +131,9 @@ class VirtualCluster:
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())
+
+    async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
+        return question(self._controllers, self.engine.store)
 
     def _take(self, effects: Effects) -> None:
         for record in effects.records:

@@ -2,6 +2,7 @@
 
 Optional, before all other commands:
     seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
+    controllers --node-eviction-rate 1 ...         the controllers' flags of `kschedd run`
 Time; after every command all work pending at the current virtual time is done:
     advance 10s | rest [1h]                        rest: until the cluster is idle
     A verb that waits (drain) lets it pass as well.
@@ -15,18 +16,20 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import load_config
+from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.scenarios.cluster import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
+from kschedd.verbs.grammar import suggest
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
 
@@ -69,6 +72,7 @@ class ScenarioCluster:
         self._on_decision = on_decision
         self._seed = 1
         self._config = ""
+        self._options: dict[str, Any] = {}
         self._registry = Registry()
         self._cluster = cluster
         self._daemon = None if cluster is None else VirtualDaemon(cluster)
@@ -80,7 +84,11 @@ class ScenarioCluster:
             catalogue = {**IN_TREE, **self._registry.catalogue()}
             config = load_config(self._config, "config", catalogue=catalogue) if self._config else None
             self._cluster = VirtualCluster(
-                config, seed=self._seed, registry=self._registry, on_decision=self._on_decision
+                config,
+                seed=self._seed,
+                registry=self._registry,
+                options=controller_options(self._options),
+                on_decision=self._on_decision,
             )
             self._daemon = VirtualDaemon(self._cluster)
         return self._cluster
@@ -165,6 +173,19 @@ class ScenarioCluster:
         (file,) = _exactly(words, "plugin FILE.py")
         return f"plugins {', '.join(self._registry.add_file(self._folder / file))}\n"
 
+    def controllers(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        usage = "controllers --node-eviction-rate 1 ..."
+        flat = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+        if not flat or len(flat) % 2:
+            raise CommandError(f"what is understood is: {usage}")
+        for flag, text in zip(flat[::2], flat[1::2], strict=True):
+            name = flag.removeprefix("--")
+            if name == flag or name not in OPTIONS:
+                raise CommandError(f'controllers: no flag "{flag}"{suggest(flag, [f"--{known}" for known in OPTIONS])}')
+            self._options[name] = read_option(name, text)
+        return ""
+
     def _not_begun(self) -> None:
         if self._cluster is not None:
             raise CommandError("this comes before the first command that needs a cluster")
@@ -194,6 +215,7 @@ OWN: Final[Mapping[str, Callable[[ScenarioCluster, list[str], str], str]]] = {
     "seed": ScenarioCluster.seed,
     "config": ScenarioCluster.config,
     "plugin": ScenarioCluster.plugin,
+    "controllers": ScenarioCluster.controllers,
     "advance": ScenarioCluster.advance,
     "rest": ScenarioCluster.rest,
 }

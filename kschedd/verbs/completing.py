@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.printing.scheduling import PLACES
 from kschedd.verbs.grammar import Verb, VerbParser
+from kschedd.verbs.node import WORDS as NODE_WORDS
 from kschedd.verbs.parsing import Flag
 from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
 from kschedd.verbs.table import BY_NAME
@@ -147,7 +148,7 @@ def _kind(verb: Verb, plain: Sequence[str]) -> str:
     """The kind that the complete words refer to, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
-    if verb.completes == "node":
+    if verb.completes in ("node", "kubelet"):
         return "Node"
     if verb.completes == "rollout":
         plain = plain[1:]
@@ -237,6 +238,11 @@ def _positional(
             )
         case "node":
             return [CompletionCandidate(name) for name in names.of("Node", "") if name not in plain]
+        case "kubelet":
+            if not plain:
+                return [CompletionCandidate(word) for word in NODE_WORDS]
+            nodes = names.of("Node", "") if plain[0] in NODE_WORDS[:2] else ()
+            return [CompletionCandidate(name) for name in nodes if name not in plain]
         case "object":
             return _slashed(last, names, namespace) if not plain else ()
         case "profile":

@@ -44,7 +44,7 @@ def node_names(session: VerbSession, options: argparse.Namespace, names: list[st
     return names
 
 
-def _each(
+def each_node(
     session: VerbSession, names: list[str], call: Callable[[str], dict[str, Any]], say: Callable[[bool], str]
 ) -> int:
     failed = 0
@@ -67,7 +67,7 @@ def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: st
     done = "cordoned" if wanted else "uncordoned"
     suffix = {"none": "", "client": " (dry run)", "server": " (server dry run)"}[dry_run]
     method = "nodes.cordon" if wanted else "nodes.uncordon"
-    return _each(
+    return each_node(
         session,
         names,
         lambda name: session.daemon.call(method, name=name, dry_run=dry_run != "none"),
@@ -99,7 +99,7 @@ def taint(session: VerbSession, options: argparse.Namespace) -> int:
         _check(word)
     setting = [word for word in taints if not word.endswith("-")]
     done = "tainted" if len(setting) == len(taints) else "untainted" if not setting else "modified"
-    return _each(
+    return each_node(
         session,
         node_names(session, options, names),
         lambda name: session.daemon.call("nodes.taint", name=name, taints=taints, overwrite=options.overwrite),

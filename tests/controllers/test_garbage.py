@@ -5,7 +5,7 @@ import pytest
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
-from tests.store.manifests import Clock, config_map, node, pod
+from tests.store.manifests import Clock, config_map, pod
 
 
 @pytest.fixture
@@ -95,20 +95,3 @@ def test_a_namespace_is_emptied_and_then_goes(store: Store) -> None:
     store.delete("Pod", "team", "web", grace_period_s=0)
     cluster.run_until_idle()
     assert store.find("Namespace", "", "team") is None
-
-
-def test_pods_of_a_node_that_is_gone_go_after_a_while(store: Store, clock: Clock) -> None:
-    cluster = ControllerRunner(store, [GarbageCollector()])
-    for name in ("node-1", "node-2"):
-        store.create(node(name))
-        store.create(pod(f"on-{name}"))
-        store.bind("default", f"on-{name}", name)
-        store.delete("Node", "", name)
-    store.create(node("node-2"))
-    cluster.run_until_idle()
-    clock.now += 39
-    cluster.run_until_idle()
-    assert len(store.list("Pod")) == 2
-    clock.now += 1
-    cluster.run_until_idle()
-    assert [p.name for p in store.list("Pod")] == ["on-node-2"]

@@ -223,6 +223,8 @@ LINES = [
     ("taint node node-a a=b:NoSchedule", "tainted"),
     ("cordon node-a", "cordoned"),
     ("uncordon node-a", "uncordoned"),
+    ("node stop node-a", "node/node-a stopped"),
+    ("node start -l disk=ssd", "node/node-a started"),
     ("evict little --dry-run", "pod/little evicted (server dry run)"),
     ("drain node-a --force --dry-run", "node/node-a drained (server dry run)"),
     ("taint node node-a a-", "untainted"),

@@ -1,0 +1,151 @@
+"""The options of the controllers, under the names of kube-controller-manager's flags.
+
+`kschedd run` has a flag for each, scenarios the command `controllers`. Values are text, as flags have it.
+Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.durations import DurationError, parse_duration, show_duration
+from kschedd.controllers.zones import NodeLifecycleConfig
+from kschedd.errors import KscheddError
+
+TERMINATED_POD_THRESHOLD: Final = 12_500
+
+
+@attrs.frozen
+class ControllerOptions:
+    lifecycle: NodeLifecycleConfig = attrs.field(factory=NodeLifecycleConfig)
+    terminated_pod_gc_threshold: int = TERMINATED_POD_THRESHOLD
+
+
+@attrs.define(eq=False)
+class OptionError(KscheddError):
+    """The value of an option that cannot be used."""
+
+    name: str
+    text: str
+    why: str
+
+    def __str__(self) -> str:
+        return f'--{self.name} "{self.text[:60]}": {self.why}'
+
+
+@attrs.frozen
+class Option:
+    field: str  # of NodeLifecycleConfig, or of ControllerOptions
+    read: Callable[[str], Any]  # raises ValueError with the reason
+    default: str
+    help: str
+
+
+def _positive_duration(text: str) -> float:
+    seconds = _duration(text)
+    if seconds <= 0:
+        raise ValueError("must be longer than 0")
+    return seconds
+
+
+def _duration(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except DurationError:
+        raise ValueError("is no duration, such as 50s or 1m30s") from None
+    if seconds < 0:
+        raise ValueError("must not be negative")
+    return seconds
+
+
+def _rate(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError("is no number, such as 0.1") from None
+    if not 0 <= number < math.inf:
+        raise ValueError("must be a number from 0 on")
+    return number
+
+
+def _share(text: str) -> float:
+    number = _rate(text)
+    if number > 1:
+        raise ValueError("must be a number from 0 to 1")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ValueError("must be a whole number from 0 to 999999999")
+    return int(text)
+
+
+_DEFAULT: Final = NodeLifecycleConfig()
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    "node-monitor-period": Option(
+        "node_monitor_period_s",
+        _positive_duration,
+        show_duration(_DEFAULT.node_monitor_period_s),
+        "how often nodes are looked at",
+    ),
+    "node-monitor-grace-period": Option(
+        "node_monitor_grace_period_s",
+        _duration,
+        show_duration(_DEFAULT.node_monitor_grace_period_s),
+        "how long a kubelet may be silent until its node is Unknown",
+    ),
+    "node-startup-grace-period": Option(
+        "node_startup_grace_period_s",
+        _duration,
+        show_duration(_DEFAULT.node_startup_grace_period_s),
+        "the same for one that has never reported",
+    ),
+    "node-eviction-rate": Option(
+        "node_eviction_rate", _rate, f"{_DEFAULT.node_eviction_rate}", "nodes of a zone tainted in a second"
+    ),
+    "secondary-node-eviction-rate": Option(
+        "secondary_node_eviction_rate",
+        _rate,
+        f"{_DEFAULT.secondary_node_eviction_rate}",
+        "the same in a large zone that is disrupted in part",
+    ),
+    "large-cluster-size-threshold": Option(
+        "large_cluster_size_threshold",
+        _count,
+        f"{_DEFAULT.large_cluster_size_threshold}",
+        "a zone with more nodes is large; in others disrupted in part nobody is tainted",
+    ),
+    "unhealthy-zone-threshold": Option(
+        "unhealthy_zone_threshold",
+        _share,
+        f"{_DEFAULT.unhealthy_zone_threshold}",
+        "the share of nodes not Ready from which on a zone is disrupted in part",
+    ),
+    "terminated-pod-gc-threshold": Option(
+        "terminated_pod_gc_threshold",
+        _count,
+        f"{TERMINATED_POD_THRESHOLD}",
+        "so many finished pods are kept; 0: all of them",
+    ),
+}
+
+
+def read_option(name: str, text: str) -> Any:
+    """The value of an option. Raises OptionError."""
+    try:
+        return OPTIONS[name].read(text)
+    except ValueError as wrong:
+        raise OptionError(name, text, str(wrong)) from wrong
+
+
+def controller_options(given: Mapping[str, Any]) -> ControllerOptions:
+    """The options with these values, by the flags' names."""
+    fields = {OPTIONS[name].field: value for name, value in given.items()}
+    of_lifecycle = {field.name for field in attrs.fields(NodeLifecycleConfig)}
+    lifecycle = NodeLifecycleConfig(**{name: value for name, value in fields.items() if name in of_lifecycle})
+    rest = {name: value for name, value in fields.items() if name not in of_lifecycle}
+    return ControllerOptions(lifecycle=lifecycle, **rest)

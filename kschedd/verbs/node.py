@@ -1,0 +1,112 @@
+"""node: a node's kubelet stops or starts; the zones and what is about to happen to nodes; the pods that leave."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.printing import documents
+from kschedd.printing.ages import seconds_of, span
+from kschedd.printing.tables import Table, render
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest
+from kschedd.verbs.nodes import each_node, node_names
+from kschedd.verbs.session import VerbSession
+
+STOP, START, ZONES, LEAVING = WORDS = ("stop", "start", "zones", "leaving")
+_FORMS: Final = ("table", "json", "yaml")
+_NONE: Final = "<none>"
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="+", metavar="stop|start NODE... | zones | leaving")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
+    words.add_argument("--all", action="store_true", help="all nodes")
+    output_flag(words, _FORMS)
+
+
+def node(session: VerbSession, options: argparse.Namespace) -> int:
+    word, names = options.what[0], options.what[1:]
+    form = output_of(options.output, _FORMS).form
+    if word in (STOP, START):
+        done = "stopped" if word == STOP else "started"
+        return each_node(
+            session,
+            node_names(session, options, names),
+            lambda name: session.daemon.call(f"nodes.{word}", name=name),
+            lambda changed: done if changed else f"already {done}",
+        )
+    if word not in WORDS:
+        raise UsageError(f"node {word}: there is {', '.join(WORDS)}{suggest(word, WORDS)}", "node")
+    if names or options.selector or options.all:
+        raise UsageError(f"node {word} takes no names", "node")
+    answer = session.daemon.call(f"nodes.{word}")
+    if form == "json":
+        session.write(documents.as_json(answer))
+    elif form == "yaml":
+        session.write(documents.as_yaml(answer))
+    elif word == ZONES:
+        _write_zones(session, answer)
+    else:
+        _write_leaving(session, answer)
+    return 0
+
+
+def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
+    if not answer["zones"]:
+        session.write_error("No resources found.\n")
+        return
+    rows: list[tuple[str, ...]] = []
+    for zone in answer["zones"]:
+        size = zone["ready"] + zone["not_ready"]
+        waiting = ",".join(zone["waiting"][:3]) + (f",... ({len(zone['waiting'])})" if len(zone["waiting"]) > 3 else "")
+        rows.append(
+            (
+                zone["zone"] or _NONE,
+                zone["region"] or _NONE,
+                zone["state"],
+                f"{zone['ready']}/{size}",
+                f"{zone['rate']:g}/s",
+                waiting or _NONE,
+            )
+        )
+    session.write(render(Table(("ZONE", "REGION", "STATE", "READY", "RATE", "WAITING"), tuple(rows)), session.style))
+    if answer["nodes"]:
+        upcoming: list[tuple[str, ...]] = []
+        for each in answer["nodes"]:
+            upcoming.append((each["node"], each["zone"] or _NONE, each["next"], _ahead(session, each["at"])))
+        session.write("\n" + render(Table(("NODE", "ZONE", "NEXT", "IN"), tuple(upcoming)), session.style))
+
+
+def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
+    if not answer["pods"]:
+        session.write_error("No pod is about to leave its node.\n")
+        return
+    rows: list[tuple[str, ...]] = []
+    for pod in answer["pods"]:
+        since = span(max(0.0, session.now() - (seconds_of(pod["since"]) or 0.0)))
+        key = f"{pod['namespace']}/{pod['name']}"
+        rows.append((key, pod["node"], _ahead(session, pod["at"]), since, ",".join(pod["taints"])))
+    session.write(render(Table(("POD", "NODE", "LEAVES IN", "SINCE", "TAINTS"), tuple(rows)), session.style))
+
+
+def _ahead(session: VerbSession, time: str | None) -> str:
+    """How far in the future a time is."""
+    at = seconds_of(time)
+    return "never" if at is None else span(max(0.0, at - session.now()))
+
+
+VERBS = (
+    Verb(
+        "node",
+        "Stop and start nodes, see zones and which pods leave.",
+        node,
+        _words,
+        examples=(
+            "node stop node-a",
+            "node stop -l topology.kubernetes.io/zone=zone-a",
+            "node start --all",
+            "node zones",
+            "node leaving",
+        ),
+        completes="kubelet",
+    ),
+)

@@ -1,0 +1,51 @@
+"""The controllers' options, as text of a flag."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.controllers.options import OPTIONS, ControllerOptions, OptionError, controller_options, read_option
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_default_is_what_the_help_says(name: str) -> None:
+    assert controller_options({name: read_option(name, OPTIONS[name].default)}) == ControllerOptions()
+
+
+def test_options_come_where_they_belong() -> None:
+    options = controller_options({"node-eviction-rate": 2.0, "terminated-pod-gc-threshold": 7})
+    assert (options.lifecycle.node_eviction_rate, options.terminated_pod_gc_threshold) == (2.0, 7)
+    assert options.lifecycle.secondary_node_eviction_rate == 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        pytest.param("node-monitor-period", "1m30s", 90.0, id="duration"),
+        pytest.param("node-monitor-grace-period", "0s", 0.0, id="no-grace"),
+        pytest.param("node-eviction-rate", "0", 0.0, id="rate-zero"),
+        pytest.param("unhealthy-zone-threshold", "1", 1.0, id="whole-share"),
+        pytest.param("large-cluster-size-threshold", "500", 500, id="count"),
+    ],
+)
+def test_values(name: str, text: str, value: Any) -> None:
+    assert read_option(name, text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        pytest.param("node-monitor-period", "0s", "must be longer than 0", id="no-period"),
+        pytest.param("node-monitor-period", "5", "is no duration", id="without-a-unit"),
+        pytest.param("node-monitor-grace-period", "-5s", "must not be negative", id="negative-duration"),
+        pytest.param("node-eviction-rate", "-0.1", "must be a number from 0 on", id="negative-rate"),
+        pytest.param("node-eviction-rate", "nan", "must be a number from 0 on", id="no-number-rate"),
+        pytest.param("node-eviction-rate", "fast", "is no number", id="a-word"),
+        pytest.param("unhealthy-zone-threshold", "1.1", "from 0 to 1", id="more-than-all"),
+        pytest.param("large-cluster-size-threshold", "1.5", "must be a whole number", id="half-a-node"),
+        pytest.param("terminated-pod-gc-threshold", "-1", "must be a whole number", id="negative-count"),
+    ],
+)
+def test_values_that_cannot_be_used(name: str, text: str, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        read_option(name, text)
