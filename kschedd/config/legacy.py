@@ -33,14 +33,14 @@ def read_algorithm_source(fields: ConfigFields, loading: Loading) -> tuple[list[
     if inner is not None and policy is not None:
         if inner.get("provider") is not None:
             policy.wrong("a policy and a provider exclude each other")
-        found = _policy_of(policy, loading)
+        found = _policy_of(policy, loading, name)
         if found is None:
             return [], ()
         profile, extenders = found
         for ignored in ("plugins", "pluginConfig"):
             if (given := fields.get(ignored)) is not None:
                 given.reading.warn(given.path, None, "is not used, since a Policy says which plugins there are")
-        return [_with_switches(attrs.evolve(profile, scheduler_name=name), fields, loading)], extenders
+        return [_with_switches(profile, fields, loading)], extenders
     provider = inner.choice("provider", DEFAULT_PROVIDER, (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER)) if inner else ""
     plugins = read_plugins(fields.place, fields.mapping("plugins"), name, loading)
     if provider == AUTOSCALER_PROVIDER:
@@ -73,7 +73,7 @@ def _with_switches(profile: Profile, fields: ConfigFields, loading: Loading) -> 
     return attrs.evolve(profile, plugins=plugins, plugin_args=args)
 
 
-def _policy_of(place: ConfigValue, loading: Loading) -> tuple[Profile, tuple[Extender, ...]] | None:
+def _policy_of(place: ConfigValue, loading: Loading, name: str) -> tuple[Profile, tuple[Extender, ...]] | None:
     fields = place.fields("file", "configMap")
     if fields is None:
         return None
@@ -105,4 +105,4 @@ def _policy_of(place: ConfigValue, loading: Loading) -> tuple[Profile, tuple[Ext
     if not isinstance(root.value, Mapping) or root.value.get("kind") != "Policy":
         root.wrong("is no Policy", "apiVersion: v1, kind: Policy, ...")
         return None
-    return read_policy(root, within)
+    return read_policy(root, within, name)

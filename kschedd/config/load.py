@@ -130,8 +130,9 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
         why = "must not be less than podInitialBackoffSeconds"
         report(fields.path("podMaxBackoffSeconds"), longest, why, f"{initial} or more")
     profiling = fields.boolean("enableProfiling", True)
-    for number, _ in enumerate(extenders):
-        loading.note_path(f"extenders[{number}]", f"{fields.path('extenders')}[{number}]")
+    if loading.release.version != "v1alpha1":
+        for number in range(len(extenders)):
+            loading.note_path(f"extenders[{number}]", f"$.extenders[{number}]")
     for name in ("parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds"):
         loading.note(name, fields.get(name))
     return Config(

@@ -116,18 +116,20 @@ class _Args:
     node_label: dict[str, list[str]] = attrs.field(factory=dict)
     service: dict[str, list[str]] = attrs.field(factory=dict)
     weights: dict[str, int] = attrs.field(factory=dict)  # by plugin
+    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: the path of the first argument
     ratio: ConfigValue | None = None
 
 
-def read_policy(root: ConfigValue, loading: Loading) -> tuple[Profile, tuple[Extender, ...]]:
-    """The profile that a Policy comes to, and its extenders."""
+def read_policy(
+    root: ConfigValue, loading: Loading, name: str = DEFAULT_SCHEDULER_NAME
+) -> tuple[Profile, tuple[Extender, ...]]:
+    """The profile of that name that a Policy comes to, and its extenders."""
     loading.release = POLICY_RELEASE
     fields = root.fields(
         *("apiVersion", "kind", "metadata", "predicates", "priorities", "extenders"),
         *("hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"),
     )
     assert fields is not None, "the caller saw its kind"
-    name = DEFAULT_SCHEDULER_NAME
     said = _Args()
     points: dict[str, list[PluginRef]] = {point: [] for point in EXTENSION_POINTS}
     points["queue_sort"] = [PluginRef("PrioritySort")]
@@ -150,11 +152,14 @@ def read_policy(root: ConfigValue, loading: Loading) -> tuple[Profile, tuple[Ext
         for point, set_ in RELEASES["v1beta1"].default_sets({}).items()
     }
     completed = with_new_points({p: tuple(refs) for p, refs in points.items()}, defaults, loading.implements)
-    profile = made_profile(name, completed, _arguments(fields, said, completed, loading), loading)
+    profile = made_profile(name, completed, _arguments(fields, said, completed, loading, name), loading)
+    extenders = read_extenders(legacy_extenders(fields))
+    for number in range(len(extenders)):
+        loading.note_path(f"extenders[{number}]", f"$.extenders[{number}]")
     if fields.boolean("alwaysCheckAllPredicates", False):
         why = "has no effect: a node's verdict is its first rejection, as kube-scheduler reports it since v1.23"
         root.reading.warn(fields.path("alwaysCheckAllPredicates"), True, why)
-    return profile, read_extenders(legacy_extenders(fields))
+    return profile, extenders
 
 
 def _add(refs: list[PluginRef], plugin: str, weight: int = 0) -> None:
@@ -205,10 +210,12 @@ def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
         argument.wrong("takes exactly one of its fields", "serviceAffinity, labelsPresence")
     elif affinity is not None:
         inner = affinity.fields("labels")
+        said.first.setdefault("ServiceAffinity", argument.path)
         labels = [] if inner is None else inner.texts("labels")
         said.service.setdefault("affinityLabels", []).extend(text for _, text in labels)
         return _SERVICE_PREDICATE
     elif presence is not None:
+        said.first.setdefault("NodeLabel", argument.path)
         inner = presence.fields("labels", "presence")
         if inner is not None:
             kind = "presentLabels" if inner.boolean("presence", False) else "absentLabels"
@@ -287,6 +294,7 @@ def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
         plugin = "NodeLabel"
         kind = "presentLabelsPreference" if inner.boolean("presence", False) else "absentLabelsPreference"
         said.node_label.setdefault(kind, []).append(label)
+    said.first.setdefault(plugin, argument.path)
     before = said.weights.get(plugin, 0)
     labels = sum(map(len, _preferences(plugin, said))) - 1
     if before and before != labels * weight:
@@ -304,7 +312,7 @@ def _preferences(plugin: str, said: _Args) -> list[list[str]]:
 
 
 def _arguments(
-    fields: ConfigFields, said: _Args, points: Mapping[str, tuple[PluginRef, ...]], loading: Loading
+    fields: ConfigFields, said: _Args, points: Mapping[str, tuple[PluginRef, ...]], loading: Loading, name: str
 ) -> dict[str, Any]:
     taking_part = {ref.name for refs in points.values() for ref in refs}
     args: dict[str, Any] = {}
@@ -312,19 +320,15 @@ def _arguments(
     def read(plugin: str, place: ConfigValue) -> None:
         if plugin in taking_part:
             args[plugin] = read_plugin_args(plugin, loading.catalogue[plugin].args_type, place, loading.context)
+            loading.note(f"profiles[{name}].pluginConfig[{plugin}]", place)
 
-    if said.node_label:
-        read("NodeLabel", fields.place.at("predicates", said.node_label))
-    if said.service:
-        read("ServiceAffinity", fields.place.at("predicates", said.service))
+    for plugin, given_args in (("NodeLabel", said.node_label), ("ServiceAffinity", said.service)):
+        if given_args:
+            read(plugin, ConfigValue(given_args, said.first[plugin], fields.place.reading))
     if said.ratio is not None:
         read(_RATIO, said.ratio)
     hard = fields.integer("hardPodAffinitySymmetricWeight", 0, (0, 100))
     if hard and "InterPodAffinity" in taking_part:  # 0 means: not said
         given = {"hardPodAffinityWeight": hard}
         read("InterPodAffinity", fields.place.at("hardPodAffinitySymmetricWeight", given))
-        loading.note(
-            f"profiles[{DEFAULT_SCHEDULER_NAME}].pluginConfig[InterPodAffinity]",
-            fields.get("hardPodAffinitySymmetricWeight"),
-        )
     return args

@@ -1,5 +1,6 @@
 """Methods over the configuration: where its values come from, files of it, changes while it runs, and undoing them."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -158,7 +159,8 @@ def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
 
 
 def _unread(path: str) -> NoReturn:
-    raise OSError(0, "the daemon reads no files for its clients; `kschedd config` reads them on the command line")
+    why = "the daemon reads no files for its clients; give it what `kschedd config convert -f FILE` prints"
+    raise OSError(0, why)
 
 
 def _plain(change: ConfigChange) -> dict[str, Any]:
@@ -193,10 +195,14 @@ class _Given:
 
     def described(self) -> str:
         names = ("plugin", "weight", "points", "args", "percentage", "seconds", "max_seconds", "parallelism")
-        said = [str(self._call[name]) for name in names if self._call[name] is not None]
+        said = [_shown(self._call[name]) for name in names if self._call[name] is not None]
         if self._call["profile"] is not None:
             said.append(f"in {self._call['profile']}" if said else self._call["profile"])
         return " ".join([self._call["what"], *said])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _Make = Callable[[Config, _Given, Catalogue], Config]

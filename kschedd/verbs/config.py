@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.printing import documents
@@ -127,9 +127,42 @@ def _apply(session: VerbSession, options: argparse.Namespace, source: Source | N
 def undo(session: VerbSession, options: argparse.Namespace) -> int:
     change = session.daemon.call("config.undo")
     session.write(f"undone: {change['what']}\n")
-    for one in change["values"]:
-        session.write(f"  {one['path']}: {_text(one['after'])} -> {_text(one['before'])}\n")
+    back = [{"path": one["path"], "before": one["after"], "after": one["before"]} for one in change["values"]]
+    session.write("".join(f"  {line}\n" for line in _lines(back)))
     return 0
+
+
+def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What changed: a line for each value, but only one for a profile that came or went."""
+    whole = _came_or_went(values)
+    lines: dict[str, None] = {}
+    for one in values:
+        profile, before, after = _profile_of(one["path"]), one["before"], one["after"]
+        if profile in whole:
+            lines[f"{profile}: {whole[profile]}"] = None
+        elif not (before in (None, {}) and after in (None, {})):
+            lines[f"{one['path']}: {_text(before)} -> {_text(after)}"] = None
+    return list(lines)
+
+
+def _profile_of(path: str) -> str:
+    """`profiles[NAME]` of a path below it, "" of any other."""
+    profile, below, _ = path.partition("].")
+    return f"{profile}]" if below and path.startswith("profiles[") else ""
+
+
+def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """By profile: "added" or "removed"."""
+    found: dict[str, str] = {}
+    for one in values:
+        profile = _profile_of(one["path"])
+        # Every profile has a plugin that sorts the queue, and but for the profile's sake it never is without.
+        if profile and one["path"].startswith(f"{profile}.plugins.queueSort["):
+            of_profile = [other for other in values if _profile_of(other["path"]) == profile]
+            for side, word in (("before", "added"), ("after", "removed")):
+                if all(other[side] is None for other in of_profile):
+                    found[profile] = word
+    return found
 
 
 _CONFIG: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, Source | None], int]]] = {
@@ -227,10 +260,8 @@ def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, 
 
 def _change(session: VerbSession, what: str, **params: Any) -> int:
     change = session.daemon.call("config.change", what=what, **params)
-    for one in change["values"]:
-        session.write(f"{one['path']}: {_text(one['before'])} -> {_text(one['after'])}\n")
-    if not change["values"]:
-        session.write("nothing changed\n")
+    lines = _lines(change["values"])
+    session.write("".join(f"{line}\n" for line in lines or ["nothing changed"]))
     return 0
 
 

@@ -195,3 +195,29 @@ algorithmSource:
     [fault] = refused.value.errors
     assert (fault.file, fault.line, fault.path) == ("/etc/policy.cfg", 4, "$.predicates[0].name")
     assert fault.why == "no such predicate; did you mean PodFitsResources?"
+
+
+def test_what_a_policy_says_has_its_file_and_line_as_origin() -> None:
+    text = f"""\
+apiVersion: {GROUP}/v1alpha1
+kind: KubeSchedulerConfiguration
+schedulerName: legacy
+algorithmSource: {{policy: {{file: {{path: policy.yaml}}}}}}
+"""
+    policy = """\
+apiVersion: v1
+kind: Policy
+predicates:
+- name: Zone
+  argument: {serviceAffinity: {labels: [zone]}}
+priorities:
+- {name: ImageLocalityPriority, weight: 3}
+hardPodAffinitySymmetricWeight: 5
+"""
+    origins = load_config(text, "old.yaml", read_file={"policy.yaml": policy}.__getitem__).origins
+    assert origins == {
+        "profiles[legacy].plugins.preFilter[ServiceAffinity]": "policy.yaml:4",
+        "profiles[legacy].plugins.filter[ServiceAffinity]": "policy.yaml:4",
+        "profiles[legacy].plugins.score[ImageLocality]": "policy.yaml:7",
+        "profiles[legacy].pluginConfig[ServiceAffinity]": "policy.yaml:5",
+    }

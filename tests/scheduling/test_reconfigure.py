@@ -8,7 +8,13 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_backoff, with_profile_added, with_profile_removed, with_weight
+from kschedd.config.changes import (
+    with_backoff,
+    with_plugin_disabled,
+    with_profile_added,
+    with_profile_removed,
+    with_weight,
+)
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
@@ -265,3 +271,18 @@ def test_a_pod_at_permit_is_not_put_into_the_queue_when_its_profile_comes_back()
     run.driver.take_effects()
     run.driver.reconfigure(config)
     assert told_of(run) == [("profiles", ["default-scheduler", "other"])]
+
+
+def test_a_pod_at_permit_ends_with_a_plugin_that_has_been_turned_off_meanwhile() -> None:
+    run = Driven(Hold)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    run.driver.change_config(with_plugin_disabled(run.machine.config, "default-scheduler", "Hold"), "off", NOW)
+    run.machine.waiting.reject("uid-p", "Hold", "not today")
+    run.driver.resume_decided(NOW + 1)
+    assert [(hold.reserved, hold.undone) for hold in Hold.made] == [(["p"], ["p"])]
+    assert not run.machine.cluster.assumed_pods()
+    run.driver.undo_config_change()
+    run.see(pod("q"))
+    assert isinstance(run.attempt("q"), AssumedPod)
+    assert Hold.made[-1].reserved == ["q"]
