@@ -30,7 +30,10 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 import attrs
 
+from kschedd.config.faults import ConfigError, ConfigErrors
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.config.reading import INT64, ConfigFields, ConfigValue, duration_text
+from kschedd.errors import KscheddError
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 
@@ -81,27 +84,41 @@ def arg(
     return attrs.field(default=default, metadata={_OPTIONS: _ArgOptions(name, bounds, needed, read)})
 
 
-def default_args(args_type: type[Any] | None, context: ArgsContext) -> Any:
-    """The arguments of a plugin without `pluginConfig`."""
-    if args_type is None:
+def default_args(plugin: str, info: PluginInfo | None, context: ArgsContext) -> Any:
+    """The arguments of a plugin without `pluginConfig`.  Raises `ConfigErrors` where its class cannot make them."""
+    if info is None or info.args_type is None:
         return RawArgs()
+    args_type = info.args_type
+    try:
+        return _guarded(info, lambda: _default_args(args_type, context))
+    except KscheddError as fault:
+        why = f"its default arguments cannot be made: {fault}"
+        raise ConfigErrors((ConfigError("plugins", 0, f"$.{plugin}", None, why),)) from fault
+
+
+def _default_args(args_type: type[Any], context: ArgsContext) -> Any:
     if hasattr(args_type, "defaults"):
         return args_type.defaults(context, {})
     return args_type()
 
 
-def read_plugin_args(plugin: str, args_type: type[Any] | None, place: ConfigValue | None, context: ArgsContext) -> Any:
+def _guarded(info: PluginInfo, work: Callable[[], Any]) -> Any:
+    return work() if info.guard is None else info.guard(work)
+
+
+def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | None, context: ArgsContext) -> Any:
     """The arguments of `plugin` as written at `place`; faults are reported there."""
     if place is None:
-        return default_args(args_type, context)
-    if args_type is None:
+        return default_args(plugin, info, context)
+    if info is None or info.args_type is None:
         if not isinstance(place.value, Mapping):
             place.wrong("must be a mapping")
             return RawArgs()
         return RawArgs(place.value)
+    args_type = info.args_type
     fields = place.fields("apiVersion", "kind", *field_names(args_type))
     if fields is None:
-        return default_args(args_type, context)
+        return default_args(plugin, info, context)
     kind, version = f"{plugin}Args", f"{API_GROUP}/{context.version}"
     for name, expected, why in (
         ("kind", kind, "not the kind of this plugin's arguments"),
@@ -110,7 +127,11 @@ def read_plugin_args(plugin: str, args_type: type[Any] | None, place: ConfigValu
         found = fields.text(name, expected)
         if found != expected:
             fields.place.reading.report(fields.path(name), found, why, expected)
-    return read_fields(args_type, fields, context)
+    try:
+        return _guarded(info, lambda: read_fields(args_type, fields, context))
+    except KscheddError as fault:
+        place.wrong(f"the plugin cannot read it: {fault}")
+        return None
 
 
 def read_mapping(args_type: type[Any], place: ConfigValue, context: ArgsContext) -> Any:

@@ -108,7 +108,7 @@ def with_plugin_args(
         _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
     reading = ConfigReader(SOURCE)
     place = ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading)
-    read = read_plugin_args(plugin, _args_type(plugin, catalogue), place, ArgsContext(config.feature_gates))
+    read = read_plugin_args(plugin, catalogue.get(plugin), place, ArgsContext(config.feature_gates))
     if reading.faults:
         raise ConfigErrors(tuple(reading.faults))
     changed = attrs.evolve(profile, plugin_args={**profile.plugin_args, plugin: read})
@@ -173,13 +173,8 @@ def with_unschedulable_flush(config: Config, seconds: int) -> Config:
     return attrs.evolve(config, unschedulable_flush_s=seconds)
 
 
-def _args_type(plugin: str, catalogue: Catalogue) -> type[Any] | None:
-    info = catalogue.get(plugin)
-    return None if info is None else info.args_type
-
-
 def _default_args(config: Config, plugin: str, catalogue: Catalogue) -> Any:
-    return default_args(_args_type(plugin, catalogue), ArgsContext(config.feature_gates))
+    return default_args(plugin, catalogue.get(plugin), ArgsContext(config.feature_gates))
 
 
 def _found(config: Config, scheduler_name: str) -> tuple[Profile, str]:

@@ -18,16 +18,7 @@ from typing import Any, Final
 
 import attrs
 
-
-@attrs.frozen
-class PluginInfo:
-    """What configuration has to know of a plugin."""
-
-    points: frozenset[str]
-    """The extension points that it implements."""
-    args_type: type[Any] | None = None
-    """An attrs class (`kschedd.config.args`); None: its arguments are left as they are written."""
-
+from kschedd.config.plugin_info import PluginInfo
 
 Catalogue = Mapping[str, PluginInfo]
 

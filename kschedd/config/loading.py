@@ -41,7 +41,7 @@ class Loading:
         return None if info is None else info.points
 
     def default_args(self, plugin: str) -> Any:
-        return _default_args(plugin, self.catalogue, self.context)
+        return default_args(plugin, self.catalogue.get(plugin), self.context)
 
     def note(self, key: str, place: ConfigValue | None) -> None:
         """Note that the value in force under `key` was said at `place`."""
@@ -55,9 +55,4 @@ class Loading:
 
 def default_args_of(plugin: str, catalogue: Catalogue, gates: Mapping[str, bool]) -> Any:
     """The arguments that a plugin has in a v1 file without `pluginConfig`."""
-    return _default_args(plugin, catalogue, ArgsContext(gates))
-
-
-def _default_args(plugin: str, catalogue: Catalogue, context: ArgsContext) -> Any:
-    info = catalogue.get(plugin)
-    return default_args(None if info is None else info.args_type, context)
+    return default_args(plugin, catalogue.get(plugin), ArgsContext(gates))

@@ -319,7 +319,7 @@ def _arguments(
 
     def read(plugin: str, place: ConfigValue) -> None:
         if plugin in taking_part:
-            args[plugin] = read_plugin_args(plugin, loading.catalogue[plugin].args_type, place, loading.context)
+            args[plugin] = read_plugin_args(plugin, loading.catalogue[plugin], place, loading.context)
             loading.note(f"profiles[{name}].pluginConfig[{plugin}]", place)
 
     for plugin, given_args in (("NodeLabel", said.node_label), ("ServiceAffinity", said.service)):

@@ -200,8 +200,6 @@ def read_plugin_config(fields: ConfigFields, profile: str, loading: Loading) -> 
             item.at("name", name).wrong("its arguments are given twice")
         elif info is None:
             item.at("name", name).wrong(*unknown_plugin(name, catalogue))
-        args[name] = read_plugin_args(
-            name, None if info is None else info.args_type, inner.mapping("args"), loading.context
-        )
+        args[name] = read_plugin_args(name, info, inner.mapping("args"), loading.context)
         loading.note(f"profiles[{profile}].pluginConfig[{name}]", item)
     return args

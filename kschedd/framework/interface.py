@@ -26,7 +26,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.in_tree import PluginInfo
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint
 from kschedd.framework.handle import Handle

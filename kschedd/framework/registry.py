@@ -18,7 +18,8 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.in_tree import IN_TREE, PluginInfo, in_tree_class
+from kschedd.config.in_tree import IN_TREE, in_tree_class
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.errors import KscheddError
 from kschedd.framework.faults import PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
@@ -56,7 +57,10 @@ class Registry:
 
     def catalogue(self) -> Mapping[str, PluginInfo]:
         """Every added plugin, by name."""
-        return {name: plugin_info(cls) for name, cls in self.added.items()}
+        return {
+            name: attrs.evolve(plugin_info(cls), guard=partial(PluginGuard(name, self.start_limit_s).call, "args_type"))
+            for name, cls in self.added.items()
+        }
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         """An in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""

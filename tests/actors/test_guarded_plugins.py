@@ -8,8 +8,9 @@ import pytest
 import trio
 
 from kschedd.api.pods import Pod
-from kschedd.config.in_tree import IN_TREE, PluginInfo
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import unschedulable
 from tests.actors.clusters import node, placed, pod, rejected, with_plugins

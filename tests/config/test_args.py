@@ -78,6 +78,47 @@ def test_each_field_is_read_by_its_type() -> None:
     assert args_of(json.dumps(written(read))) == read
 
 
+@attrs.frozen
+class FaultyArgs:
+    limit: int = 1
+
+    @classmethod
+    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
+        raise SystemExit(3)
+
+
+class Faulty(Picky):
+    name: ClassVar = "Faulty"
+    args_type: ClassVar = FaultyArgs
+
+
+@attrs.frozen
+class NeverMadeArgs:
+    @classmethod
+    def defaults(cls, context: ArgsContext, given: Any) -> "NeverMadeArgs":
+        raise KeyError("none")
+
+
+class NeverMade(Picky):
+    name: ClassVar = "NeverMade"
+    args_type: ClassVar = NeverMadeArgs
+
+
+@pytest.mark.parametrize(
+    ("cls", "config", "refusal"),
+    [
+        (Faulty, "  pluginConfig: [{name: Faulty, args: {limit: 2}}]\n", "args: the plugin cannot read it: "),
+        (NeverMade, "", "NeverMade: its default arguments cannot be made: "),
+    ],
+)
+def test_code_of_an_arguments_class_that_raises_ends_in_a_fault(cls: type[Any], config: str, refusal: str) -> None:
+    catalogue = {**IN_TREE, **Registry({cls.name: cls}).catalogue()}
+    with pytest.raises(ConfigErrors) as refused:
+        load_config(HEAD.replace("Picky", cls.name) + config, "f", catalogue=catalogue)
+    [error] = refused.value.errors
+    assert refusal in f"{error.path}: {error.why}"
+
+
 @pytest.mark.parametrize(
     ("args", "refusal"),
     [

@@ -18,9 +18,10 @@ from kschedd.config.changes import (
     with_weight,
 )
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.in_tree import IN_TREE, PluginInfo
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Config
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.plugins.interpodaffinity import InterPodAffinityArgs
 
 NAME = "default-scheduler"

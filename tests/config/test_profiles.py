@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.in_tree import IN_TREE, PluginInfo
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
+from kschedd.config.plugin_info import PluginInfo
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
 from kschedd.plugins.noderesources_args import NodeResourcesFitArgs

@@ -30,7 +30,7 @@ ARGS = {  # of plugins that say nothing by default
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", IN_TREE)
 def test_an_in_tree_plugin_keeps(name: str, rule: Rule) -> None:
-    args = ARGS.get(name) or default_args(IN_TREE[name].args_type, ArgsContext(GATES))
+    args = ARGS.get(name) or default_args(name, IN_TREE[name], ArgsContext(GATES))
     check(rule, in_tree_class(name), args, seeds=SEEDS)
 
 
