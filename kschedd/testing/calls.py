@@ -9,20 +9,31 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable, Rows
-from kschedd.config.args import RawArgs
+from kschedd.config.args import ArgsContext, read_plugin_args
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.feature_gates import GATES
+from kschedd.config.reading import ConfigReader, ConfigValue
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PreFilterResult
+from kschedd.framework.interface import PreFilterResult, plugin_info
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
 
 
 def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
-    """An instance on that cluster. `args`: for its `from_args`; a mapping as in a profile, or None: no arguments."""
+    """An instance on that cluster. `args`: for its `from_args`; a mapping as in a profile, or None: no arguments.
+
+    Raises ConfigErrors where its `args_type` refuses the mapping.
+    """
     if not hasattr(plugin_class, "from_args"):
         return plugin_class()
-    given = RawArgs(dict(args or {})) if args is None or isinstance(args, dict) else args
-    return plugin_class.from_args(given, Handle(cluster))
+    if args is None or isinstance(args, dict):
+        reading = ConfigReader("args")
+        place = None if args is None else ConfigValue(args, "$", reading)
+        args = read_plugin_args(plugin_class.name, plugin_info(plugin_class), place, ArgsContext(GATES))
+        if reading.faults:
+            raise ConfigErrors(tuple(reading.faults))
+    return plugin_class.from_args(args, Handle(cluster))
 
 
 @attrs.define(eq=False)

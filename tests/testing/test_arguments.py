@@ -1,0 +1,43 @@
+"""The kit gives a plugin arguments as a profile would: of its own type, read from a mapping."""
+
+from typing import ClassVar
+
+import attrs
+import pytest
+
+from kschedd.config.args import arg
+from kschedd.config.faults import ConfigErrors
+from kschedd.plugin import CycleState, Handle, NodeInfo, Pod, Status, unschedulable
+from kschedd.testing import judge, node, pod
+
+
+@attrs.frozen
+class LimitArgs:
+    limit: int = arg(2, bounds=(1, 9))
+
+
+@attrs.frozen
+class Limit:
+    """Passes nodes with fewer pods than its argument says."""
+
+    name: ClassVar = "Limit"
+    args_type: ClassVar = LimitArgs
+    args: LimitArgs
+
+    @classmethod
+    def from_args(cls, args: LimitArgs, handle: Handle) -> "Limit":
+        return cls(args)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        return None if len(node.pods) < self.args.limit else unschedulable("full")
+
+
+@pytest.mark.parametrize(("args", "reason"), [(None, ""), ({"limit": 1}, "full")])
+def test_arguments_are_of_the_plugins_own_type(args: dict[str, int] | None, reason: str) -> None:
+    said = judge(Limit, pod("b"), [node("n")], pods=[pod("a", node_name="n")], args=args)
+    assert said["n"].reason == reason
+
+
+def test_arguments_that_its_type_refuses_are_a_fault() -> None:
+    with pytest.raises(ConfigErrors, match="limit: 0: out of range"):
+        judge(Limit, pod("b"), [node("n")], args={"limit": 0})
