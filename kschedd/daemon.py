@@ -36,6 +36,7 @@ from kschedd.actors.decisions import DecisionRecord, DecisionsActor
 from kschedd.actors.decisions import Message as DecisionsMessage
 from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
+from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
 from kschedd.actors.journal import Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
@@ -171,7 +172,7 @@ async def cluster_actors(
         store_client.clone(),
         bell,
         Inboxes(popped_in, answered_in, expired_in, to_expired, called_in, to_called, driver_in),
-        Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), workers),
+        Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), workers, ExtenderClients()),
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
     )

@@ -1,10 +1,10 @@
-"""PluginCall: one task for each call of an out-of-tree plugin in a binding cycle, so bindings run beside each other.
+"""PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so bindings run beside each other.
 
 Receives: nothing.  Sends: `Called`, with what the plugin returned or the Status of its fault.
 Owns: nothing.  Ends: when the plugin returns, or its time limit has passed; then its thread is abandoned.
 
-The call runs in a thread. Of all these tasks a limited number have a thread at a time (`PluginThreads`); the time limit
-begins when a call has its thread.
+A plugin's call runs in a thread. Of all these tasks a limited number have a thread at a time (`PluginThreads`); the
+time limit begins when a call has its thread. An extender's call needs none.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine for each binding cycle).
 """
@@ -15,12 +15,13 @@ import attrs
 import structlog
 import trio
 
+from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.mailbox import Doorbell
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
-from kschedd.scheduling.binding_cycle import CallPlugin
+from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
 
 log = structlog.get_logger("kschedd.plugins")
 
@@ -56,13 +57,18 @@ class PluginThreads:
 
 @attrs.frozen(eq=False)
 class PluginCall:
-    _wanted: CallPlugin
+    _wanted: CallPlugin | CallExtender
     _threads: PluginThreads
+    _extenders: ExtenderClients
     _called: "trio.MemorySendChannel[Called]"
     _bell: Doorbell
 
     async def run(self) -> None:
         with self._called:
-            answer = await self._threads.answer(self._wanted)
-            await self._called.send(Called(self._wanted.uid, answer))
+            await self._called.send(Called(self._wanted.uid, await self._answer(self._wanted)))
             self._bell.ring()
+
+    async def _answer(self, wanted: CallPlugin | CallExtender) -> Plan | Status | None:
+        if isinstance(wanted, CallExtender):
+            return wanted.answered(await self._extenders.answer(wanted.call))
+        return await self._threads.answer(wanted)

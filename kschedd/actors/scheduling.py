@@ -13,8 +13,8 @@ milliseconds, and sends one message per slice, not per pod.
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and passes
 it on while it waits for a plugin. Until the step has ended, `_meanwhile` answers questions, and within an attempt it
 lets bindings go on, in other threads that take the lock. It is at rest whenever this actor's own code runs, so that
-the driver is never used from two threads at once. PreBind, Bind and PostBind of these plugins are tasks of their own
-(`PluginCall`).
+the driver is never used from two threads at once. The same goes on while extenders are asked. PreBind, Bind and
+PostBind of out-of-tree plugins, and an extender's Bind, are tasks of their own (`PluginCall`).
 """
 
 import math
@@ -29,11 +29,13 @@ import trio
 
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.clock import Clock
+from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.queue import Popped, QueueUpdate
+from kschedd.extenders.calls import ExtenderCall
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
@@ -72,6 +74,7 @@ class Outboxes:
     events: "trio.MemorySendChannel[list[SchedulerEvent]]"
     records: "trio.MemorySendChannel[list[AttemptRecord]]"
     workers: FilterWorkers
+    extenders: ExtenderClients
 
     def close(self) -> None:
         for way in (self.queue, self.binding, self.events, self.records, self.workers):
@@ -107,6 +110,7 @@ class SchedulingActor:
                     if busy:
                         await trio.lowlevel.checkpoint()
                 await self._finish()
+                await self._outboxes.extenders.close()
                 self._nursery.cancel_scope.cancel()
         finally:
             self._outboxes.close()
@@ -174,10 +178,7 @@ class SchedulingActor:
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
         """Answer a question. Nobody else works on the driver until it is answered, whatever plugins it calls."""
-        if self._out_of_tree:
-            await self._in_thread(question.evaluate, self._driver)
-        else:
-            question.evaluate(self._driver)
+        await self._alone(question.evaluate, self._driver)
         question.reply.publish()
 
     async def _answered(self, answered: Answered, step: Callable[..., Awaitable[Any]] | None = None) -> None:
@@ -201,9 +202,7 @@ class SchedulingActor:
                 return
             shards, result = await self._step(send_on, attempt, None)
             while shards is not None:
-                parallelism = driver.machine.config.parallelism
-                answers = await self._beside(self._outboxes.workers.run, shards, parallelism)
-                shards, result = await self._step(send_on, attempt, answers)
+                shards, result = await self._step(send_on, attempt, await self._outside(shards))
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
@@ -230,12 +229,10 @@ class SchedulingActor:
 
         return await trio.to_thread.run_sync(run)
 
-    # -- what goes on while plugins are waited for ------------------------------------------------------------------
+    # -- what goes on while plugins and extenders are waited for ----------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
         """Await this while `_meanwhile` serves others; it is at rest again when this returns."""
-        if not self._out_of_tree:
-            return await work(*args)
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
@@ -248,6 +245,19 @@ class SchedulingActor:
         if fault is not None:
             raise fault
         return result
+
+    async def _outside(self, shards: Any) -> list[Any]:
+        """The answers to what an attempt yields: calls of extenders, or shards of work for the workers."""
+        if shards and isinstance(shards[0], ExtenderCall):
+            return await self._beside(self._outboxes.extenders.ask, shards)
+        parallelism = self._driver.machine.config.parallelism
+        if not self._out_of_tree:
+            return await self._outboxes.workers.run(shards, parallelism)
+        return await self._beside(self._outboxes.workers.run, shards, parallelism)
+
+    async def _alone(self, work: Callable[..., T], *args: Any) -> T:
+        """Do this while nobody else works on the driver, whatever plugins it calls."""
+        return await self._in_thread(work, *args) if self._out_of_tree else work(*args)
 
     async def _meanwhile(self, resting: trio.CancelScope) -> None:
         """Answer questions, and within an attempt let bindings go on, until `resting` is cancelled."""
@@ -268,15 +278,14 @@ class SchedulingActor:
             await self._evaluate(question)
         if not driver.attempting:
             return
-        now = self._clock.now()
         answers = waiting_in(inboxes.answered, _MOST)
         calls = waiting_in(inboxes.called, _MOST)
         for answered in answers:
-            await self._answered(answered, self._in_thread)
+            await self._answered(answered, self._alone)
         for called in calls:
-            await self._in_thread(driver.plugin_called, called.uid, called.answer, now)
+            await self._alone(driver.plugin_called, called.uid, called.answer, self._clock.now())
         if answers or calls:
-            await self._send_effects(await self._in_thread(driver.take_effects))
+            await self._send_effects(await self._alone(driver.take_effects))
 
     # -- waiting binding cycles -----------------------------------------------------------------------------------
 
@@ -318,8 +327,8 @@ class SchedulingActor:
         for cycle in effects.permit_waits:
             self._watch_over(cycle)
         for wanted in effects.calls:
-            call = PluginCall(wanted, self._threads, self._inboxes.call.clone(), self._bell)
-            self._nursery.start_soon(call.run, name=f"{wanted.plugin} for {wanted.uid}")
+            call = PluginCall(wanted, self._threads, outboxes.extenders, self._inboxes.call.clone(), self._bell)
+            self._nursery.start_soon(call.run)
         if effects.released or effects.queue or max_pods is not None:
             await _send(outboxes.queue, QueueUpdate(effects.released, effects.queue, max_pods))
         if effects.writes or effects.evictions or effects.plans:

@@ -26,8 +26,6 @@ def read_extenders(root: ConfigFields) -> tuple[Extender, ...]:
         if extender is None:
             continue
         extenders.append(extender)
-        why = "extenders are checked but not called yet: decisions are made without this one"
-        place.reading.warn(place.path, extender.url_prefix, why)
         binders += bool(extender.bind_verb)
         if extender.bind_verb and binders == 2:
             place.at("bindVerb", extender.bind_verb).wrong("only one extender can bind, and one before it does")

@@ -17,6 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
+from kschedd.extenders.extender import extenders_of
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.machine import SchedulingMachine
@@ -71,4 +72,5 @@ def scheduler_on(fork: Fork) -> Scheduler:
     profile = fork.config.profile(fork.pod.scheduler_name)
     assert profile is not None, "the pod's profile is expected to be there"
     framework = build_profile(fork.config, profile, fork.registry, fork.handle)
-    return Scheduler(framework, fork.cluster, by_name, StartNode(fork.start), remember=False)
+    extenders = extenders_of(fork.config.extenders)
+    return Scheduler(framework, fork.cluster, by_name, StartNode(fork.start), remember=False, extenders=extenders)

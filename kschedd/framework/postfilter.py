@@ -33,7 +33,8 @@ class DryRun:
     best: Candidate | None
     ties: tuple[str, ...]  # names of all candidates as good as the best by every criterion, sorted
     message: str = ""
-    fault: str = ""  # a filter failed, and there is no candidate
+    fault: str = ""  # a filter or an extender failed, and there is no candidate
+    nominated_node: str | None = ""  # without a candidate: None leaves the pod's nomination, "" clears it
 
 
 @attrs.frozen(eq=False)

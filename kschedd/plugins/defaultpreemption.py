@@ -105,7 +105,7 @@ class DefaultPreemption:
         if best is None:
             if tried.fault:
                 return PostFilterResult(error(f"preemption: {tried.fault}"))
-            return PostFilterResult(unschedulable(f"preemption: {tried.message}"), nominated_node="")
+            return PostFilterResult(unschedulable(f"preemption: {tried.message}"), nominated_node=tried.nominated_node)
         evicted = [victim for victim in best.victims if not victim.deletion_timestamp]
         cleared = cleared_nominations(pod, view.nominated_on(best.node_name)) if evicted else ()
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()

@@ -19,6 +19,7 @@ from typing import cast
 
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.method_docs import methods_page
+from kschedd.rpc.methods_binding import BindingMethods
 from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
@@ -37,6 +38,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
         *NodeMethods(cluster).table(),
+        *BindingMethods(cluster).table(),
         *EvictionMethods(cluster).table(),
         *LifecycleMethods(cluster).table(),
         *EventMethods(cluster).table(),

@@ -5,7 +5,8 @@
 
 `SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
 one. An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
-is a step of its own (`CallPlugin`), during which everything else goes on.
+is a step of its own (`CallPlugin`), during which everything else goes on. An extender that binds is asked instead of
+the Bind plugins (`CallExtender`).
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable, Generator
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import QueuedPod
@@ -81,7 +83,23 @@ class CallPlugin:
         return error(fault_text(fault)).by(self.plugin)
 
 
-BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin
+@fast_frozen(eq=False)
+class CallExtender:
+    """Have an extender bind the pod; answered with None, or the Status of the failure."""
+
+    uid: str  # of the pod that is being bound
+    call: ExtenderCall
+
+    def run(self) -> Status | None:
+        """Make the call at once."""
+        return self.answered(self.call())
+
+    def answered(self, said: str | ExtenderFailure) -> Status | None:
+        """The answer where the extender said this."""
+        return error(str(said)) if str(said) else None
+
+
+BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallExtender
 Binding = Generator[BindingEffect, Plan | Status | None, Status | None]
 
 
@@ -102,7 +120,7 @@ class BindingCycle:
     assumed: AssumedPod
     binding: Binding
     plan: Plan | None = None  # the plan being executed
-    call: CallPlugin | None = None  # the call being made
+    call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
 
     @property

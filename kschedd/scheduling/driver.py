@@ -16,7 +16,7 @@ Inputs, one call at a time, in this order of priority:
 
     observe(events)                  watch events; applied to the caches first, then to the queue
     plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
-    plugin_called(uid, answer)       an out-of-tree plugin has returned from its part in a binding cycle
+    plugin_called(uid, answer)       an out-of-tree plugin or an extender has done its part in a binding cycle
     tick(now)                        time has passed: Permit waits may have timed out
     resume(cycle, now)               for each of `waiting_cycles()`: continue it if its wait is over
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
@@ -74,6 +74,7 @@ from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     BindingCycle,
+    CallExtender,
     CallPlugin,
     ExecutePlan,
     PlanWait,
@@ -320,7 +321,7 @@ class SchedulingDriver:
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
-        """An out-of-tree plugin has returned, or its call came to nothing."""
+        """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
         cycle = self.binding_cycles[uid]
         assert cycle.call is not None, f"no plugin is being called for {uid}"
         cycle.call = None
@@ -411,7 +412,7 @@ class SchedulingDriver:
                         cycle.plan = effect.plan
                         effects.plans.append(effect)
                         return
-                elif isinstance(effect, CallPlugin):
+                elif isinstance(effect, CallPlugin | CallExtender):
                     cycle.call = effect
                     effects.calls.append(effect)
                     return

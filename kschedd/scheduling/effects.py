@@ -5,7 +5,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.framework.writes import Write
 from kschedd.queue.operations import QueueOperation
-from kschedd.scheduling.binding_cycle import BindingCycle, CallPlugin, ExecutePlan
+from kschedd.scheduling.binding_cycle import BindingCycle, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.values import fast_frozen
@@ -28,7 +28,7 @@ class Effects:
     writes: list[Write] = attrs.field(factory=list)  # not answered: a refusal means that newer events follow
     evictions: list[Eviction] = attrs.field(factory=list)
     plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `plan_executed`
-    calls: list[CallPlugin] = attrs.field(factory=list)  # answered by `plugin_called`
+    calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `plugin_called`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
     events: list[SchedulerEvent] = attrs.field(factory=list)

@@ -26,8 +26,9 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config, Profile
+from kschedd.extenders.extender import HTTPExtender, extenders_of
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import ClusterEventWithHint, hint_map
+from kschedd.framework.events import EVERY_EVENT, EXTENDER_NAME, ClusterEventWithHint, hint_map
 from kschedd.framework.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
@@ -57,6 +58,7 @@ from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     AwaitPermit,
     Binding,
+    CallExtender,
     CallPlugin,
     ExecutePlan,
     ReleaseInFlight,
@@ -101,24 +103,29 @@ class SchedulingMachine:
         self._remember = remember
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
+        self.extenders: tuple[HTTPExtender, ...] = ()
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
         """Use this configuration from the next attempt on. If it raises PluginLoadError, nothing has changed."""
         before, self.handle.feature_gates = self.handle.feature_gates, config.feature_gates
+        extenders = extenders_of(config.extenders)
         try:
-            self.schedulers = {profile.scheduler_name: self._scheduler(config, profile) for profile in config.profiles}
+            self.schedulers = {
+                profile.scheduler_name: self._scheduler(config, profile, extenders) for profile in config.profiles
+            }
         except Exception:  # raised again
             self.handle.feature_gates = before
             raise
+        self.extenders = extenders
         self.config = config
 
-    def _scheduler(self, config: Config, profile: Profile) -> Scheduler:
+    def _scheduler(self, config: Config, profile: Profile, extenders: tuple[HTTPExtender, ...]) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)
         framework = build_profile(
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
-        return Scheduler(framework, self.cluster, self._choose, self.start, self._remember)
+        return Scheduler(framework, self.cluster, self._choose, self.start, self._remember, extenders)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 
@@ -141,6 +148,8 @@ class SchedulingMachine:
             for filter_ in profile.filters:
                 rejecting[filter_.name] = filter_.plugin
             found[name] = hint_map(list(rejecting.values()))
+            if self.extenders:
+                found[name] = {**found[name], EXTENDER_NAME: EVERY_EVENT}
         return found
 
     def sort_key(self) -> SortKey:
@@ -287,6 +296,13 @@ class SchedulingMachine:
             said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
+        for extender in self.extenders:
+            if not extender.binds or not extender.is_interested(pod):
+                continue
+            refused = yield CallExtender(pod.uid, extender.bind(pod, node_name))
+            assert not isinstance(refused, Plan), "an extender has no plans"
+            if refused is None or not extender.ignorable:
+                return refused
         for binder in profile.at(BIND):
             said = yield from _called(profile, binder, binder.bind, state, pod, node_name)
             if said is not None and said.code == Code.SKIP:

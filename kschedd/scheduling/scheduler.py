@@ -2,8 +2,8 @@
 
 The attempt is a generator. It yields only where per-node plugins look at nodes one by one: then it yields
 shards of that work and receives their answers, so the caller can spread them over workers, put a time limit on
-them,
-or (`drive`) run them at once. Vector plugins never make it yield.
+them, or (`drive`) run them at once; and where extenders are asked: then it yields calls (`ExtenderCall`), likewise.
+Vector plugins never make it yield.
 
 Nothing here waits, reads a clock or has its own randomness: `choose` breaks ties.
 
@@ -21,7 +21,10 @@ import numpy as np
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
+from kschedd.extenders.calls import ExtenderFailure
+from kschedd.extenders.extender import HTTPExtender
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import EXTENDER_NAME
 from kschedd.framework.fast_path import SkipsPreFilter
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import (
@@ -37,7 +40,8 @@ from kschedd.framework.status import Code, Status, error, fault_text, unresolvab
 from kschedd.framework.writes import Write
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
-from kschedd.scheduling.filters import Filters, Work
+from kschedd.scheduling.extended import CandidatesFound, candidates_left, filtered, preempting, scored
+from kschedd.scheduling.filters import Filters, Work, drive
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
@@ -116,6 +120,7 @@ class Scheduler:
     choose: Choose
     start: "StartNode"
     remember: bool = True
+    extenders: tuple[HTTPExtender, ...] = ()
     cache: EvaluationCache | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
@@ -152,6 +157,8 @@ class Scheduler:
             return (yield from self._attempt(pod, nominated, every_node))
         except PluginError as fault:
             return FitError(pod, broken_off(fault), Diagnosis(self.cluster.table.node_count), CycleState())
+        except ExtenderFailure as failure:
+            return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
     def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool) -> Attempt:
         table = self.cluster.table
@@ -168,7 +175,7 @@ class Scheduler:
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
             view = FailedAttemptView(self, self._nobody(state, pod, status), counting, None)
-            return self._post_filter(state, pod, diagnosis, view)
+            return (yield from self._post_filter(state, pod, diagnosis, view))
         cached = None if self.cache is None else self.cache.of(pod, state)
         try:
             found = yield from self._find(state, pod, pre_filter_result, diagnosis, counting, every_node, cached)
@@ -181,7 +188,7 @@ class Scheduler:
         if not len(found.rows):
             diagnosis.add_verdicts()
             view = FailedAttemptView(self, found.verdicts, counting, cached)
-            return self._post_filter(state, pod, diagnosis, view)
+            return (yield from self._post_filter(state, pod, diagnosis, view))
         return (yield from self._select(state, pod, found, diagnosis, cached))
 
     # -- prefilter --------------------------------------------------------------------------------------------
@@ -259,6 +266,8 @@ class Scheduler:
             # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
             known = cached if pre_filter_result is None or wished in pre_filter_result.node_names else None
             nominee = yield from self.search.run(state, pod, row, 0, 1, counting.at(wished), known)
+            if self.extenders and len(nominee.rows):
+                nominee = yield from self._nominee_left(pod, nominee)
             if len(nominee.rows) and not every_node:
                 return nominee
             if not len(nominee.rows) and nominee.error is None:
@@ -282,10 +291,22 @@ class Scheduler:
                 processed += 1
         if not every_node:
             self.start.index = (self.start.index + processed) % table.node_count
+        if self.extenders and found.error is None:
+            left = yield from filtered(self.extenders, pod, table, found)
+            if len(left.rows) != len(found.rows):
+                diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+            found = left
         return found
 
+    def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
+        """The nominated node if the extenders leave it; one that fails makes it a node like all others."""
+        try:
+            return (yield from filtered(self.extenders, pod, self.cluster.table, nominee))
+        except ExtenderFailure:
+            return attrs.evolve(nominee, rows=nominee.rows[:0])
+
     def _wanted(self, nodes: int) -> int:
-        if not self.profile.scores:
+        if not self.profile.scores and not any(one.filters or one.prioritizes for one in self.extenders):
             return 1
         return nodes_to_find(nodes, self.profile.percentage)
 
@@ -309,6 +330,8 @@ class Scheduler:
         except PluginFault as fault:
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        if self.extenders:
+            totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
         score = np.maximum.reduce(totals)
         best = rows[totals == score]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
@@ -318,10 +341,12 @@ class Scheduler:
 
     # -- postfilter -------------------------------------------------------------------------------------------
 
-    def _post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "FailedAttemptView") -> FitError:
+    def _post_filter(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "FailedAttemptView"
+    ) -> Work[FitError]:
         result = None
         if self._post_filters:
-            result = self.post_filter(state, pod, view)
+            result = yield from self.post_filter(state, pod, view)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
         nominated_node = None if result is None else result.nominated_node
@@ -334,9 +359,9 @@ class Scheduler:
             return failed
         counting = NominatedPods(self.cluster.table, failed.pod, nominated)
         view = FailedAttemptView(self, diagnosis.verdicts, counting, None)
-        return self._post_filter(failed.state, failed.pod, diagnosis, view)
+        return drive(self._post_filter(failed.state, failed.pod, diagnosis, view))
 
-    def post_filter(self, state: CycleState, pod: Pod, view: "FailedAttemptView") -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, view: "FailedAttemptView") -> Work[PostFilterResult]:
         """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
@@ -349,7 +374,12 @@ class Scheduler:
             said: PostFilterResult
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
             try:
-                said = plugin.post_filter(state, pod, self.cluster, own)
+                try:
+                    said = plugin.post_filter(state, pod, self.cluster, own)
+                except CandidatesFound as found:  # it is a function, so it is called again with what extenders say
+                    asked = preempting(self.extenders, pod)
+                    left = yield from candidates_left(asked, pod, self.cluster.table, found.tried)
+                    said = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
             except PluginError:  # of the plugin itself, or of one that its dry run called
                 raise
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -382,6 +412,7 @@ class FailedAttemptView:
     counting: NominatedPods
     cached: CachedEvaluation | None
     apart: bool = False  # caches no dry runs: for plugins whose call may be abandoned at a time limit
+    left: DryRun | None = None  # what extenders have made of the dry run
 
     def code_on(self, node_name: str) -> Code:
         row = self.scheduler.cluster.table.row_of.get(node_name)
@@ -394,11 +425,16 @@ class FailedAttemptView:
         return tuple(self.counting.nominated.get(node_name, ()))
 
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
+        if self.left is not None:
+            return self.left
         scheduler = self.scheduler
         candidates = scheduler.candidates
         if self.apart:
             candidates = Candidates(Filters(scheduler.profile, scheduler.cluster))
-        return candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
+        tried = candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
+        if scheduler.extenders and tried.candidates and not self.apart and preempting(scheduler.extenders, pod):
+            raise CandidatesFound(tried)
+        return tried
 
 
 @attrs.define(eq=False)

@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus,
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 import numpy as np
@@ -44,6 +44,7 @@ class Verdicts:
     _codes: Ints | None
     explicit_status: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     default_status: Status = ABSENT
+    elsewhere: tuple[Status, ...] = ()  # an extender's, of names that no node has
     _compute: Callable[[], tuple[Places, Ints]] | None = None
     # Computed on demand; verdicts derived from others compute it again.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
@@ -94,6 +95,7 @@ class Verdicts:
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
             self._kinds += Counter(self.explicit_status.values()).items()
+            self._kinds += Counter(self.elsewhere).items()
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
@@ -170,6 +172,24 @@ class Verdicts:
             failed=np.concatenate((self.failed, others.failed)),
             codes=np.concatenate((self.codes, others.codes)),
             explicit_status={**self.explicit_status, **others.explicit_status},
+        )
+
+    def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
+        """With these statuses of rows, checked or not, and of names that no node has."""
+        known = set(self.rows.tolist())
+        more = np.array([row for row in statuses if row not in known], dtype=np.int64)
+        rows = np.concatenate((self.rows, more))
+        failed = np.concatenate((self.failed, np.full(len(more), PASSED, dtype=np.int16)))
+        codes = np.concatenate((self.codes, np.zeros(len(more), dtype=np.int64)))
+        said = np.isin(rows, list(statuses))
+        failed[said], codes[said] = 0, EXPLICIT
+        return attrs.evolve(
+            self,
+            rows=rows,
+            failed=failed,
+            codes=codes,
+            explicit_status={**self.explicit_status, **statuses},
+            elsewhere=(*self.elsewhere, *elsewhere),
         )
 
     def before_error(self) -> "Verdicts":

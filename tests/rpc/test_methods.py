@@ -371,3 +371,13 @@ async def test_a_dry_run_changes_nothing(talk: Talk) -> None:
     tried = await talk("objects.apply", manifests=[config_map("a", 1)], dry_run=True)
     assert tried["results"][0]["action"] == "created"
     assert await talk.cluster.store.find("ConfigMap", "default", "a") is None
+
+
+async def test_who_places_a_pod_himself_binds_it_once(talk: Talk) -> None:
+    await talk("objects.apply", manifests=[pod("by-hand", schedulerName="nobody")])
+    assert await talk("pods.bind", name="by-hand", node="n1") == {"node": "n1"}
+    with pytest.raises(RpcError, match='pod by-hand is already assigned to node "n1"') as refused:
+        await talk("pods.bind", name="by-hand", node="n2")
+    assert refused.value.code == "conflict"
+    with pytest.raises(RpcError, match="not found"):
+        await talk("pods.bind", name="who", node="n1")

@@ -1,0 +1,82 @@
+"""ExtenderClients: makes the calls of extenders for the scheduling actor, beside everything else on the loop.
+
+Owns: one HTTP client for each extender that has been called, and its idle connections.  Ends: with `close`.
+Fails: whatever goes wrong is an ExtenderFailure, which is the answer, and is logged.
+
+Bodies are made and read in threads, since those with thousands of nodes take long; the JSON of a node is made once.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import structlog
+import trio
+
+from kschedd.config.model import Extender
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient
+
+log = structlog.get_logger("kschedd.extenders")
+
+_SMALL = 1 << 14  # bytes of an answer that is read at once: a thread costs more
+
+
+@attrs.define(eq=False)
+class ExtenderClients:
+    _clients: "dict[Extender, AsyncClient]" = attrs.field(factory=dict)
+
+    async def ask(self, calls: Sequence[ExtenderCall]) -> list[Any]:
+        """Make all these calls at once; their answers in order."""
+        answers: list[Any] = [None] * len(calls)
+
+        async def ask(place: int, call: ExtenderCall) -> None:
+            answers[place] = await self.answer(call)
+
+        async with trio.open_nursery() as nursery:
+            for place, call in enumerate(calls):
+                nursery.start_soon(ask, place, call)
+        return answers
+
+    async def answer(self, call: ExtenderCall) -> Any:
+        """What the extender answers, or an ExtenderFailure as a value."""
+        said = await self._answer(call)
+        if isinstance(said, ExtenderFailure):
+            skipped = call.extender.ignorable or call.action == call.extender.prioritize_verb
+            log.warning("extender_failed", url=call.url, pod=call.pod, why=said.why, skipped=skipped)
+        return said
+
+    async def _answer(self, call: ExtenderCall) -> Any:
+        from kschedd.extenders import http  # httpx takes long to import, and most have no extenders
+
+        reading = False
+        try:
+            content = await trio.to_thread.run_sync(call.write)
+            client = self._clients.get(call.extender)
+            if client is None:
+                client = self._clients[call.extender] = http.async_client(call.extender)
+            more = http.extensions(call.extender)
+            body = http.AnswerBody()
+            with trio.move_on_after(call.extender.http_timeout_s) as limit:
+                async with client.stream("POST", call.url, content=content, extensions=more) as response:
+                    reading = True
+                    if response.status_code == 200:
+                        async for part in response.aiter_raw():
+                            body.add(part)
+                            if body.too_long:
+                                limit.cancel()  # what reads from the connection ends itself then
+                whole = body.whole()
+                read = partial(call.read, response.status_code, whole)
+                return read() if len(whole) <= _SMALL else await trio.to_thread.run_sync(read)
+            if body.too_long:
+                return http.too_long(call)
+        except http.FAULTS as fault:
+            return http.failure(call, fault, reading=reading)
+        return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()

@@ -1,0 +1,1 @@
+"""HTTP extenders: what they are asked, and how."""

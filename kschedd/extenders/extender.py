@@ -1,0 +1,139 @@
+"""HTTPExtender: an extender of the configuration: whom it is asked about, what it is asked, and what its answers mean.
+
+Source: Kubernetes v1.34, scheduler/extender.go, scheduler/scheduler.go (buildExtenders).
+Errors: ExtenderFailure, in upstream's words.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+from kschedd.config.model import Extender
+from kschedd.extenders import messages
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.extenders.messages import FilterResult
+from kschedd.framework.postfilter import Candidate
+
+SCALE: Final = 10
+"""Extenders score from 0 to 10, the scheduler from 0 to 100."""
+
+
+class _NodeJson:
+    """The JSON of nodes that have been sent once."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
+
+    def of(self, node: Node) -> bytes:
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = messages.object_json(node.raw)
+        return found
+
+
+_NODES: Final = _NodeJson()
+
+
+def _send(call: ExtenderCall) -> Any:
+    from kschedd.extenders.http import send  # httpx takes long to import, and most have no extenders
+
+    return send(call)
+
+
+class HTTPExtender:
+    """See the module."""
+
+    def __init__(self, config: Extender) -> None:
+        self.config = config
+        self.url = config.url_prefix
+        self.ignorable = config.ignorable
+        self.weight = config.weight
+        self.filters = bool(config.filter_verb)
+        self.prioritizes = bool(config.prioritize_verb)
+        self.binds = bool(config.bind_verb)
+        self.preempts = bool(config.preempt_verb)
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether it manages all pods, or a resource that a container of this one requests or limits."""
+        if not self._managed:
+            return True
+        spec = pod.pod_spec.raw
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        return any(self._manages(container.get("resources") or {}) for container in containers)
+
+    def _manages(self, resources: Mapping[str, Any]) -> bool:
+        return any(not self._managed.isdisjoint(resources.get(kind) or ()) for kind in ("requests", "limits"))
+
+    # -- calls ------------------------------------------------------------------------------------------------
+
+    def filter(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> ExtenderCall:
+        """Answered with a FilterResult."""
+        return self._call(
+            self.config.filter_verb,
+            pod,
+            self._args(pod, table, rows),
+            lambda body: messages.filter_result(body, names=self.config.node_cache_capable),
+        )
+
+    def prioritize(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> ExtenderCall:
+        """Answered with a list of (node name, score)."""
+        return self._call(self.config.prioritize_verb, pod, self._args(pod, table, rows), messages.priorities)
+
+    def bind(self, pod: Pod, node_name: str) -> ExtenderCall:
+        """Answered with the text of an error, "" if there is none."""
+        args = pod.namespace, pod.name, pod.uid, node_name
+        return self._call(self.config.bind_verb, pod, lambda: messages.binding_args(*args), messages.binding_error)
+
+    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...]) -> ExtenderCall:
+        """Answered with MetaVictims by node name."""
+        by_uid = self.config.node_cache_capable
+        return self._call(
+            self.config.preempt_verb,
+            pod,
+            lambda: messages.preemption_args(messages.object_json(pod.raw), candidates, by_uid),
+            messages.preemption_result,
+        )
+
+    def _call(self, action: str, pod: Pod, write: Callable[[], bytes], read: Callable[[bytes], Any]) -> ExtenderCall:
+        return ExtenderCall(self.config, action, pod.key, write, read, _send)
+
+    def _args(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> Callable[[], bytes]:
+        if self.config.node_cache_capable:
+            names = [table.names[row] for row in rows]
+            return lambda: messages.args_with_names(messages.object_json(pod.raw), names)
+        nodes = [node for row in rows if (node := table.nodes[row]) is not None]
+        return lambda: messages.args_with_nodes(messages.object_json(pod.raw), [_NODES.of(node) for node in nodes])
+
+    # -- what answers mean --------------------------------------------------------------------------------------
+
+    def passed(self, said: FilterResult, row_of: Mapping[str, int]) -> list[int]:
+        """The rows that pass, in the order of the answer; `row_of` has the rows that were asked about.
+
+        Raises ExtenderFailure. Upstream takes nodes it did not ask about where they are whole objects; here no pod can
+        go to a node that is not there, so they are refused as names are.
+        """
+        if said.error:
+            raise ExtenderFailure(said.error)
+        rows = []
+        for name in said.names or ():
+            row = row_of.get(name)
+            if row is None:
+                why = f'extender "{self.url}" claims a filtered node "{name}" which is not found in the input node list'
+                raise ExtenderFailure(why)
+            rows.append(row)
+        return list(dict.fromkeys(rows))
+
+    def weighted(self, score: int) -> int:
+        """A score as it counts in the total, in Go's int64."""
+        total = score * self.weight * SCALE
+        return (total + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def extenders_of(configured: Iterable[Extender]) -> tuple[HTTPExtender, ...]:
+    """In the order in which they are asked: those that can be ignored last."""
+    found = [HTTPExtender(one) for one in configured]
+    return (*[one for one in found if not one.ignorable], *[one for one in found if one.ignorable])

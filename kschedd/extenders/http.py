@@ -1,0 +1,187 @@
+"""Calls of extenders over HTTP: what a request needs, how much of an answer is read, and the words of what goes wrong.
+
+`send` makes one call in this thread. The daemon makes calls on its loop, with the same parts
+(`kschedd.actors.extenders`).
+
+As Go's client does, redirects are followed (ten of them), and the daemon keeps a connection for further calls.
+`httpTimeout` is for the whole call. An answer longer than MAX_ANSWER_BYTES is refused; upstream reads on.
+
+Source: Kubernetes v1.34, scheduler/extender.go (makeTransport, send); Go 1.24, net/http.
+"""
+
+import errno
+import os
+import ssl
+import tempfile
+import time
+from functools import lru_cache
+from typing import Any, Final
+
+import attrs
+import httpx
+
+from kschedd.config.model import Extender, ExtenderTLS
+from kschedd.errors import KscheddError
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+
+MAX_ANSWER_BYTES: Final = 64 << 20
+REDIRECTS: Final = 10
+HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
+LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+
+
+FAULTS: Final = (httpx.HTTPError, httpx.InvalidURL, KscheddError, OSError)
+"""What a call may raise, for `failure` to put into words."""
+
+
+@attrs.define(eq=False)
+class ExtenderTLSError(KscheddError):
+    """The certificates or keys of an extender cannot be used."""
+
+    url: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"extender {self.url}: tlsConfig: {self.why}"
+
+
+def tls_context(extender: Extender) -> ssl.SSLContext:
+    """How the extender is to be verified, and with which certificate we do. Raises ExtenderTLSError."""
+    tls = extender.tls or ExtenderTLS()
+    try:
+        has_ca = bool(tls.ca_data or tls.ca_file)
+        context = ssl.create_default_context(
+            cafile=None if tls.ca_data else tls.ca_file or None, cadata=tls.ca_data.decode("ascii") or None
+        )
+        if tls.insecure or (extender.enable_https and not has_ca):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if tls.cert_data or tls.cert_file:
+            _load_certificate(context, tls)
+    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError
+        raise ExtenderTLSError(extender.url_prefix, _words(wrong)) from wrong
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
+    """OpenSSL reads certificates from files only, so data goes through one that is gone at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for name, data, file in (("crt", tls.cert_data, tls.cert_file), ("key", tls.key_data, tls.key_file)):
+            if data:
+                file = os.path.join(folder, name)
+                with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as out:
+                    out.write(data)
+            paths.append(file)
+        certificate, key = paths
+        context.load_cert_chain(certificate, key, password=lambda: b"")
+
+
+def async_client(extender: Extender) -> httpx.AsyncClient:
+    """Raises ExtenderTLSError."""
+    return httpx.AsyncClient(**_settings(extender))
+
+
+@lru_cache(16)
+def _settings(extender: Extender) -> dict[str, Any]:
+    host = httpx.URL(extender.url_prefix).host
+    return {
+        "verify": tls_context(extender),
+        "headers": HEADERS,
+        "follow_redirects": True,
+        "max_redirects": REDIRECTS,
+        "timeout": None,
+        # Go asks no proxy for the host itself.
+        "trust_env": host not in ("localhost", "::1") and not host.startswith("127."),
+    }
+
+
+def extensions(extender: Extender) -> dict[str, Any]:
+    """httpx's extensions of a request to the extender."""
+    name = extender.tls.server_name if extender.tls is not None else ""
+    return {"sni_hostname": name} if name else {}
+
+
+@attrs.define(eq=False)
+class AnswerBody:
+    """What has been read of an answer."""
+
+    too_long: bool = False
+    _parts: list[bytes] = attrs.field(factory=list)
+    _size: int = 0
+
+    def add(self, part: bytes) -> None:
+        self._size += len(part)
+        self.too_long = self._size > MAX_ANSWER_BYTES
+        if not self.too_long:
+            self._parts.append(part)
+
+    def whole(self) -> bytes:
+        return b"".join(self._parts)
+
+
+def too_long(call: ExtenderCall) -> ExtenderFailure:
+    return call.failed(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
+
+
+def failure(call: ExtenderCall, fault: Exception, *, reading: bool) -> ExtenderFailure:
+    """What went wrong with the request, or while its answer was being read, in Go's words."""
+    if isinstance(fault, ExtenderFailure):
+        return fault
+    if isinstance(fault, KscheddError):
+        return ExtenderFailure(str(fault))
+    if isinstance(fault, httpx.TooManyRedirects):
+        return call.failed(f"stopped after {REDIRECTS} redirects")
+    if isinstance(fault, httpx.TimeoutException):
+        return ExtenderFailure(LATE_BODY) if reading else call.failed(LATE)
+    if reading and isinstance(fault, httpx.RemoteProtocolError | httpx.ReadError):
+        return ExtenderFailure("unexpected EOF")
+    if isinstance(fault, httpx.RemoteProtocolError) and "disconnected" in str(fault):
+        return call.failed("EOF")
+    return call.failed(_cause(call, fault))
+
+
+def _cause(call: ExtenderCall, fault: BaseException) -> str:
+    at: BaseException | None = fault
+    while at is not None:
+        if isinstance(at, ssl.SSLCertVerificationError):
+            return f"tls: failed to verify certificate: x509: {at.verify_message}"
+        if isinstance(at, ssl.SSLError):
+            return f"tls: {_words(at)}"
+        if isinstance(at, OSError) and at.errno is not None and at.errno > 0:
+            url = httpx.URL(call.url)
+            port = url.port or (443 if url.scheme == "https" else 80)
+            verb = "connect" if at.errno != errno.ECONNRESET else "read"
+            return f"dial tcp {url.host}:{port}: {verb}: {os.strerror(at.errno).lower()}"
+        at = at.exceptions[0] if isinstance(at, BaseExceptionGroup) else at.__cause__ or at.__context__
+    return _words(fault)
+
+
+def _words(fault: BaseException) -> str:
+    return getattr(fault, "strerror", None) or getattr(fault, "reason", None) or str(fault) or type(fault).__name__
+
+
+def send(call: ExtenderCall) -> Any:
+    """Make the call in this thread: the answer, or an ExtenderFailure as a value."""
+    limit_s = call.extender.http_timeout_s
+    until = time.monotonic() + limit_s
+    reading = False
+    try:
+        content, more = call.write(), extensions(call.extender)
+        with (
+            httpx.Client(**{**_settings(call.extender), "timeout": limit_s}) as client,
+            client.stream("POST", call.url, content=content, extensions=more) as response,
+        ):
+            reading = True
+            body = AnswerBody()
+            if response.status_code == 200:
+                for part in response.iter_raw():
+                    body.add(part)
+                    if body.too_long:
+                        return too_long(call)
+                    if time.monotonic() > until:
+                        return ExtenderFailure(LATE_BODY)
+        return call.read(response.status_code, body.whole())
+    except FAULTS as fault:
+        return failure(call, fault, reading=reading)

@@ -1,0 +1,255 @@
+"""What is sent to an extender and what it answers, as JSON: from objects to bytes and from bytes to plain values.
+
+Keys are written as upstream writes them and read as upstream reads them: upper and lower case are the same, unknown
+keys are ignored, null means nothing, and what follows the first JSON value of a body is not looked at.
+
+Source: Kubernetes v1.34, k8s.io/kube-scheduler/extender/v1/types.go; Go's encoding/json for what is accepted.
+Errors: UnreadableAnswer, in Go's words.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.framework.postfilter import Candidate
+
+_INT64: Final = 1 << 63
+_OMITTED: Final = ("apiVersion", "kind")  # objects of an informer have neither
+
+
+@attrs.define(eq=False)
+class UnreadableAnswer(KscheddError):
+    """The body of an extender's answer cannot be read."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def object_json(raw: Mapping[str, Any]) -> bytes:
+    """A pod or a node as upstream sends it."""
+    return encoded({key: value for key, value in raw.items() if key not in _OMITTED})
+
+
+def args_with_names(pod: bytes, names: list[str]) -> bytes:
+    """ExtenderArgs for an extender that has nodes of its own."""
+    return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, encoded(names))
+
+
+def args_with_nodes(pod: bytes, nodes: list[bytes]) -> bytes:
+    return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, b",".join(nodes))
+
+
+def binding_args(namespace: str, name: str, uid: str, node_name: str) -> bytes:
+    return encoded({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node_name})
+
+
+def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool) -> bytes:
+    """ExtenderPreemptionArgs; `by_uid` for an extender that has pods of its own."""
+    victims = b",".join(
+        b'%b:{"Pods":[%b],"NumPDBViolations":%d}'
+        % (
+            encoded(candidate.node_name),
+            b",".join(encoded({"UID": pod.uid}) if by_uid else object_json(pod.raw) for pod in candidate.victims),
+            candidate.pdb_violations,
+        )
+        for candidate in sorted(candidates, key=lambda candidate: candidate.node_name)
+    )
+    full, meta = (b"null", b"{%b}" % victims) if by_uid else (b"{%b}" % victims, b"null")
+    return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (pod, full, meta)
+
+
+# -- answers --------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class FilterResult:
+    """`names` None: the answer has neither nodes nor names, so no node has passed."""
+
+    names: tuple[str, ...] | None
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]
+    error: str
+
+
+@attrs.frozen
+class MetaVictims:
+    uids: tuple[str, ...]
+    pdb_violations: int
+
+
+def filter_result(body: bytes, *, names: bool) -> FilterResult:
+    """`names`: the extender has nodes of its own, and answers with their names."""
+    said = _Struct(_value(body), "ExtenderFilterResult")
+    given = said.texts("NodeNames")
+    nodes = said.optional("Nodes", "v1.NodeList")
+    if names and given is not None:
+        passed: tuple[str, ...] | None = given
+    elif nodes is not None:
+        items = nodes.items("Items", "v1.Node")
+        passed = tuple([_name_of(item) for item in items])
+    else:
+        passed = None
+    return FilterResult(
+        passed, said.text_map("FailedNodes"), said.text_map("FailedAndUnresolvableNodes"), said.text("Error")
+    )
+
+
+def _name_of(node: "_Struct") -> str:
+    meta = node.optional("metadata", "v1.ObjectMeta")
+    return "" if meta is None else meta.text("name")
+
+
+def priorities(body: bytes) -> list[tuple[str, int]]:
+    """(node name, score) in the order of the answer."""
+    value = _value(body)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise UnreadableAnswer(f"json: cannot unmarshal {_kind(value)} into Go value of type v1.HostPriorityList")
+    hosts = [_Struct(item, "HostPriority") for item in value]
+    return [(host.text("Host"), host.integer("Score")) for host in hosts]
+
+
+def binding_error(body: bytes) -> str:
+    return _Struct(_value(body), "ExtenderBindingResult").text("Error")
+
+
+def preemption_result(body: bytes) -> dict[str, MetaVictims]:
+    said = _Struct(_value(body), "ExtenderPreemptionResult")
+    by_node = said.get("NodeNameToMetaVictims")
+    if by_node is None:
+        return {}
+    if not isinstance(by_node, dict):
+        raise said.wrong("NodeNameToMetaVictims", by_node, "map[string]*v1.MetaVictims")
+    found = {}
+    for node_name, value in by_node.items():
+        victims = _Struct(value, "MetaVictims")
+        pods = victims.items("Pods", "MetaPod")
+        found[node_name] = MetaVictims(tuple([pod.text("UID") for pod in pods]), victims.integer("NumPDBViolations"))
+    return found
+
+
+def _value(body: bytes) -> Any:
+    """The first JSON value of the body."""
+    try:
+        text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError) as wrong:
+        raise UnreadableAnswer(_not_json(body, wrong)) from None
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _not_json(body: bytes, wrong: Exception) -> str:
+    text = body.decode("utf-8", "replace").strip()
+    if not text:
+        return "EOF"
+    at = wrong.pos if isinstance(wrong, json.JSONDecodeError) else 0
+    if at >= len(text):
+        return "unexpected EOF"
+    where = "looking for beginning of value" if at == 0 else "in what should be JSON"
+    return f"invalid character {text[at]!r} {where}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return f"number {value}" if isinstance(value, float) else "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+class _Struct:
+    """A JSON object read as a Go struct."""
+
+    def __init__(self, value: Any, name: str) -> None:
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            raise UnreadableAnswer(f"json: cannot unmarshal {_kind(value)} into Go value of type {_go(name)}")
+        self._name = name
+        self._fields = {key.lower(): field for key, field in value.items()}
+
+    def get(self, key: str) -> Any:
+        return self._fields.get(key.lower())
+
+    def wrong(self, key: str, value: Any, expected: str) -> UnreadableAnswer:
+        where = f"{self._name.removeprefix('v1.')}.{key}"
+        return UnreadableAnswer(
+            f"json: cannot unmarshal {_kind(value)} into Go struct field {where} of type {expected}"
+        )
+
+    def text(self, key: str) -> str:
+        value = self.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.wrong(key, value, "string")
+        return value.encode("utf-8", "replace").decode()
+
+    def integer(self, key: str) -> int:
+        value = self.get(key)
+        if value is None:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
+            raise self.wrong(key, value, "int64")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        value = self.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise self.wrong(key, value, "[]string")
+        for item in value:
+            if item is not None and not isinstance(item, str):
+                raise self.wrong(key, item, "string")
+        return tuple([item or "" for item in value])
+
+    def text_map(self, key: str) -> dict[str, str]:
+        value = self.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.wrong(key, value, "v1.FailedNodesMap")
+        for item in value.values():
+            if item is not None and not isinstance(item, str):
+                raise self.wrong(key, item, "string")
+        return {name: item or "" for name, item in value.items()}
+
+    def optional(self, key: str, name: str) -> "_Struct | None":
+        value = self.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.wrong(key, value, name)
+        return _Struct(value, name)
+
+    def items(self, key: str, name: str) -> "list[_Struct]":
+        value = self.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.wrong(key, value, f"[]{_go(name)}")
+        return [_Struct(item, name) for item in value]
+
+
+def _go(name: str) -> str:
+    return name if name.startswith("v1.") else f"v1.{name}"

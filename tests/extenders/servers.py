@@ -1,0 +1,132 @@
+"""Extenders for tests: HTTP servers in threads of this process, which do as they are told."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import attrs
+
+Raw = dict[str, Any]
+Answer = Callable[[Raw], Any]  # a body -> what is answered with 200: JSON, or bytes as they are
+
+
+@attrs.define(eq=False)
+class FakeExtender:
+    """Answers each verb as its function says; `asked` are the verbs and bodies that have come."""
+
+    verbs: dict[str, Answer]
+    url: str = ""
+    asked: list[tuple[str, Raw]] = attrs.field(factory=list)
+    certificates: list[Any] = attrs.field(factory=list)  # of the clients, where it is served by TLS
+
+    def of(self, verb: str) -> list[Raw]:
+        return [body for asked, body in self.asked if asked == verb]
+
+
+@contextmanager
+def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iterator[FakeExtender]:
+    extender = FakeExtender(verbs)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            verb = self.path.removeprefix("/")
+            extender.asked.append((verb, body))
+            if tls is not None:
+                extender.certificates.append(self.connection.getpeercert())  # type: ignore[attr-defined]
+            answer = extender.verbs.get(verb)
+            said = b"" if answer is None else answer(body)
+            data = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(404 if answer is None else 200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing is logged."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that refuses the certificate, or goes, is no fault of the test."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    extender.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield extender
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def answering(raw: bytes, *, keeps_open: bool = False) -> Iterator[str]:
+    """A server that reads a request and sends these bytes; the URL. It closes then, unless it `keeps_open`."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+
+        def serve() -> None:
+            while not ended.is_set():
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.settimeout(30)
+                    _read_request(connection)
+                    if not ended.is_set():
+                        connection.sendall(raw)
+                    if keeps_open:
+                        ended.wait(30)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            ended.set()
+            with socket.create_connection(("127.0.0.1", port)):
+                pass  # wakes it
+            thread.join()
+
+
+def _read_request(connection: socket.socket) -> None:
+    """Read a request to the end of its body, so that closing does not reset the connection."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(65536)
+        if not part:
+            return
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next(
+        (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0
+    )
+    while len(body) < length:
+        part = connection.recv(65536)
+        if not part:
+            return
+        body += part
+
+
+@contextmanager
+def nobody_there() -> Iterator[str]:
+    """The URL of a port that refuses connections: it is bound, and nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"

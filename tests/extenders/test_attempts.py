@@ -1,0 +1,389 @@
+"""Attempts with extenders whose answers are given by hand: what they are asked, and what their answers come to."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.config.load import config_from_raw
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.framework.interface import PostFilterResult
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.binding_cycle import CallExtender
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.store.log import ADDED, WatchEvent
+from tests.scheduling.driven import NOW, Raw, node, pod
+
+Answer = Callable[[Raw], Any]
+
+
+class Extended:
+    """A driver with extenders "http://a", "http://b" and so on; `answers` by "a/filter" are JSON, or a failure."""
+
+    def __init__(self, *extenders: Raw, **settings: Any) -> None:
+        named = [{"urlPrefix": f"http://{chr(97 + n)}", **extender} for n, extender in enumerate(extenders)]
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": named,
+            **settings,
+        }
+        self.driver = SchedulingDriver(SchedulingMachine(config_from_raw(raw), choose=by_name))
+        self.answers: dict[str, Answer | str] = {}
+        self.asked: list[tuple[str, Raw]] = []
+
+    def see(self, *raws: Raw) -> "Extended":
+        for raw in raws:
+            obj = parse(raw)
+            self.driver.observe((WatchEvent(ADDED, None, obj, 1),))
+        return self
+
+    def answer(self, call: ExtenderCall) -> Any:
+        where = call.url.removeprefix("http://")
+        self.asked.append((where, json.loads(call.write())))
+        said = self.answers[where]
+        if isinstance(said, str):
+            return ExtenderFailure(said)
+        try:
+            return call.read(200, json.dumps(said(self.asked[-1][1])).encode())
+        except ExtenderFailure as failure:
+            return failure
+
+    def attempt(self, raw: Raw) -> ScheduleResult | FitError:
+        self.see(raw)
+        found = parse(raw)
+        assert isinstance(found, Pod)
+        attempt = self.driver.begin(QueuedPod(found, found.key, 0, attempts=1))
+        assert attempt is not None
+        answers: Any = None
+        try:
+            while True:
+                answers = [self.answer(call) for call in attempt.send(answers)]  # type: ignore[arg-type]
+        except StopIteration as end:
+            result: ScheduleResult | FitError = end.value
+            return result
+
+    def chosen(self, raw: Raw) -> str:
+        result = self.attempt(raw)
+        assert isinstance(result, ScheduleResult), result
+        return result.node_name
+
+    def message(self, raw: Raw) -> str:
+        result = self.attempt(raw)
+        assert isinstance(result, FitError), result
+        return result.message
+
+    def wheres(self) -> list[str]:
+        return [where for where, _ in self.asked]
+
+
+NAMES = {"filterVerb": "filter", "nodeCacheCapable": True}
+NODES = {"filterVerb": "filter"}
+SCORES = {"prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True}
+PREEMPTS = {"preemptVerb": "preempt", "nodeCacheCapable": True}
+
+
+def only(*names: str, **more: Any) -> Answer:
+    return lambda args: {"NodeNames": list(names), **more}
+
+
+def three(*extenders: Raw, **settings: Any) -> Extended:
+    return Extended(*extenders, **settings).see(node("n1"), node("n2"), node("n3"))
+
+
+# -- filter -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_extender_is_asked_about_the_nodes_that_are_left_by_name() -> None:
+    run = three(NAMES)
+    run.see(node("small", cpu="1m"))
+    run.answers["a/filter"] = only("n3")
+    assert run.chosen(pod("p")) == "n3"
+    [(_, args)] = run.asked
+    assert args["NodeNames"] == ["n1", "n2", "n3"]
+    assert args["Nodes"] is None
+    assert args["Pod"]["metadata"]["name"] == "p"
+    assert "kind" not in args["Pod"]
+
+
+def test_or_with_the_whole_nodes() -> None:
+    run = three(NODES)
+
+    def last(args: Raw) -> Raw:
+        return {"nodes": {"items": args["Nodes"]["items"][-1:]}}
+
+    run.answers["a/filter"] = last
+    assert run.chosen(pod("p")) == "n3"
+    [(_, args)] = run.asked
+    assert args["NodeNames"] is None
+    assert [one["metadata"]["name"] for one in args["Nodes"]["items"]] == ["n1", "n2", "n3"]
+    assert args["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "1"
+
+
+def test_each_is_asked_about_what_the_one_before_left_and_those_to_be_ignored_come_last() -> None:
+    run = three({**NAMES, "ignorable": True}, NAMES)
+    run.answers["a/filter"] = only("n2")
+    run.answers["b/filter"] = only("n2", "n3")
+    assert run.chosen(pod("p")) == "n2"
+    assert [(where, args["NodeNames"]) for where, args in run.asked] == [
+        ("b/filter", ["n1", "n2", "n3"]),
+        ("a/filter", ["n2", "n3"]),
+    ]
+
+
+def test_nobody_is_asked_when_no_node_is_left() -> None:
+    run = three(NAMES, NAMES)
+    run.answers["a/filter"] = only()
+    assert run.message(pod("p")).startswith("0/3 nodes are available:")
+    assert run.wheres() == ["a/filter"]
+
+
+def test_the_reasons_are_in_the_message_and_the_pod_waits_for_any_event() -> None:
+    run = three(NAMES, profiles=[{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}])
+    run.answers["a/filter"] = only(
+        FailedNodes={"n1": "no card", "n2": "no card", "elsewhere": "who is that"},
+        FailedAndUnresolvableNodes={"n2": "no such card", "n3": "no such card"},
+    )
+    failed = run.attempt(pod("p"))
+    assert isinstance(failed, FitError)
+    assert failed.message == "0/3 nodes are available: 1 no card, 1 who is that, 2 no such card."
+    assert failed.diagnosis.unschedulable_plugins == {"Extender"}
+    assert "Extender" in run.driver.machine.registrations()["default-scheduler"]
+
+
+def test_an_extender_may_say_more_of_nodes_that_plugins_rejected() -> None:
+    run = three(NAMES, profiles=[{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}])
+    run.see(node("small", cpu="1m"))
+    run.answers["a/filter"] = only(FailedNodes={name: "no card" for name in ("n1", "n2", "n3", "small")})
+    assert run.message(pod("p")) == "0/4 nodes are available: 4 no card."
+
+
+FAILURES: dict[str, tuple[Answer | str, str]] = {
+    "that-is-down": ('Post "http://a/filter": EOF', 'Post "http://a/filter": EOF'),
+    "that-says-so": (lambda args: {"Error": "out of order"}, "out of order"),
+    "that-names-others": (
+        only("n1", "n9"),
+        'extender "http://a" claims a filtered node "n9" which is not found in the input node list',
+    ),
+    "that-talks-nonsense": (
+        lambda args: "yes",
+        "json: cannot unmarshal string into Go value of type v1.ExtenderFilterResult",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAILURES)
+def test_the_attempt_fails_by_an_extender(fault: str) -> None:
+    run = three(NAMES)
+    run.answers["a/filter"], message = FAILURES[fault]
+    failed = run.attempt(pod("p"))
+    assert isinstance(failed, FitError)
+    assert failed.message == message
+    outcome = run.driver.complete_attempt(QueuedPod(failed.pod, failed.pod.key, 0, attempts=1), failed, NOW)
+    assert (getattr(outcome, "reason", ""), getattr(outcome, "message", "")) == ("SchedulerError", message)
+
+
+@pytest.mark.parametrize("fault", FAILURES)
+def test_one_to_be_ignored_is_as_if_it_were_not_there_where_it_fails(fault: str) -> None:
+    run = three({**NAMES, "ignorable": True})
+    run.answers["a/filter"] = FAILURES[fault][0]
+    result = run.attempt(pod("p"))
+    assert isinstance(result, ScheduleResult)
+    assert len(result.feasible) == 3
+
+
+def asking_for(**resources: str) -> Raw:
+    raw = pod("p", cpu="1m")
+    raw["spec"]["initContainers"] = [{"name": "i", "image": "i", "resources": {"limits": resources}}]
+    return raw
+
+
+def test_one_that_manages_resources_is_asked_about_pods_that_want_them() -> None:
+    managed = [{"name": "example.com/card", "ignoredByScheduler": True}]
+    run = three({**NAMES, "managedResources": managed})
+    assert run.chosen(pod("other")) == "n1"
+    assert run.asked == []
+    run.answers["a/filter"] = only("n2")
+    assert run.chosen(asking_for(**{"example.com/card": "1"})) == "n2"  # no node has any: it is left to the extender
+
+
+def test_the_nominated_node_is_asked_about_first_and_a_failure_makes_it_one_of_many() -> None:
+    run = three(NAMES)
+    run.answers["a/filter"] = lambda args: {"NodeNames": args["NodeNames"]}
+    assert run.chosen(pod("p", nominated="n2")) == "n2"
+    assert [args["NodeNames"] for _, args in run.asked] == [["n2"]]
+    run.asked.clear()
+    run.answers["a/filter"] = lambda args: {"Error": "no"} if args["NodeNames"] == ["n2"] else {"NodeNames": ["n3"]}
+    assert run.chosen(pod("q", nominated="n2")) == "n3"
+    assert len(run.asked) == 2
+
+
+def test_a_search_for_an_extender_does_not_end_with_the_first_node() -> None:
+    unscored = {"plugins": {"score": {"disabled": [{"name": "*"}]}, "preScore": {"disabled": [{"name": "*"}]}}}
+    run = three(NAMES, profiles=[unscored])
+    run.answers["a/filter"] = only("n3")
+    assert run.chosen(pod("p")) == "n3"
+    assert run.asked[0][1]["NodeNames"] == ["n1", "n2", "n3"]
+
+
+# -- prioritize -------------------------------------------------------------------------------------------------------
+
+
+def test_scores_count_ten_times_their_weight() -> None:
+    run = three({**SCORES, "weight": 3}, SCORES)
+    plain = three().attempt(pod("p"))
+    assert isinstance(plain, ScheduleResult)
+    assert plain.score is not None
+    run.answers["a/score"] = lambda args: [{"Host": "n2", "Score": 4}, {"Host": "nobody", "Score": 9}]
+    run.answers["b/score"] = lambda args: [{"host": "n2", "score": 1}, {"host": "n3", "score": 10}]
+    result = run.attempt(pod("p"))
+    assert isinstance(result, ScheduleResult)
+    assert result.node_name == "n2"
+    assert result.score == plain.score + 4 * 3 * 10 + 10
+    assert run.wheres() == ["a/score", "b/score"]
+
+
+@pytest.mark.parametrize("answer", ["down", lambda args: {"Host": "n2"}, lambda args: [{"Host": 1}]])
+def test_one_that_fails_to_score_gives_no_score(answer: Any) -> None:
+    run = three(SCORES, SCORES)
+    run.answers["a/score"] = answer
+    run.answers["b/score"] = lambda args: [{"Host": "n3", "Score": 1}]
+    assert run.chosen(pod("p")) == "n3"
+
+
+def test_nobody_scores_a_single_node() -> None:
+    run = Extended(SCORES).see(node("n1"))
+    assert run.chosen(pod("p")) == "n1"
+    assert run.asked == []
+
+
+# -- bind -------------------------------------------------------------------------------------------------------------
+
+BINDS = {"bindVerb": "bind"}
+
+
+def binding(extender: Raw, answer: Answer | str | None) -> tuple[Extended, Effects]:
+    """A pod whose binding has gone as far as it goes without the API server, and what is to be done then."""
+    run = Extended(extender).see(node("n1"))
+    if answer is not None:
+        run.answers["a/bind"] = answer
+    result = run.attempt(pod("p"))
+    run.driver.complete_attempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result, NOW)
+    effects = run.driver.take_effects()
+    for wanted in effects.calls:
+        assert isinstance(wanted, CallExtender)
+        run.driver.plugin_called(wanted.uid, wanted.answered(run.answer(wanted.call)), NOW)
+        effects = run.driver.take_effects()
+    return run, effects
+
+
+def test_an_extender_that_binds_is_asked_instead_of_the_plugins() -> None:
+    run, effects = binding(BINDS, lambda args: {})
+    args = {"PodName": "p", "PodNamespace": "default", "PodUID": "uid-p", "Node": "n1"}
+    assert run.asked == [("a/bind", args)]
+    assert [one.name for one in effects.bound] == ["p"]
+    assert effects.plans == []
+    assert run.driver.machine.cluster.is_assumed(effects.bound[0])  # until the extender's write is seen
+
+
+def test_its_refusal_fails_the_binding() -> None:
+    run, effects = binding(BINDS, lambda args: {"Error": "no card left"})
+    [failed] = effects.failures
+    assert (failed.reason, failed.message) == ("SchedulerError", "no card left")
+    assert not run.driver.machine.cluster.assumed_pods()
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        pytest.param({"ignorable": True}, "down", id="one-to-be-ignored-failed"),
+        pytest.param({"managedResources": [{"name": "example.com/card"}]}, None, id="it-manages-other-pods"),
+    ],
+)
+def test_the_plugins_bind_where(settings: Raw, answer: str | None) -> None:
+    _, effects = binding({**BINDS, **settings}, answer)
+    assert [wanted.uid for wanted in effects.plans] == ["uid-p"]
+
+
+# -- preempt ----------------------------------------------------------------------------------------------------------
+
+
+def crowded(*extenders: Raw) -> Extended:
+    """Three nodes, each with a less important pod of which n1's is the least."""
+    run = three(*extenders)
+    return run.see(*[pod(f"low-{n}", priority=n, on=f"n{n}") for n in (1, 2, 3)])
+
+
+def victims(**of_nodes: list[str]) -> Answer:
+    by_node = {name: {"Pods": [{"UID": uid} for uid in uids]} for name, uids in of_nodes.items()}
+    return lambda args: {"NodeNameToMetaVictims": by_node}
+
+
+def preemption(run: Extended) -> PostFilterResult:
+    failed = run.attempt(pod("p", priority=9))
+    assert isinstance(failed, FitError)
+    assert failed.post_filter is not None
+    return failed.post_filter
+
+
+def test_an_extender_has_its_say_in_whom_to_evict() -> None:
+    assert preemption(crowded()).nominated_node == "n1"
+    run = crowded(PREEMPTS)
+    run.answers["a/preempt"] = victims(n2=["uid-low-2"], n3=["uid-low-3"])
+    result = preemption(run)
+    assert (result.nominated_node, [one.name for one in result.victims]) == ("n2", ["low-2"])
+    [(_, args)] = run.asked
+    assert args["NodeNameToVictims"] is None
+    assert args["NodeNameToMetaVictims"]["n1"] == {"Pods": [{"UID": "uid-low-1"}], "NumPDBViolations": 0}
+
+
+def test_one_without_pods_of_its_own_gets_them_whole() -> None:
+    run = crowded({"preemptVerb": "preempt"})
+    run.answers["a/preempt"] = victims(n3=["uid-low-3"])
+    assert preemption(run).nominated_node == "n3"
+    [(_, args)] = run.asked
+    assert args["NodeNameToMetaVictims"] is None
+    assert args["NodeNameToVictims"]["n2"]["Pods"][0]["metadata"]["name"] == "low-2"
+
+
+def test_where_none_is_left_nobody_is_evicted_and_the_nomination_stays() -> None:
+    run = crowded(PREEMPTS, PREEMPTS)
+    run.answers["a/preempt"] = victims()
+    result = preemption(run)
+    assert result.status.message.endswith("preemption: no candidate node for preemption")
+    assert result.nominated_node is None
+    assert run.wheres() == ["a/preempt"]
+
+
+PREEMPT_FAILURES: dict[str, tuple[Answer | str, str]] = {
+    "down": ("down", "preemption: down"),
+    "no-such-node": (victims(n9=["x"]), 'preemption: nodeinfo not found for node name "n9"'),
+    "no-such-pod": (
+        victims(n1=["x"]),
+        "preemption: extender: http://a claims to preempt pod (UID: &MetaPod{UID:x,}) on node: n1, but the pod is not "
+        "found on that node",
+    ),
+    "nobody": (victims(n1=[]), 'preemption: expected at least one victim pod on node "n1"'),
+}
+
+
+@pytest.mark.parametrize("fault", PREEMPT_FAILURES)
+def test_preemption_fails_by_an_extender_that_names(fault: str) -> None:
+    run = crowded(PREEMPTS)
+    run.answers["a/preempt"], message = PREEMPT_FAILURES[fault]
+    result = preemption(run)
+    assert message in result.status.message
+    assert not result.writes
+
+
+@pytest.mark.parametrize("fault", ["down", "no-such-node", "no-such-pod"])
+def test_one_to_be_ignored_changes_nothing_where_it_names(fault: str) -> None:
+    run = crowded({**PREEMPTS, "ignorable": True})
+    run.answers["a/preempt"] = PREEMPT_FAILURES[fault][0]
+    assert preemption(run).nominated_node == "n1"
