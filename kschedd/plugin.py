@@ -2,6 +2,10 @@
 
     from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
 
+What is listed in `__all__` is stable: a name goes only after a release that says so. `amounts` reads a map of
+quantities; `spread_matcher(namespace, parse_label_selector(...))` asks `cluster.counts.matching` for counts of pods,
+which it keeps.
+
 A plugin is a class with a `name` that has the methods of one of the Protocols here; no base class. The optional
 attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks
 a plugin against their rules.
@@ -9,6 +13,9 @@ a plugin against their rules.
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.resources import amounts
+from kschedd.api.selectors import parse_label_selector
+from kschedd.cache.counts import PodMatcher, spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.args import RawArgs, arg
@@ -19,6 +26,7 @@ from kschedd.framework.events import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
+    CustomResource,
     EventResource,
     QueueingHint,
     on,
@@ -67,6 +75,7 @@ __all__ = [
     "ClusterEventWithHint",
     "Code",
     "Create",
+    "CustomResource",
     "CycleState",
     "Delete",
     "EnqueueExtensions",
@@ -82,6 +91,7 @@ __all__ = [
     "Plan",
     "Plugin",
     "Pod",
+    "PodMatcher",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -106,10 +116,13 @@ __all__ = [
     "Update",
     "VectorFilterPlugin",
     "VectorScorePlugin",
+    "amounts",
     "arg",
     "default_normalize",
     "error",
     "on",
+    "parse_label_selector",
+    "spread_matcher",
     "unresolvable",
     "unschedulable",
 ]

@@ -24,8 +24,6 @@ from typing import Any, ClassVar, Self
 
 import attrs
 
-from kschedd.api.selectors import parse_label_selector
-from kschedd.cache.counts import spread_matcher
 from kschedd.plugin import (
     SKIP,
     Code,
@@ -36,6 +34,8 @@ from kschedd.plugin import (
     RawArgs,
     SchedulerCache,
     Status,
+    parse_label_selector,
+    spread_matcher,
     unresolvable,
 )
 

@@ -18,7 +18,14 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.api.read_only import ReadOnlyPod
 from kschedd.cache.table import Ints
-from kschedd.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource, QueueingHint
+from kschedd.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    CustomResource,
+    EventResource,
+    QueueingHint,
+)
 from kschedd.framework.faults import BadAnswer, plain_text, shown
 from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.status import Code, Status
@@ -332,8 +339,10 @@ def _registration(method: str, entry: object, wrap: Callable[[Callable[..., Any]
     if not isinstance(entry, ClusterEventWithHint) or not isinstance(entry.event, ClusterEvent):
         raise BadAnswer(f"{method} returned {shown(entry)} among the events; a ClusterEventWithHint is expected")
     event, hint = entry.event, entry.hint
-    if not isinstance(event.resource, EventResource):
-        raise BadAnswer(f"{method} returned an event of {shown(event.resource)}; an EventResource is expected")
+    if not isinstance(event.resource, EventResource | CustomResource):
+        raise BadAnswer(
+            f"{method} returned an event of {shown(event.resource)}; an EventResource or a CustomResource is expected"
+        )
     if isinstance(event.action, bool) or not isinstance(event.action, int) or not 0 < event.action <= ActionType.ALL:
         raise BadAnswer(f"{method} returned an event with action {shown(event.action)}; an ActionType is expected")
     if hint is not None and not callable(hint):

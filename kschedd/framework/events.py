@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.kinds import BY_NAME
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
@@ -89,10 +90,17 @@ class EventResource(StrEnum):
 
 
 @attrs.frozen
+class CustomResource:
+    """A kind that a CustomResourceDefinition defines, by its name in `SchedulerCache.of_kind`: PodGroup."""
+
+    value: str
+
+
+@attrs.frozen
 class ClusterEvent:
     """One change, or a class of changes that a plugin registers for."""
 
-    resource: EventResource
+    resource: EventResource | CustomResource
     action: ActionType
     custom_label: str = ""
 
@@ -118,7 +126,7 @@ def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
     if registered.wildcard:
         return True
     wanted, came = registered.resource, incoming.resource
-    if wanted is not EventResource.WILDCARD and wanted is not came:
+    if wanted is not EventResource.WILDCARD and wanted is not came and wanted != came:
         of_pods = came is EventResource.ASSIGNED_POD or came is EventResource.UNSCHEDULED_POD
         if wanted is not EventResource.POD or not of_pods:
             return False
@@ -155,7 +163,11 @@ class ClusterEventWithHint:
 
 
 def on(
-    resource: EventResource, action: ActionType, hint: Hint | None = None, *, by_signature: bool = False
+    resource: EventResource | CustomResource,
+    action: ActionType,
+    hint: Hint | None = None,
+    *,
+    by_signature: bool = False,
 ) -> ClusterEventWithHint:
     """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_signature=True)`."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_signature)
@@ -190,9 +202,11 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
     """The event of a change of anything but a Pod or a Node; None for a kind no plugin can register for."""
     subject = new or old
     assert subject is not None, "a change has an old or a new object"
-    resource = RESOURCE_OF_KIND.get(subject.kind)
+    resource: EventResource | CustomResource | None = RESOURCE_OF_KIND.get(subject.kind)
     if resource is None:
-        return None
+        if subject.kind in BY_NAME:
+            return None
+        resource = CustomResource(subject.kind)
     if old is None:
         return ClusterEvent(resource, ActionType.ADD)
     return ClusterEvent(resource, ActionType.UPDATE if new is not None else ActionType.DELETE)

@@ -9,6 +9,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
+from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import build_profile
@@ -21,7 +22,8 @@ class TwoSchedulers:
     def __init__(self, cluster: SchedulerCache, plugin_class: type[Any], args: Any) -> None:
         name = plugin_class.name
         registry = Registry() if name in IN_TREE else Registry({name: plugin_class})
-        enabled = list(dict.fromkeys((name, "PrioritySort", "DefaultBinder")))
+        sorts = QUEUE_SORT.has(plugin_class)
+        enabled = list(dict.fromkeys((name, *(() if sorts else ("PrioritySort",)), "DefaultBinder")))
         plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": each} for each in enabled]}}
         raw = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -17,6 +17,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
+from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.scenarios.cluster import VirtualCluster
 from kschedd.scenarios.commands import ScenarioCluster
@@ -55,8 +56,9 @@ class PluginCluster:
         for cls in (plugin, *more):
             registry.add(cls, "the test")
         ours = {"name": plugin.name, **({"weight": weight} if weight else {})}
+        sorts = {"queueSort": {"disabled": [{"name": "*"}], "enabled": [ours]}} if QUEUE_SORT.has(plugin) else {}
         whole: Mapping[str, Any] = profile or {
-            "plugins": {"multiPoint": {"enabled": [ours]}},
+            "plugins": {"multiPoint": {"enabled": [ours]}, **sorts},
             "pluginConfig": [{"name": plugin.name, "args": dict(args)}] if args else [],
         }
         config = config_from_raw({**API, "profiles": [whole]}, catalogue={**IN_TREE, **registry.catalogue()})
