@@ -67,7 +67,20 @@ def allocated(options: argparse.Namespace, config: Path, seed: int) -> tuple[flo
     """The share of GPUs given out at the end of one run, and how many seconds it took."""
     fill = f"{GPU_MILLI}={options.percent:g}%"
     command = [sys.executable, "-m", "kschedd", "simulate", "--nodes", options.nodes, "--pods", options.pods]
-    command += ["--plugin", PLUGIN, "--config", config, "--fill", fill, "--seed", seed, "--allow-pending", "-o", "json"]
+    command += [
+        "--plugin",
+        PLUGIN,
+        "--config",
+        config,
+        "--fill",
+        fill,
+        "--seed",
+        seed,
+        "--allow-pending",
+        "--trust-plugins",
+        "-o",
+        "json",
+    ]
     began = time.perf_counter()
     ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if ended.returncode:

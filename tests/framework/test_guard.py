@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
-from kschedd.framework.guard import GuardedCall, PluginGuard, waited_for
+from kschedd.framework.guard import GuardedCall, PluginGuard, waited_for, without_limits
 from kschedd.framework.status import fault_text
 
 
@@ -119,3 +119,17 @@ def test_the_line_is_the_plugins_own_even_if_a_library_raised() -> None:
     with pytest.raises(ValueError, match="Expecting") as raised:
         loads()
     assert fault_text(raised.value).endswith(f"(test_guard.py:{loads.__code__.co_firstlineno + 1})")
+
+
+def test_without_limits_a_call_runs_in_the_callers_thread() -> None:
+    guard = PluginGuard("Trusted", limit_s=0.0)
+    with without_limits():
+        assert guard.call("filter", threading.get_ident) == threading.get_ident()
+        with pytest.raises(PluginError, match="Trusted"):
+            guard.call("filter", {}.__getitem__, "missing")
+        with pytest.raises(KeyboardInterrupt):
+            guard.call("filter", _interrupted)
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
