@@ -92,9 +92,9 @@ class Disruption:
         self, event: WatchEvent, pod: Pod, changed: dict[Key, None], view: View, now: float
     ) -> list[Write]:
         gone = event.type == DELETED
-        conditions = pod.status.get("conditions")
-        if conditions and any(each.get("type") == DISRUPTION_TARGET for each in conditions):
-            self._note_stale(pod, gone, now)
+        for each in pod.status.get("conditions") or ():
+            if each.get("type") == DISRUPTION_TARGET:
+                self._note_stale(pod, gone, now)
         space = self._budgets.get(pod.namespace)
         if space is None:
             return []

@@ -15,14 +15,15 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.controller import View
+from kschedd.controllers.jobs.adoption import Adoption, job_reference
 from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, sync_job
 from kschedd.controllers.object_events import object_event
-from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.controllers.templates import controller_reference
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
-from kschedd.controllers.workloads.ownership import Key, Ownership, selector_of
+from kschedd.controllers.workloads.ownership import Key, selector_of
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
@@ -40,7 +41,7 @@ class Jobs:
         self._later: Timers[Key] = Timers()
         self._retry: Timers[Key] = Timers()  # of refused pods
         self._refused = CreateBackoff(self._retry)
-        self._owners = Ownership(("Job",), "Pod")
+        self._adoption = Adoption()
         self._live: dict[str, dict[str, None]] = {}  # by uid of the Job: names of pods not ended, or not counted
         self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
         self._told: dict[Key, str] = {}  # the last refusal that was made an event
@@ -54,12 +55,16 @@ class Jobs:
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
+        running: dict[str, bool] = {}  # by uid: whether there is such a Job, and it has not ended
         for event in events:
-            changed.update(dict.fromkeys(self._owners.observe(event)))
-            if isinstance(event.new, Pod):
-                self._observe_pod(event, event.new, orphans, view)
-            elif event.type == DELETED:
-                orphans.update(self._forget(event.new, view))
+            new = event.new
+            if isinstance(new, Pod):
+                self._observe_pod(event, new, changed, orphans, running, view)
+                continue
+            changed[new.kind, new.namespace, new.name] = None
+            self._adoption.observe_job(event, view)
+            if event.type == DELETED:
+                orphans.update(self._forget(new, view))
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
         writes = self.faults.each("Pod", orphans, partial(self._release, view), now)
@@ -68,19 +73,35 @@ class Jobs:
 
     # -- the index --------------------------------------------------------------------------------------------------
 
-    def _observe_pod(self, event: WatchEvent, pod: Pod, orphans: dict[tuple[str, str], None], view: View) -> None:
-        if event.old is not None and event.old.metadata.get("ownerReferences"):
-            self._file(controller_uid(event.old), pod.name, False)
-        owner = pod.owner if pod.metadata.get("ownerReferences") else None
-        if owner is None or owner.kind != "Job":
+    def _observe_pod(
+        self,
+        event: WatchEvent,
+        pod: Pod,
+        changed: dict[Key, None],
+        orphans: dict[tuple[str, str], None],
+        running: dict[str, bool],
+        view: View,
+    ) -> None:
+        owner = job_reference(pod)
+        old = event.old
+        if isinstance(old, Pod) and (before := job_reference(old)) is not None and before != owner:
+            self._file(before["uid"], pod.name, False)
+            changed["Job", pod.namespace, before["name"]] = None
+        if owner is None:
+            changed.update(dict.fromkeys(self._adoption.observe_pod(event, pod)))
             return
+        uid, name = owner["uid"], owner["name"]
+        changed["Job", pod.namespace, name] = None
         tracked = is_tracked(pod)
         matters = event.type != DELETED and (tracked or not pod.finished)
-        self._file(owner.uid, pod.name, matters)
-        if tracked and matters:
-            job = view.find("Job", pod.namespace, owner.name)
-            if job is None or job.uid != owner.uid or is_finished(job):
-                orphans[pod.namespace, pod.name] = None
+        self._file(uid, pod.name, matters)
+        if not tracked or not matters:
+            return
+        if uid not in running:
+            job = view.find("Job", pod.namespace, name)
+            running[uid] = job is not None and job.uid == uid and not is_finished(job)
+        if not running[uid]:
+            orphans[pod.namespace, pod.name] = None
 
     def _file(self, uid: str, name: str, matters: bool) -> None:
         if matters:
@@ -116,12 +137,13 @@ class Jobs:
             self._later.clear(key)
             pods = self._pods_of(job, view)
             return [untracked(pod) for pod in pods if is_tracked(pod)]
-        claims = self._claims(job, view)
+        pods = self._pods_of(job, view)
+        claims = self._claims(job, pods, view)
         if claims:
             return claims  # whose events lead to the next sync
         waits = self._refused.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
-        done = sync_job(job, self._pods_of(job, view), record, now, may_create=not waits)
+        done = sync_job(job, pods, record, now, may_create=not waits)
         if not waits and not done.create:
             self._refused.clear(key)
         if done.again_at is None:
@@ -134,21 +156,22 @@ class Jobs:
 
     def _pods_of(self, job: Object, view: View) -> list[Pod]:
         found = (view.find("Pod", job.namespace, name) for name in self._live.get(job.uid, ()))
-        return [pod for pod in found if isinstance(pod, Pod) and controller_uid(pod) == job.uid]
+        owned = ((pod, job_reference(pod)) for pod in found if isinstance(pod, Pod))
+        return [pod for pod, owner in owned if owner is not None and owner.get("uid") == job.uid]
 
-    def _claims(self, job: Object, view: View) -> list[Write]:
+    def _claims(self, job: Object, pods: Sequence[Pod], view: View) -> list[Write]:
         """Adopt pods that the selector matches, and let those go that it matches no longer."""
         selector = selector_of(job)
         if selector is None or job.deleting:
             return []
         writes: list[Write] = []
-        for obj in self._owners.adoptable(job, selector, view):
+        for obj in self._adoption.adoptable(job, selector, view):
             meta = obj.metadata
             owners = [*(meta.get("ownerReferences") or ()), controller_reference(job)]
             finalizers = [*(each for each in meta.get("finalizers") or () if each != TRACKING), TRACKING]
             adoption = {"metadata": {"ownerReferences": owners, "finalizers": finalizers}}
             writes.append(patch_of(obj, adoption, exactly=True))
-        for pod in self._pods_of(job, view):
+        for pod in pods:
             if not selector.matches(pod.labels):
                 references = pod.metadata.get("ownerReferences") or ()
                 kept = [each for each in references if each.get("uid") != job.uid]

@@ -94,6 +94,7 @@ class _Sync:
         self._suspended = bool(spec.get("suspend"))
         self._per_index = self._indexed and spec.get("backoffLimitPerIndex") is not None
         self._pods = sorted(pods, key=completion_index) if self._indexed else list(pods)
+        self._tracked = frozenset(pod.uid for pod in pods if is_tracked(pod))
         self._status: dict[str, Any] = dict(job.status)
         self._conditions: list[Raw] = list(job.status.get("conditions") or ())
         uncounted = job.status.get("uncountedTerminatedPods") or {}
@@ -119,7 +120,9 @@ class _Sync:
     def _newly_ended(self) -> tuple[list[Pod], list[Pod]]:
         """Tracked pods that succeeded and that failed, and are not listed as such yet."""
         valid = [
-            pod for pod in self._pods if is_tracked(pod) and (not self._indexed or self._index_of(pod) is not None)
+            pod
+            for pod in self._pods
+            if pod.uid in self._tracked and (not self._indexed or self._index_of(pod) is not None)
         ]
         succeeded = [p for p in valid if p.phase == "Succeeded" and p.uid not in self._was_uncounted["succeeded"]]
         failed = [p for p in valid if has_failed(p, self._spec) and p.uid not in self._was_uncounted["failed"]]
@@ -156,7 +159,7 @@ class _Sync:
         new = [
             index
             for pod in self._pods
-            if pod.phase == "Succeeded" and is_tracked(pod) and (index := self._index_of(pod)) is not None
+            if pod.phase == "Succeeded" and pod.uid in self._tracked and (index := self._index_of(pod)) is not None
         ]
         self._succeeded_before, self._succeeded_indexes = before, before.union(IndexSet.of(new))
         self._succeeded = self._succeeded_indexes.total
@@ -216,7 +219,7 @@ class _Sync:
         new = [
             index
             for pod in self._pods
-            if is_tracked(pod) and (index := self._index_of(pod)) is not None and self._fails_its_index(pod)
+            if pod.uid in self._tracked and (index := self._index_of(pod)) is not None and self._fails_its_index(pod)
         ]
         failed = self._failed_indexes = before.union(IndexSet.of(new))
         if self._end is None:
@@ -229,7 +232,7 @@ class _Sync:
         active = {completion_index(pod) for pod in self._active}
         for pod in self._pods:
             index = self._index_of(pod)
-            if index is None or not is_tracked(pod) or not has_failed(pod, self._spec):
+            if index is None or pod.uid not in self._tracked or not has_failed(pod, self._spec):
                 continue
             if index in self._succeeded_indexes or index in failed or index in active:
                 continue
@@ -334,8 +337,7 @@ class _Sync:
 
     def _track(self) -> None:
         """Both steps of counting: see the module."""
-        tracked = {pod.uid for pod in self._pods if is_tracked(pod)}
-        self._count_untracked(tracked)
+        self._count_untracked(self._tracked)
         new_indexes, reached_most = self._list_ended()
         if self._indexed:
             self._succeeded_indexes = self._succeeded_indexes.union(IndexSet.of(new_indexes))
@@ -346,12 +348,12 @@ class _Sync:
         if self._end is not None and self._end.type != "Failed":
             self._ensure(self._end.type, "True", self._end.reason, self._end.message)
         self._outcome.listed = self._status_now(self._job.status)
-        self._count_untracked(tracked - {pod.uid for pod in self._outcome.counted})
+        self._count_untracked(self._tracked - {pod.uid for pod in self._outcome.counted})
         if self._end is not None and not reached_most and not any(self._uncounted.values()) and not self._terminating:
             self._finish(self._end)
         self._outcome.settled = self._status_now(self._outcome.listed or self._job.status)
 
-    def _count_untracked(self, tracked: set[str]) -> None:
+    def _count_untracked(self, tracked: frozenset[str]) -> None:
         """Pods that are listed as uncounted and have lost their finalizer are counted."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid in tracked]
@@ -362,7 +364,7 @@ class _Sync:
         """List the pods that ended as uncounted; returns newly succeeded indexes, and whether there are more pods."""
         new_indexes: list[int] = []
         for pod in self._pods:
-            if not is_tracked(pod) or not self._may_untrack(pod):
+            if pod.uid not in self._tracked or not self._may_untrack(pod):
                 continue
             self._outcome.counted.append(pod)
             index = self._index_of(pod)

@@ -140,7 +140,7 @@ class Ownership:
             left = [reference for reference in references if reference.get("uid") != workload.uid]
             claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": left or None}}, exactly=True))
         if selector is not None and not workload.deleting:
-            for obj in self.adoptable(workload, selector, view):
+            for obj in self._adoptable(workload, selector, view):
                 if not eligible(obj):
                     continue
                 owners = [*(obj.metadata.get("ownerReferences") or ()), controller_reference(workload)]
@@ -148,8 +148,7 @@ class Ownership:
                 claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": owners}}, exactly=True))
         return claimed
 
-    def adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:
-        """The dependents without a controller that the selector, the workload's own, matches."""
+    def _adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:
         for name in sorted(self._orphans.get((workload.namespace, required_pair(selector)), ())):
             obj = view.find(self._dependent, workload.namespace, name)
             # The indexes may be behind what is there.

@@ -240,6 +240,35 @@ def test_a_job_with_a_selector_of_its_own_adopts_and_releases(run: Run) -> None:
     assert len(run.pods()) == 2
 
 
+def test_a_pod_that_lost_its_owner_is_adopted_again(run: Run) -> None:
+    run.job()
+    [pod] = run.pods()
+    run.store.merge_patch("Pod", "default", pod.name, {"metadata": {"ownerReferences": None, "finalizers": None}})
+    run.go()
+    [again] = run.pods()
+    assert again.name == pod.name
+    assert again.metadata["ownerReferences"] == pod.metadata["ownerReferences"]
+    assert again.metadata["finalizers"] == [TRACKING]
+
+
+def test_pods_that_come_later_are_adopted_where_the_selector_is_the_users(run: Run) -> None:
+    template = {
+        "metadata": {"labels": {"my": "job"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    run.job(template=template, manualSelector=True, selector={"matchLabels": {"my": "job"}})
+    raw = pod("stray")
+    raw["metadata"]["labels"] = {"my": "job"}
+    run.store.create(raw)
+    run.store.create(pod("other"))
+    run.go()
+    assert [each.metadata["ownerReferences"][0]["name"] for each in run.pods() if each.name != "other"] == ["j"]
+    assert "ownerReferences" not in run.store.get("Pod", "default", "other").metadata
+    run.store.delete("Job", "default", "j")
+    run.go()
+    assert [each.name for each in run.pods()] == ["other"]
+
+
 def test_a_job_that_another_controller_manages_is_left_to_it(run: Run) -> None:
     run.job(managedBy="example.com/kueue")
     assert run.pods() == []
