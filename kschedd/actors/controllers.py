@@ -19,7 +19,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.turns import next_deadline, take_turn
+from kschedd.controllers.turns import concerning, next_deadline, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter
 from kschedd.store.journal_format import JournalError
@@ -66,7 +66,7 @@ class ControllerActor:
             watch = await self._store.watch(self._controller.kinds, with_present=True)
             try:
                 while await self._woken(watch):
-                    events = watch.take(_MOST)
+                    events = concerning(self._controller, watch.take(_MOST))
                     if any(map(_of_large_node, events)) and await self._turn_aside(events):
                         continue
                     if events or self._due():

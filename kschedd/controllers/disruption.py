@@ -52,6 +52,12 @@ class Disruption:
         times = [at for at in (self._recheck.next, self._stale.next) if at is not None]
         return min(times, default=None)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        pod = event.new
+        if not isinstance(pod, Pod) or pod.namespace in self._budgets:
+            return True
+        return condition(pod.status, DISRUPTION_TARGET) is not None
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         writes: list[Write] = []
@@ -60,7 +66,7 @@ class Disruption:
             if isinstance(new, Pod):
                 writes += self._observe_pod(event, new, changed, view, now)
             else:
-                self._observe_budget(event, new, view)
+                writes += self._observe_budget(event, new, view, now)
                 changed[new.namespace, new.name] = None
         changed.update(dict.fromkeys(self._recheck.due(now)))
         writes += self.faults.each("Pod", self._stale.due(now), partial(self._clean_stale, view), now)
@@ -68,7 +74,7 @@ class Disruption:
 
     # -- the index --------------------------------------------------------------------------------------------------
 
-    def _observe_budget(self, event: WatchEvent, budget: Object, view: View) -> None:
+    def _observe_budget(self, event: WatchEvent, budget: Object, view: View, now: float) -> list[Write]:
         space = self._budgets.setdefault(budget.namespace, {})
         self._shared.pop(budget.namespace, None)
         if event.type == DELETED:
@@ -77,16 +83,25 @@ class Disruption:
             self._told.pop((budget.namespace, budget.name), None)
             if not space:
                 del self._budgets[budget.namespace]
-            return
+            return []
         selector = budget.spec.get("selector")
         known = space.get(budget.name)
         if known is not None and known.spec_selector == selector:
-            return
+            return []
         index = space[budget.name] = BudgetPods(selector)
         for pods in view.present("Pod", budget.namespace):
             for pod in pods:
                 if isinstance(pod, Pod) and index.selector.matches(pod.labels):
                     index.put(pod.name, counted(pod))
+        if len(space) < 2:
+            return []
+        shared = next((name for name in sorted(index.pods) if self._covering(budget.namespace, name)[1:]), None)
+        found = None if shared is None else view.find("Pod", budget.namespace, shared)
+        return self._tell_shared(found, now) if isinstance(found, Pod) else []
+
+    def _covering(self, namespace: str, pod_name: str) -> list[str]:
+        """The names of the budgets that cover the pod."""
+        return [name for name, index in self._budgets.get(namespace, {}).items() if pod_name in index.pods]
 
     def _observe_pod(
         self, event: WatchEvent, pod: Pod, changed: dict[Key, None], view: View, now: float
@@ -101,26 +116,26 @@ class Disruption:
         # A budget that was just indexed has seen the pod as it is now, which may be later than this event.
         latest = view.find("Pod", pod.namespace, pod.name)
         there = latest if isinstance(latest, Pod) else None
-        covering = []
         for name, index in space.items():
             covers = there is not None and index.selector.matches(there.labels)
-            if covers:
-                covering.append(name)
-            elif pod.name not in index.pods:
+            if not covers and pod.name not in index.pods:
                 continue
             if index.put(pod.name, counted(there) if covers and there is not None else None):
                 changed[pod.namespace, name] = None
-        if len(covering) < 2 or there is None:
-            return []
+        return [] if there is None or len(space) < 2 else self._tell_shared(there, now)
+
+    def _tell_shared(self, pod: Pod, now: float) -> list[Write]:
+        """An event about a pod that several budgets cover, once for the same budgets."""
+        covering = self._covering(pod.namespace, pod.name)
         shared = self._shared.setdefault(pod.namespace, {})
-        if frozenset(covering) in shared:
+        if len(covering) < 2 or frozenset(covering) in shared:
             return []
         shared[frozenset(covering)] = None
         said = (
             f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
             f'Chose "{min(covering)}" arbitrarily.'
         )
-        return [object_event(there, "MultiplePodDisruptionBudgets", said, COMPONENT, now, warning=True)]
+        return [object_event(pod, "MultiplePodDisruptionBudgets", said, COMPONENT, now, warning=True)]
 
     # -- conditions that nobody followed up -------------------------------------------------------------------------
 

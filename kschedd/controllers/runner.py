@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.turns import take_turn
+from kschedd.controllers.turns import concerning, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
 from kschedd.store.log import Cursor
@@ -49,7 +49,7 @@ class ControllerRunner:
             now = self._store.now
             idle = True
             for place, controller in enumerate(self._controllers):
-                events = self._first[place] + self._cursors[place].take()
+                events = concerning(controller, self._first[place] + self._cursors[place].take())
                 self._first[place] = []
                 due = controller.next_deadline
                 if events or (due is not None and due <= now):

@@ -6,7 +6,7 @@ the controller, for a limited number of rounds; any other exception of a write o
 controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +19,12 @@ from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 
 _ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
+
+
+def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
+    """The events to deliver: those that concern the controller, if it says which (`kschedd.controllers.controller`)."""
+    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    return events if concerns is None else list(filter(concerns, events))
 
 
 def next_deadline(controller: Controller) -> float | None:

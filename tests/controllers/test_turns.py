@@ -124,3 +124,32 @@ def test_every_controller_of_an_embedded_cluster_keeps_a_ledger_of_its_own() -> 
     ledgers = [controller.faults for controller in embedded_controllers()]
     assert [ledger.component for ledger in ledgers] == [controller.name for controller in embedded_controllers()]
     assert len(set(map(id, ledgers))) == len(ledgers)
+
+
+class Picky(Noter):
+    """Looks at ConfigMaps called `mine` only."""
+
+    name: Final = "picky"  # type: ignore[misc]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def concerns(self, event: WatchEvent) -> bool:
+        return event.new.name == "mine"
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        self.seen += [event.new.name for event in events]
+        return []
+
+
+def test_a_controller_has_no_turn_for_what_does_not_concern_it() -> None:
+    store = Store()
+    store.create(config_map("other"))
+    picky = Picky()
+    runner = ControllerRunner(store, [picky])
+    runner.run_until_idle()
+    for name in ("mine", "another"):
+        store.create(config_map(name))
+    runner.run_until_idle()
+    assert picky.seen == ["mine"]

@@ -51,6 +51,10 @@ class Adoption:
             self._orphans[job.namespace] = dict.fromkeys(pod.name for pod in found)
         jobs[job.name] = selector
 
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a Job may want to adopt the pod, as far as its namespace and labels tell."""
+        return pod.namespace in self._orphans or CONTROLLER_UID in pod.labels
+
     def observe_pod(self, event: WatchEvent, pod: Pod) -> Iterable[Key]:
         """Take in an event of a pod; returns the Jobs that may adopt it."""
         orphans = self._orphans.get(pod.namespace)

@@ -46,6 +46,10 @@ class CronJobs:
     def next_deadline(self) -> float | None:
         return self._due.next
 
+    def concerns(self, event: WatchEvent) -> bool:
+        owner = event.new.owner
+        return event.new.kind == "CronJob" or (owner is not None and owner.kind == "CronJob")
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         for event in events:

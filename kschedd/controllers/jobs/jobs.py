@@ -52,6 +52,14 @@ class Jobs:
         times = [at for at in (self._later.next, self._retry.next) if at is not None]
         return min(times, default=None)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        new, old = event.new, event.old
+        if not isinstance(new, Pod) or job_reference(new) is not None:
+            return True
+        if isinstance(old, Pod) and job_reference(old) is not None:
+            return True
+        return self._adoption.concerns(new)
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
