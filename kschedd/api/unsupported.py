@@ -63,12 +63,6 @@ def _details(kind: str, raw: Raw) -> list[str]:
     if kind == "Pod":
         return annotation_faults(kind, _annotations(raw), _containers(spec))
     found = []
-    if kind == "StatefulSet":
-        rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
-        if rolling.get("maxUnavailable") is not None:
-            found.append(
-                "maxUnavailable is kept, but counts with the feature gate MaxUnavailableStatefulSet only (alpha, off)"
-            )
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
     if kind in ("Job", "CronJob"):

@@ -176,7 +176,10 @@ def _stateful_set(workload: Raw) -> None:
     )
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     spec["persistentVolumeClaimRetentionPolicy"] = _missing(retention, whenDeleted="Retain", whenScaled="Retain")
-    spec["updateStrategy"] = _rolling(spec.get("updateStrategy"), partition=0)
+    spec["updateStrategy"] = update = _rolling(spec.get("updateStrategy"), partition=0)
+    if "maxUnavailable" in (update.get("rollingUpdate") or ()):  # the feature gate MaxUnavailableStatefulSet is off
+        rolling = update["rollingUpdate"]
+        update["rollingUpdate"] = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
     if claims := spec.get("volumeClaimTemplates"):
         api = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         spec["volumeClaimTemplates"] = [

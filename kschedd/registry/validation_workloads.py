@@ -160,6 +160,8 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     if strategy.get("type") not in ("OnDelete", "RollingUpdate"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
         faults.append(invalid("spec.updateStrategy", _strategy(strategy), why))
+    elif (rolling := strategy.get("rollingUpdate")) is not None:
+        _validate_partition(strategy["type"], rolling, "spec.updateStrategy.rollingUpdate", faults)
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for field in ("whenDeleted", "whenScaled"):
         if (policy := retention.get(field)) and policy not in ("Retain", "Delete"):
@@ -170,6 +172,15 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
         faults.append(invalid("spec.ordinals.start", start, NOT_NEGATIVE))
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
+
+
+def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> None:
+    partition = rolling.get("partition") or 0
+    if kind == "OnDelete":
+        shown = {"Partition": partition, "MaxUnavailable": None}
+        faults.append(invalid(path, shown, "only allowed for updateStrategy 'RollingUpdate'"))
+    elif partition < 0:
+        faults.append(invalid(f"{path}.partition", partition, NOT_NEGATIVE))
 
 
 def _with_claims(spec: Raw) -> Raw | None:

@@ -213,6 +213,12 @@ def test_a_node_has_what_it_is_capable_of() -> None:
         ("ReplicaSet", "apps/v1", {}, {"replicas": 1}),
         ("ReplicaSet", "apps/v1", {"replicas": 0}, {"replicas": 0}),
         ("StatefulSet", "apps/v1", {}, {"replicas": 1, "podManagementPolicy": "OrderedReady"}),
+        (
+            "StatefulSet",
+            "apps/v1",
+            {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}},
+            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}},
+        ),
         ("DaemonSet", "apps/v1", {}, {"revisionHistoryLimit": 10}),
         ("Job", "batch/v1", {}, {"completions": 1, "parallelism": 1, "backoffLimit": 6}),
         ("Job", "batch/v1", {"parallelism": 3}, {"parallelism": 3}),

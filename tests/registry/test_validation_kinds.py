@@ -207,6 +207,16 @@ def service(**spec: Any) -> Raw:
             id="claims-kept",
         ),
         pytest.param(
+            workload("StatefulSet", updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+            'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":1,"MaxUnavailable":null}: only allowed for',
+            id="contradictory-strategy-of-a-stateful-set",
+        ),
+        pytest.param(
+            workload("StatefulSet", updateStrategy={"rollingUpdate": {"partition": -1}}),
+            "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: must be greater than or equal to 0",
+            id="partition",
+        ),
+        pytest.param(
             workload("StatefulSet", ordinals={"start": -1}),
             "spec.ordinals.start: Invalid value: -1: must be greater than or equal to 0",
             id="first-ordinal",
