@@ -28,6 +28,7 @@ _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.E
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "demo": ("kschedd.commands.demo", "see it work: a daemon, a cluster of three zones, where every pod went and why"),
     "run": ("kschedd.commands.run", "run the daemon"),
+    "kubeconfig": ("kschedd.commands.kubeconfig", "what Kubernetes' clients need to talk to the daemon's REST API"),
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
     "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
     "plugin": ("kschedd.commands.plugin", "begin a plugin of your own, or hold one to the rules"),

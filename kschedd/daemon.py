@@ -46,6 +46,8 @@ from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
+from kschedd.apiserver.access import HttpSettings
+from kschedd.apiserver.serving import http_face
 from kschedd.config.feature_gates import without_effect
 from kschedd.config.flags import with_flags
 from kschedd.config.in_tree import IN_TREE
@@ -54,6 +56,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
+from kschedd.controllers.parts import Part, without_parts
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -81,6 +84,7 @@ from kschedd.store.store import MAX_OBJECT_BYTES, Store
 
 log = structlog.get_logger("kschedd")
 
+_NOBODYS_SCHEDULER = "(none)"  # no name of a scheduler
 WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects at the same time
 PLUGIN_CALLS = 64  # limit on binding cycles whose out-of-tree plugins run at the same time, a thread each
 
@@ -221,6 +225,11 @@ async def cluster_actors(
         raise failure
 
 
+def without_scheduler(config: Config) -> Config:
+    """The configuration of a scheduler that no pod can name: all of them are left to others."""
+    return attrs.evolve(config, profiles=(attrs.evolve(config.profiles[0], scheduler_name=_NOBODYS_SCHEDULER),))
+
+
 def _log_plugin_fault(fault: PluginError) -> None:
     log.warning("plugin_fault", plugin=fault.plugin, method=fault.method, why=fault.why)
 
@@ -267,8 +276,9 @@ class DaemonOptions:
     state_dir: Path | None = None  # None: no persistence
     seed: int | None = None  # None: random
     log_level: str = "info"
-    controllers: bool = True  # kubelets, workloads, taints, volumes
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
+    without: frozenset[Part] = frozenset()  # parts of the cluster that others play
+    http: HttpSettings | None = None  # Kubernetes' REST API as well
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
@@ -315,6 +325,8 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     tune_gc()
     sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
+    if "scheduler" in options.without:
+        config = without_scheduler(config)
     with lock_state_dir(options.state_dir) as state:
         try:
             await _serve(options, config, registry, state, task_status)
@@ -353,11 +365,13 @@ async def _serve(
 
     async with AsyncExitStack() as opened:
         opened.enter_context(heeded(told))  # first, so that signals are handled until the journal is closed
+        if options.http is not None:
+            options.http.access()  # refused before anything else is begun
         listener = await opened.enter_async_context(unix_listener(path))
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
-                controllers=embedded_controllers(options=options.controller_options) if options.controllers else (),
+                controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
                 journal=None if state is None else state / "journal.db",
                 registry=registry,
                 seed=seed,
@@ -367,6 +381,10 @@ async def _serve(
                 max_object_bytes=options.max_object_bytes,
             )
         )
+        face = None
+        if options.http is not None:
+            limit = options.max_request_body_bytes
+            face = await opened.enter_async_context(http_face(options.http, cluster, version(), limit))
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
             "server": "kschedd",
@@ -374,6 +392,7 @@ async def _serve(
             "pid": os.getpid(),
             "epoch": cluster.epoch,
             "max_request_body_bytes": options.max_request_body_bytes,
+            **({} if face is None else {"http": face.url}),
         }
         terms = SessionLimits(wire=Limits.of_requests(options.max_request_body_bytes))
         server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
@@ -382,6 +401,9 @@ async def _serve(
             if signals:
                 daemon.stop.set()  # signals that arrived during start-up
             await nursery.start(server.serve, [listener])
+            if face is not None:
+                await nursery.start(face.run)
+                log.info("http", url=face.url)
             log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
             freeze_gc()
             task_status.started(path)
@@ -389,6 +411,8 @@ async def _serve(
             log.info("stopping", grace_s=daemon.grace_s)
             end_within(daemon.grace_s + ORDERLY_S)
             server.shut_down(daemon.grace_s)
+            if face is not None:
+                face.shut_down(daemon.grace_s)
             while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()

@@ -12,6 +12,7 @@ from kschedd.verbs.parsing import path_value
 MAX_REQUEST_BYTES = 3 << 20
 MAX_OBJECT_BYTES = 1536 << 10
 SMALLEST, LARGEST = 16 << 10, 1 << 30
+_PARTS = ("scheduler", "kubelets", "controllers")
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -54,6 +55,29 @@ def add_parser(subparsers: Any) -> None:
         default=MAX_OBJECT_BYTES,
         metavar="N",
         help="what one object may take as it is stored (1572864, as etcd)",
+    )
+    parser.add_argument(
+        "--http",
+        nargs="?",
+        const="127.0.0.1:8001",
+        metavar="ADDRESS:PORT",
+        help="serve Kubernetes' REST API as well (127.0.0.1:8001); beyond loopback only with TLS, and tokens or client "
+        "certificates",
+    )
+    parser.add_argument("--http-cert", type=path_value, metavar="FILE", help="the server's certificate (PEM)")
+    parser.add_argument("--http-key", type=path_value, metavar="FILE", help="its private key (PEM)")
+    parser.add_argument(
+        "--http-tokens", type=path_value, metavar="FILE", help="who may come in: lines of TOKEN,USER,UID"
+    )
+    parser.add_argument(
+        "--http-client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
+    )
+    parser.add_argument(
+        "--without",
+        type=_parts,
+        default=frozenset(),
+        metavar="PART,...",
+        help="leave out parts of the cluster: scheduler, kubelets, controllers",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
@@ -142,12 +166,21 @@ def _size(text: str) -> int:
     return int(text)
 
 
+def _parts(text: str) -> frozenset[str]:
+    """Raises ArgumentTypeError."""
+    parts = frozenset(part.strip() for part in text.split(",") if part.strip())
+    if unknown := sorted(parts - set(_PARTS)):
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r}: the parts are {', '.join(_PARTS)}")
+    return parts
+
+
 def run(options: argparse.Namespace) -> int:
     if wants_gates(options.feature_gates):
         return 0
     import trio
 
     from kschedd import daemon
+    from kschedd.apiserver.access import AccessError, HttpSettings, read_address
     from kschedd.config.feature_gates import parse_flag
     from kschedd.store.set_aside import read_ref
 
@@ -155,6 +188,13 @@ def run(options: argparse.Namespace) -> int:
     if options.leader_elect is not None:
         print("--leader-elect has no effect: this daemon is the only scheduler of its own cluster", file=sys.stderr)
 
+    files = (options.http_cert, options.http_key, options.http_tokens, options.http_client_ca)
+    if options.http is None and any(files):
+        raise AccessError("the other --http options say how it is served: give --http as well")
+    http = None
+    if options.http is not None:
+        cert, key, tokens, client_ca = files
+        http = HttpSettings(read_address(options.http), cert, key, client_ca, tokens)
     given = daemon.DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
@@ -171,5 +211,7 @@ def run(options: argparse.Namespace) -> int:
         controller_options=controller_options(
             {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
         ),
+        without=options.without,
+        http=http,
     )
     return trio.run(daemon.run_daemon, given)

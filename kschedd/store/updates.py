@@ -14,7 +14,7 @@ from kschedd.registry.validation_pod_update import validate_pod_resize, validate
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, Invalid
 
-Subresource = Literal["", "status", "resize"]
+Subresource = Literal["", "status", "resize", "ephemeralcontainers"]
 
 WITH_STATUS: Final = frozenset(
     "Namespace Node Pod Service ReplicationController ResourceQuota PersistentVolume PersistentVolumeClaim ReplicaSet"
@@ -80,6 +80,9 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource, *, with_statu
     if subresource == "resize":
         spec = raw.get("spec") or {}
         return {**old.raw, "spec": _resized(old.raw["spec"], spec) if isinstance(spec, Mapping) else spec}
+    if subresource == "ephemeralcontainers":
+        added = (raw.get("spec") or {}).get("ephemeralContainers") or []
+        return {**old.raw, "spec": {**old.raw["spec"], "ephemeralContainers": added}}
     before = old.metadata
     if faults := validate_meta_update(before, raw.get("metadata") or {}):
         raise Invalid(old.kind, old.name, tuple(faults))
@@ -138,6 +141,13 @@ def update_faults(old: Object, new: Raw, subresource: Subresource) -> list[Field
     """Faults for changes of immutable fields."""
     if old.kind != "Pod":
         return validate_update(old.raw, new)
+    if subresource == "ephemeralcontainers":
+        before = old.raw["spec"].get("ephemeralContainers") or []
+        after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or []}
+        if any(after.get(each.get("name")) != each for each in before):
+            why = "existing ephemeral containers may not be changed or removed"
+            return [forbidden("spec.ephemeralContainers", why)]
+        return []
     if subresource == "resize":
         return validate_pod_resize(old.raw["spec"], new["spec"], old.status)
     return validate_pod_update(old.raw["spec"], new["spec"])

@@ -1,0 +1,201 @@
+"""Bodies of requests: JSON, YAML or protobuf into an object of the kind that the path is for.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, patch.go, delete.go), apimachinery's serializers.
+Raises: StatusError.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.decoding import FieldValidation, duplicate_field
+from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
+from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
+from kschedd.apiserver.requests import Query
+from kschedd.apiserver.status import StatusError, bad_request, without_hints
+
+_ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
+_DEEPEST: Final = 500
+
+
+class Body:
+    """An object as it was sent. `duplicates` are the paths of fields that came twice, of which the last counts."""
+
+    def __init__(self, value: Any, duplicates: tuple[str, ...] = ()) -> None:
+        self.value = value
+        self.duplicates = duplicates
+
+
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def read_body(data: bytes, content_type: str, expected: str) -> Body:
+    """The value in a body; `expected` is the kind in the error messages."""
+    media = media_type(content_type) or JSON
+    if media == PROTOBUF:
+        try:
+            return Body(decode_protobuf(data))
+        except ProtobufError as error:
+            raise bad_request(str(error)) from None
+    if media not in (JSON, YAML, "text/yaml", "application/x-yaml"):
+        why = f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
+        raise StatusError(415, "UnsupportedMediaType", why)
+    if media == JSON:
+        return read_json(data, f"the object provided is unrecognized (must be of type {expected}): ")
+    return _read_yaml(data, expected)
+
+
+def read_json(data: bytes, begin: str = "") -> Body:
+    duplicates: list[tuple[int, str]] = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(found)
+        if len(made) != len(found):
+            seen = set()
+            for name, _ in found:
+                if name in seen:
+                    duplicates.append((id(made), name))
+                seen.add(name)
+        return made
+
+    try:
+        value = json.loads(data, object_pairs_hook=pairs, parse_constant=_no_constant)
+    except RecursionError:
+        raise bad_request(f"{begin}nested too deeply") from None
+    except ValueError as error:
+        shown = data[:20].decode("utf-8", "replace")
+        why = f"couldn't get version/kind; json parse error: {go_json_error(data, error)} ({shown})"
+        raise bad_request(f"{begin}{why}" if begin else go_json_error(data, error)) from None
+    return Body(value, _paths(value, duplicates) if duplicates else ())
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def go_json_error(data: bytes, error: ValueError) -> str:
+    """A syntax error of JSON in the words of Go's decoder."""
+    at = getattr(error, "pos", None)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "invalid UTF-8"
+    if at is None or at >= len(text.rstrip()) or not text.strip():
+        return "unexpected end of JSON input"
+    return f"invalid character '{text[at]}' looking for beginning of value"
+
+
+def _paths(value: Any, duplicates: list[tuple[int, str]]) -> tuple[str, ...]:
+    wanted: dict[int, list[str]] = {}
+    for number, name in duplicates:
+        wanted.setdefault(number, []).append(name)
+    found: list[str] = []
+    waiting: list[tuple[Any, str]] = [(value, "")]
+    while waiting:
+        here, path = waiting.pop()
+        if isinstance(here, dict):
+            for name in wanted.get(id(here), ()):
+                found.append(f"{path}.{name}" if path else name)
+            waiting += [(each, f"{path}.{name}" if path else name) for name, each in here.items()]
+        elif isinstance(here, list):
+            waiting += [(each, f"{path}[{place}]") for place, each in enumerate(here)]
+    return tuple(found)
+
+
+def _read_yaml(data: bytes, expected: str) -> Body:
+    from kschedd.api.documents import read_documents
+
+    try:
+        documents = read_documents(data.decode("utf-8"))
+        first = next(iter(documents), None)
+    except UnicodeDecodeError:
+        raise bad_request("the body is not UTF-8 text") from None
+    if first is None:
+        return Body(None)
+    if first.faults:
+        fault = first.faults[0]
+        begin = f"the object provided is unrecognized (must be of type {expected}): "
+        raise bad_request(f"{begin}yaml: line {fault.line}: {fault.why}")
+    return Body(first.value)
+
+
+def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_known: bool = True) -> dict[str, Any]:
+    """The object with the kind and version that the path is for; one that names others is refused."""
+    value = body.value
+    if not isinstance(value, dict):
+        name = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "")
+        if not name:
+            return {"apiVersion": api_version, "kind": kind}
+        begin = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
+        struct = (
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        raise bad_request(f"{begin}json parse error: json: cannot unmarshal {name} into Go value of type {struct}")
+    given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
+    if not isinstance(given_kind, str) or not isinstance(given_version, str):
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind")
+    if given_version != api_version or given_kind != kind:
+        version = given_version.rpartition("/")[2]
+        begin = f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
+        if given_version == api_version:
+            internal = group.partition(".")[0] or "core"
+            raise bad_request(f"{begin}converting ({version}.{given_kind}) to ({internal}.{kind}): unknown conversion")
+        scheme = 'in scheme "pkg/runtime/scheme.go:110"'
+        raise bad_request(f'{begin}no kind "{given_kind}" is registered for version "{given_version}" {scheme}')
+    if value.get("kind") and value.get("apiVersion"):
+        return value
+    return {**value, "apiVersion": api_version, "kind": kind}
+
+
+def field_validation(query: Query) -> FieldValidation:
+    """What is done about unknown fields: by default they are dropped with a warning."""
+    match query.text("fieldValidation"):
+        case "":
+            return "Warn"
+        case "Strict":
+            return "Strict"
+        case "Warn":
+            return "Warn"
+        case "Ignore":
+            return "Ignore"
+        case other:
+            from kschedd.api.fields import unsupported
+            from kschedd.apiserver.status import invalid_options
+
+            fault = unsupported("fieldValidation", other[:100], ("Ignore", "Strict", "Warn", ""))
+            raise invalid_options("CreateOptions", (fault,))
+
+
+def duplicates_told(body: Body, validation: FieldValidation, kind: str, api_version: str) -> tuple[str, ...]:
+    """Warnings of fields that came twice. Raises StatusError where that is not taken."""
+    told = tuple(str(duplicate_field(path)) for path in body.duplicates)
+    if told and validation == "Strict":
+        version = api_version.rpartition("/")[2]
+        why = f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(told)}'
+        raise bad_request(why)
+    return told if validation == "Warn" else ()
+
+
+def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """`Warning` header fields, each text in quotes."""
+    return tuple(
+        ("Warning", '299 - "' + without_hints(text).replace("\\", "\\\\").replace('"', '\\"') + '"')
+        for text in warnings
+    )
+
+
+def meta_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of an object's metadata. Raises StatusError where it is no mapping."""
+    given = raw.get("metadata")
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        kind = raw.get("kind")
+        version = str(raw.get("apiVersion", "")).rpartition("/")[2]
+        name = {list: "array", str: "string", bool: "bool"}.get(type(given), "number")
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal {name} into Go '
+            f"struct field {kind}.metadata of type v1.ObjectMeta"
+        )
+    return dict(given)

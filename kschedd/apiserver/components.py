@@ -1,0 +1,39 @@
+"""ComponentStatuses, which are deprecated: what runs in this process is healthy as long as it answers.
+
+Source: Kubernetes v1.34, pkg/registry/core/componentstatus.
+"""
+
+from typing import Final
+
+from kschedd.apiserver.bodies import warning_headers
+from kschedd.apiserver.negotiation import json_response, wanted_form
+from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.status import StatusError
+from kschedd.http.server import HttpResponse
+
+_COMPONENTS: Final = ("controller-manager", "scheduler")
+_DEPRECATED: Final = "v1 ComponentStatus is deprecated in v1.19+"
+
+
+def component_statuses(face: FaceServices, asked: Asked) -> HttpResponse:
+    from kschedd.apiserver.tables import component_table
+
+    wanted = asked.target.name
+    form = wanted_form(asked.headers.get("accept", ""), single=bool(wanted))
+    found = [_component(name) for name in _COMPONENTS if wanted in ("", name)]
+    headers = warning_headers((_DEPRECATED,))
+    if wanted and not found:
+        details = {"name": wanted, "kind": "componentstatuses"}
+        raise StatusError(404, "NotFound", f'componentstatuses "{wanted}" not found', details)
+    if form.shape == "Table":
+        return json_response(component_table(found, form.version), form=form, headers=headers)
+    if wanted:
+        return json_response(found[0], form=form, headers=headers)
+    listed = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": found}
+    return json_response(listed, form=form, headers=headers)
+
+
+def _component(name: str) -> dict[str, object]:
+    condition = {"type": "Healthy", "status": "True", "message": "ok"}
+    return {"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name}, "conditions": [condition]}

@@ -1,0 +1,61 @@
+"""Objects as bytes: what a list or a watch sends of each. Lately encoded objects are remembered.
+
+Objects never change, so the bytes of one are those of all who watch it: a thousand watchers cost one encoding.
+Owns: its memory, bounded in bytes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.apiserver.negotiation import encode
+from kschedd.apiserver.versions import converted
+
+_MOST: Final = 16 << 20  # bytes
+
+_PARTIAL: Final = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
+
+
+class Encoder:
+    """See the module."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._held = 0
+        self._memory: OrderedDict[tuple[int, str], tuple[Any, bytes]] = OrderedDict()
+
+    def whole(self, raw: Raw, api_version: str) -> bytes:
+        """The object with its kind and version, as a watch or a get shows it."""
+        return self._remembered(raw, api_version, lambda: encode(converted(raw, api_version)))
+
+    def partial(self, raw: Raw) -> bytes:
+        return self._remembered(raw, "partial", lambda: encode(partial(raw)))
+
+    def _remembered(self, raw: Raw, how: str, make: Callable[[], bytes]) -> bytes:
+        key = (id(raw), how)
+        known = self._memory.get(key)
+        if known is not None:
+            return known[1]
+        data = make()
+        self._memory[key] = (raw, data)
+        self._held += len(data)
+        while self._held > self._most:
+            _, (_, oldest) = self._memory.popitem(last=False)
+            self._held -= len(oldest)
+        return data
+
+
+def partial(raw: Raw) -> dict[str, Any]:
+    """Metadata only."""
+    return {**_PARTIAL, "metadata": raw.get("metadata") or {}}
+
+
+def listed_item(raw: Raw, api_version: str) -> Raw:
+    """An object as an item of a list, which names the kind once for all."""
+    return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}
+
+
+def at_version(obj: Object, version: int) -> dict[str, Any]:
+    """The object as it was, with another resourceVersion: what a watch tells of one that leaves its selection."""
+    return {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}

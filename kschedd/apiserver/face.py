@@ -1,0 +1,343 @@
+"""The face: every request to Kubernetes' REST API, from its bytes to its answer.
+
+What is no resource (discovery, OpenAPI, health, version) is answered here; the rest goes to reading, watching,
+writing and the subresources. A refusal becomes a Status. The catalogue of resources follows the definitions of custom
+resources.
+Owns: the catalogue, and the documents made from it.  Talks to: the cluster, by `FaceServices`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import trio
+
+from kschedd.api.objects import Object
+from kschedd.apiserver import discovery, openapi
+from kschedd.apiserver.access import Access
+from kschedd.apiserver.components import component_statuses
+from kschedd.apiserver.metrics import metrics_of, usage_is_known
+from kschedd.apiserver.negotiation import (
+    JSON,
+    Form,
+    clauses,
+    encode,
+    json_response,
+    takes_gzip,
+    text_response,
+    wanted_form,
+)
+from kschedd.apiserver.reading import get_object, list_objects
+from kschedd.apiserver.requests import Asked, Query, find_target, split_target
+from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
+from kschedd.apiserver.reviews import REVIEWS, User, review
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.status import (
+    StatusError,
+    failure,
+    method_not_allowed,
+    not_found_path,
+    refusal_of,
+    too_large_version,
+)
+from kschedd.apiserver.subresources import bind, find, serve_subresource
+from kschedd.apiserver.version import version_document
+from kschedd.apiserver.watching import watch_objects
+from kschedd.apiserver.writing import create, delete, delete_collection, patch, update
+from kschedd.errors import KscheddError
+from kschedd.http.protocol import HttpFault, HttpRequest
+from kschedd.http.server import HttpResponse, Peer
+from kschedd.store import custom
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+
+_OWN_SERVICE: Final[dict[str, Any]] = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {
+        "name": "kubernetes",
+        "namespace": "default",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "clusterIP": "10.0.0.1",
+        "clusterIPs": ["10.0.0.1"],
+        "internalTrafficPolicy": "Cluster",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        "sessionAffinity": "None",
+        "type": "ClusterIP",
+    },
+}
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+
+
+@attrs.frozen(eq=False)
+class _Document:
+    """A document that clients ask for again and again, with what it is known again by."""
+
+    body: bytes
+    etag: str
+    content_type: str = JSON
+
+
+class ApiFace:
+    """See the module. Called with a request it gives the answer."""
+
+    def __init__(self, services: FaceServices, access: Access, version: str) -> None:
+        self._services = services
+        self._access = access
+        self._version = version
+        self._catalogue = Catalogue(built_in())
+        self._listed = self._catalogue  # what discovery names
+        self._documents: dict[str, _Document] = {}
+
+    async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+        try:
+            return await self._answer(request, peer)
+        except KscheddError as error:
+            return refused(refusal_of(error), request)
+
+    def explain(self, fault: HttpFault) -> HttpResponse:
+        """The answer to what could not be read as a request."""
+        reasons = {413: "RequestEntityTooLarge", 503: "ServiceUnavailable", 500: "InternalError", 408: "Timeout"}
+        status = failure(fault.status, reasons.get(fault.status, "BadRequest"), fault.why)
+        return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
+
+    async def _answer(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+        path, query = split_target(request.target)
+        user = self._access.user_of(request, peer)
+        parts = [part for part in path.split("/") if part]
+        if (parts[:1] == ["api"] and len(parts) > 2) or (parts[:1] == ["apis"] and len(parts) > 3):
+            version = parts[1] if parts[0] == "api" else f"{parts[1]}/{parts[2]}"
+            if self._catalogue.version(version) is None:
+                if parts[0] == "apis" and not self._catalogue.of_group(parts[1]):
+                    return _no_page()
+                raise not_found_path()
+            return await self._resource(request, peer, path, query, user)
+        return await self._other(request, path, parts)
+
+    async def register(self) -> None:
+        """Have the Service by which pods of a cluster find their API server, as every cluster has."""
+
+        def registered(store: ClusterWriter) -> None:
+            if store.find("Service", "default", "kubernetes") is None:
+                store.create(_OWN_SERVICE)
+
+        await self._services.cluster.store.do(registered)
+
+    async def follow(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have the catalogue follow the definitions of custom resources, until the cluster ends."""
+        watch = await self._services.cluster.store.watch({custom.DEFINITION})
+        await self._refresh()
+        task_status.started()
+        try:
+            while await watch.wait():
+                watch.take()
+                await self._refresh()
+        finally:
+            watch.close()
+
+    async def _refresh(self) -> None:
+        definitions = await self._services.cluster.store.do(_what_is_served)
+        versions = [*built_in(), *defined_versions(definitions)]
+        self._catalogue = Catalogue([*versions, metrics_version()])
+        self._list(Catalogue(versions))
+
+    def _list(self, catalogue: Catalogue) -> None:
+        self._listed = catalogue
+        self._documents.clear()
+
+    async def _look_for_usage(self) -> None:
+        """Name the metrics in discovery from the first annotated usage on."""
+        if self._listed is not self._catalogue and await usage_is_known(self._services):
+            self._list(self._catalogue)
+
+    # Resources
+
+    async def _resource(self, request: HttpRequest, peer: Peer, path: str, query: Query, user: User) -> HttpResponse:
+        if request.method == "HEAD":
+            raise method_not_allowed()
+        target = find_target(request.method, path, query, self._catalogue)
+        asked = Asked(request, peer, target, query, user)
+        services = self._services
+        if target.resource.name in REVIEWS:
+            return await review(services, asked)
+        if target.resource.group == "metrics.k8s.io":
+            return await metrics_of(services, asked)
+        if target.resource.name == "componentstatuses":
+            return component_statuses(services, asked)
+        if target.resource.name == "bindings":
+            return await bind(services, asked)
+        if target.subresource:
+            return await serve_subresource(services, asked)
+        answer = await self._verb(asked)
+        if target.resource.stored == custom.DEFINITION and target.verb not in ("get", "list", "watch"):
+            await self._refresh()  # so that the client finds at once what it has defined
+        return answer
+
+    async def _verb(self, asked: Asked) -> HttpResponse:
+        services = self._services
+        match asked.target.verb:
+            case "get":
+                return await self._get(asked)
+            case "list":
+                return await list_objects(services, asked)
+            case "watch":
+                return await watch_objects(services, asked)
+            case "create":
+                return await create(services, asked)
+            case "update":
+                return await update(services, asked)
+            case "patch":
+                return await patch(services, asked)
+            case "delete":
+                return await delete(services, asked)
+        return await delete_collection(services, asked)
+
+    async def _get(self, asked: Asked) -> HttpResponse:
+        wanted_form(asked.headers.get("accept", ""), single=True)
+        version = asked.query.text("resourceVersion")
+        if version.isdigit():
+            current = await self._services.cluster.store.do(lambda store: store.version)
+            if int(version) > current:
+                raise too_large_version(int(version), current)
+        try:
+            found = await find(self._services, asked)
+        except KscheddError:
+            if asked.target.resource.stored != "Event":
+                raise
+            for space in await self._services.recorded_events(asked.target.namespace):
+                for event in space:
+                    if event.name == asked.target.name:
+                        return await get_object(self._services, asked, event)
+            raise
+        return await get_object(self._services, asked, found)
+
+    # What is no resource
+
+    async def _other(self, request: HttpRequest, path: str, parts: list[str]) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        start = f"/{parts[0]}" if parts else "/"
+        if start in _HEALTH:
+            return await self._health(path, parts)
+        if path.rstrip("/") == "/version":
+            return json_response(version_document(self._version))
+        if start in ("/api", "/apis", "/openapi"):
+            await self._look_for_usage()
+        if start in ("/api", "/apis"):
+            return self._discovery(request, parts)
+        if start == "/openapi":
+            return self._openapi(request, parts)
+        if start == "/metrics" and len(parts) == 1:
+            return text_response("", headers=())
+        if not parts:
+            return self._document(request, "/", lambda: {"paths": self._root()})
+        return _no_page()
+
+    async def _health(self, path: str, parts: list[str]) -> HttpResponse:
+        failing = await self._services.cluster.store.condition()
+        if len(parts) > 2:
+            return _no_page()
+        if failing is not None and parts[0] == "readyz":
+            return text_response(f"[-]journal failed: {failing}\nreadyz check failed\n", 500)
+        return text_response("ok")
+
+    def _root(self) -> list[str]:
+        paths = ["/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz"]
+        for version in self._listed.versions:
+            if version.group:
+                paths += [f"/apis/{version.group}", f"/apis/{version.name}"]
+        return sorted({*paths, "/version"})
+
+    def _discovery(self, request: HttpRequest, parts: list[str]) -> HttpResponse:
+        catalogue = self._listed
+        host = request.headers.get("host", "")
+        if len(parts) == 1:
+            core = parts[0] == "api"
+            if discovery.wants_aggregated(request.headers.get("accept", "")):
+                key = f"aggregated {parts[0]}"
+                return self._document(
+                    request,
+                    key,
+                    lambda: discovery.aggregated(catalogue, core=core),
+                    discovery.AGGREGATED,
+                )
+            if core:
+                return json_response(discovery.versions_document(host))
+            return self._document(request, "/apis", lambda: discovery.groups_document(catalogue))
+        name = parts[1] if parts[0] == "api" else "/".join(parts[1:])
+        version = catalogue.version(name)
+        if version is not None and (version.group == "") is (parts[0] == "api"):
+            found = version
+            return self._document(request, f"resources {name}", lambda: discovery.resources_document(found))
+        if parts[0] == "apis" and len(parts) == 2 and catalogue.of_group(parts[1]):
+            return self._document(request, f"group {name}", lambda: discovery.group_document(parts[1], catalogue))
+        return _no_page()
+
+    def _openapi(self, request: HttpRequest, parts: list[str]) -> HttpResponse:
+        catalogue = self._listed
+        if parts[1:] == ["v2"]:
+            wanted = [media for media, _ in clauses(request.headers.get("accept", "") or "*/*")]
+            if wanted[:1] == [openapi.V2_PROTOBUF]:
+                body = openapi.protobuf_v2()
+                return self._sent(request, _Document(body, openapi.etag_of(body), openapi.V2_PROTOBUF))
+            return self._document(request, "openapi v2", lambda: openapi.document_v2(catalogue))
+        if parts[1:] == ["v3"]:
+            return self._document(request, "openapi v3", self._index)
+        if parts[1:2] == ["v3"]:
+            path = "/".join(parts[2:])
+            for version in catalogue.versions:
+                if openapi.path_of(version) == path:
+                    return self._document(request, f"openapi {path}", partial(openapi.document, version))
+        return _no_page()
+
+    def _index(self) -> dict[str, Any]:
+        etags = {}
+        for version in self._listed.versions:
+            path = openapi.path_of(version)
+            etags[path] = self._made(f"openapi {path}", partial(openapi.document, version)).etag
+        return openapi.index(etags)
+
+    def _document(
+        self, request: HttpRequest, key: str, make: Callable[[], dict[str, Any]], content_type: str = JSON
+    ) -> HttpResponse:
+        return self._sent(request, self._made(key, make, content_type))
+
+    def _made(self, key: str, make: Callable[[], dict[str, Any]], content_type: str = JSON) -> _Document:
+        known = self._documents.get(key)
+        if known is None:
+            body = encode(make()) + b"\n"
+            known = self._documents[key] = _Document(body, openapi.etag_of(body), content_type)
+        return known
+
+    def _sent(self, request: HttpRequest, document: _Document) -> HttpResponse:
+        """The document, or 304 to a client that has it."""
+        etag = f'"{document.etag}"'
+        headers = [("Etag", etag), ("Cache-Control", "public"), ("Vary", "Accept")]
+        asked = request.headers.get("if-none-match", "")
+        if etag in (each.strip().removeprefix("W/") for each in asked.split(",")) or asked.strip() == "*":
+            return HttpResponse(304, headers)
+        headers.append(("Content-Type", document.content_type))
+        if takes_gzip(request.headers) and len(document.body) > 8192:
+            import gzip
+
+            body = gzip.compress(document.body, 1, mtime=0)
+            return HttpResponse(200, [*headers, ("Content-Encoding", "gzip")], body)
+        return HttpResponse(200, headers, document.body)
+
+
+def _what_is_served(store: ClusterReader) -> list[Object]:
+    return [each for each in store.list(custom.DEFINITION) if not each.deleting]
+
+
+def _no_page() -> HttpResponse:
+    return text_response("404 page not found\n", 404)
+
+
+def refused(refusal: StatusError, request: HttpRequest) -> HttpResponse:
+    """The Status of a refusal."""
+    status = failure(refusal.code, refusal.reason, refusal.message, refusal.details)
+    return json_response(status, refusal.code, form=Form(), headers=refusal.headers)

@@ -1,0 +1,129 @@
+"""In which form an answer goes out: JSON or YAML; whole objects, tables or metadata only; as `Accept` asks.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/negotiation.
+Raises: StatusError (406).
+"""
+
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.apiserver.status import StatusError
+from kschedd.http.server import HttpResponse
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+_WHOLE: Final = frozenset(("application/json", "application/*", "*/*"))
+_META: Final = "meta.k8s.io"
+_FORMS: Final = frozenset(("Table", "PartialObjectMetadata", "PartialObjectMetadataList"))
+COMPRESSED_FROM: Final = 128 << 10  # bytes
+COMPRESSION: Final = 1
+
+
+@attrs.frozen
+class Form:
+    """What a client accepts. `shape` is "" (whole objects), `Table` or `PartialObjectMetadata`."""
+
+    media: str = JSON
+    shape: str = ""
+    version: str = "v1"
+    params: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def content_type(self) -> str:
+        return self.media
+
+
+def clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """The media types of an Accept header with their parameters, the most wanted first."""
+    found = []
+    for place, clause in enumerate(accept.split(",")[:32]):
+        media, *params = (part.strip() for part in clause.split(";"))
+        if media:
+            named = dict(part.split("=", 1) for part in params if "=" in part)
+            found.append((-_weight(named.pop("q", "1")), place, media, named))
+    return [(media, named) for _, _, media, named in sorted(found, key=lambda each: each[:2])]
+
+
+def _weight(text: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(text)))
+    except ValueError:
+        return 0.0
+
+
+def wanted_form(accept: str, *, single: bool) -> Form:
+    """The first form asked for that there is. `single`: of one object, not of a list."""
+    for media, params in clauses(accept or "*/*"):
+        if media not in _WHOLE and media != YAML:
+            continue
+        form = YAML if media == YAML else JSON
+        shape = params.get("as", "")
+        if not shape:
+            return Form(form, params=params)
+        if shape not in _FORMS or params.get("g") != _META or params.get("v") not in ("v1", "v1beta1"):
+            continue
+        if shape == "Table":
+            return Form(form, "Table", params["v"])
+        if (shape == "PartialObjectMetadata") is single:
+            return Form(form, "PartialObjectMetadata", params["v"])
+    available = "application/json, application/yaml"
+    raise StatusError(
+        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}, {PROTOBUF}", {}
+    )
+
+
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+
+
+def encode(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:
+    if form.media == YAML:
+        import yaml
+
+        text = yaml.dump(json.loads(encode(value)), Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True)
+        return text.encode()
+    if pretty:
+        return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    return encode(value) + b"\n"
+
+
+def takes_gzip(headers: Mapping[str, str]) -> bool:
+    return any(
+        media == "gzip" and params.get("q") != "0" for media, params in clauses(headers.get("accept-encoding", ""))
+    )
+
+
+def json_response(
+    value: Any,
+    status: int = 200,
+    *,
+    form: Form | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+    request_headers: Mapping[str, str] | None = None,
+    pretty: bool = False,
+) -> HttpResponse:
+    """A response with this body, compressed where it is large and the client takes that."""
+    chosen = form or Form()
+    body = encode_as(value, chosen, pretty)
+    named = [("Content-Type", chosen.content_type), ("Cache-Control", "no-cache, private"), *headers]
+    if len(body) >= COMPRESSED_FROM and request_headers is not None and takes_gzip(request_headers):
+        body = gzip.compress(body, COMPRESSION, mtime=0)
+        named += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return HttpResponse(status, named, body)
+
+
+def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
+    named = (
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Cache-Control", "no-cache, private"),
+        ("X-Content-Type-Options", "nosniff"),
+        *headers,
+    )
+    return HttpResponse(status, named, text.encode())

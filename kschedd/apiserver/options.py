@@ -1,0 +1,169 @@
+"""Options of reading: which objects, from which version on, how many; and which combinations are refused.
+
+Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/internalversion/validation, apiserver/pkg/storage (continue.go).
+Raises: StatusError.
+"""
+
+import base64
+import binascii
+import json
+from typing import Final
+
+import attrs
+
+from kschedd.api.fields import FieldError, forbidden, unsupported
+from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_field_selector, parse_selector_text
+from kschedd.api.selectors import LabelSelector
+from kschedd.apiserver.requests import Query
+from kschedd.apiserver.status import StatusError, bad_request, invalid_options
+
+_EXACT: Final = "Exact"
+NOT_OLDER: Final = "NotOlderThan"
+_MOST_VERSION: Final = 2**64
+
+
+@attrs.frozen
+class Continue:
+    """Where a list goes on: after this namespace and name, as it was at this version."""
+
+    version: int
+    after: tuple[str, str]
+
+
+@attrs.frozen(eq=False)
+class ReadOptions:
+    labels: LabelSelector | None = None
+    fields: FieldSelector | None = None
+    version: int | None = None  # None: not given
+    match: str = ""
+    limit: int = 0
+    cont: Continue | None = None
+    timeout_s: int | None = None
+    bookmarks: bool = False
+    initial_events: bool | None = None
+
+    @property
+    def selects(self) -> bool:
+        labels = self.labels is not None and not self.labels.empty
+        return labels or (self.fields is not None and bool(self.fields.requirements))
+
+
+def read_options(query: Query, *, watch: bool) -> ReadOptions:
+    labels, fields = _selectors(query)
+    limit = query.integer("limit")
+    initial = query.optional_flag("sendInitialEvents")
+    match = query.text("resourceVersionMatch")
+    _check_combination(query, match, initial, watch)
+    version = _version(query.text("resourceVersion"), watch)
+    cont = None
+    if not watch and query.text("continue"):
+        if version:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        cont = read_continue(query.text("continue"))
+    timeout = query.integer("timeoutSeconds")
+    return ReadOptions(
+        labels,
+        fields,
+        version,
+        match,
+        max(limit or 0, 0),
+        cont,
+        timeout,
+        query.flag("allowWatchBookmarks"),
+        initial,
+    )
+
+
+def _selectors(query: Query) -> tuple[LabelSelector | None, FieldSelector | None]:
+    text = query.text("labelSelector")
+    try:
+        labels = parse_selector_text(text) if text else None
+    except SelectorTextError as error:
+        raise bad_request(error.why.replace("or the end", "or 'end of string'")) from None
+    text = query.text("fieldSelector")
+    try:
+        fields = parse_field_selector(text) if text else None
+    except SelectorTextError:
+        raise bad_request(f"invalid selector: '{text[:200]}'; can't understand '{text[:200]}'") from None
+    return labels, fields
+
+
+def _version(text: str, watch: bool) -> int | None:
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and int(text) < _MOST_VERSION:
+        return int(text)
+    parsed = f'strconv.ParseUint: parsing "{text[:100]}": invalid syntax'
+    why = f'resourceVersion: Invalid value: "{text[:100]}": {parsed}'
+    if watch:
+        raise StatusError(500, "", why)
+    raise bad_request(f"invalid resource version: {why}")
+
+
+def _check_combination(query: Query, match: str, initial: bool | None, watch: bool) -> None:
+    version = query.text("resourceVersion")
+    where = "resourceVersionMatch"
+    faults: list[FieldError] = []
+    if watch:
+        if initial is None:
+            if match:
+                why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+                faults.append(forbidden(where, why))
+        elif match != NOT_OLDER:
+            faults.append(forbidden(where, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"))
+            if match:
+                faults.append(unsupported(where, match, (NOT_OLDER,)))
+        if initial and not query.flag("allowWatchBookmarks") and not faults:
+            pass  # taken: there is no bookmark then
+    else:
+        if initial is not None:
+            faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        if match:
+            if not version:
+                faults.append(forbidden(where, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+            if query.text("continue"):
+                faults.append(forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
+            if match not in (_EXACT, NOT_OLDER):
+                faults.append(unsupported(where, match, (_EXACT, NOT_OLDER, "")))
+            if match == _EXACT and version == "0":
+                faults.append(forbidden(where, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if faults:
+        raise invalid_options("ListOptions", faults)
+
+
+def exact(options: ReadOptions) -> bool:
+    """Whether the list must be of that very version: asked for, or implied by a limit."""
+    if options.match:
+        return options.match == _EXACT
+    return bool(options.version and options.limit)
+
+
+# Continue tokens
+
+_KEY: Final = "continue key is not valid: "
+
+
+def continue_token(version: int, after: tuple[str, str]) -> str:
+    namespace, name = after
+    start = f"{namespace}/{name}\0" if namespace else f"{name}\0"
+    token = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+
+
+def read_continue(text: str) -> Continue:
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise bad_request(f"invalid continue token: {_KEY}illegal base64 data at input byte 0") from None
+    try:
+        token = json.loads(data)
+        version, start = token["rv"], token["start"]
+        if token.get("v") != "meta.k8s.io/v1" or type(version) is not int or not isinstance(start, str):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        first = data[:1]
+        shown = first.decode("latin-1") if first.isascii() and first.isalnum() else f"\\x{data[0]:02x}" if data else ""
+        why = f"invalid character '{shown}' looking for beginning of value"
+        raise bad_request(f"invalid continue token: {_KEY}{why}") from None
+    namespace, slash, name = start.rstrip("\0").rpartition("/")
+    return Continue(version, (namespace if slash else "", name))

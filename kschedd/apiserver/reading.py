@@ -1,0 +1,311 @@
+"""Reading objects: one of them, or a list as it is now, was at a version, or goes on after a page.
+
+What was is worked out from what is: the log of writes has each object as it was before. Lists are sorted, selected and
+encoded in slices, and large ones are sent while they are encoded.
+Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
+Raises: StatusError and the store's errors.
+"""
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.field_labels import check_field_selector
+from kschedd.api.kinds import BY_NAME
+from kschedd.api.objects import Object, Raw
+from kschedd.apiserver.encoding import listed_item
+from kschedd.apiserver.encoding import partial as metadata_of
+from kschedd.apiserver.negotiation import (
+    COMPRESSION,
+    Form,
+    encode,
+    json_response,
+    takes_gzip,
+    wanted_form,
+)
+from kschedd.apiserver.options import ReadOptions, continue_token, exact, read_options
+from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.resources import Resource
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.status import StatusError, too_large_version
+from kschedd.apiserver.tables import TableColumns, table_columns
+from kschedd.apiserver.versions import converted
+from kschedd.http.server import HttpResponse, Send
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.errors import Gone
+from kschedd.store.listing import in_order
+
+_AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
+_PIECE: Final = 64 << 10  # bytes
+_LOOKED_AT: Final = 200
+
+
+@attrs.frozen(eq=False)
+class ListPage:
+    """Objects in order, as they were at `version`; `more` is the key of the last one where others follow."""
+
+    objects: Sequence[Object]
+    version: int
+    more: tuple[str, str] | None = None
+    remaining: int | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        meta: dict[str, Any] = {"resourceVersion": str(self.version)}
+        if self.more is not None:
+            meta["continue"] = continue_token(self.version, self.more)
+            if self.remaining is not None:
+                meta["remainingItemCount"] = self.remaining
+        return meta
+
+
+async def get_object(face: FaceServices, asked: Asked, obj: Object) -> HttpResponse:
+    """One object in the form that the client wants."""
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    return object_response(face, asked, obj.raw, 200, form)
+
+
+def object_response(
+    face: FaceServices,
+    asked: Asked,
+    raw: Raw,
+    status: int,
+    form: Form,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> HttpResponse:
+    value: Any
+    resource = asked.target.resource
+    if form.shape == "Table":
+        columns = table_columns(resource)
+        rows = [_row(columns, asked, resource, raw, face.now())]
+        version = (raw.get("metadata") or {}).get("resourceVersion", "")
+        value = _table({"resourceVersion": version}, columns, rows, form)
+    elif form.shape:
+        value = metadata_of(raw)
+    else:
+        value = converted(raw, resource.api_version)
+    return json_response(
+        value,
+        status,
+        form=form,
+        headers=headers,
+        request_headers=asked.headers,
+        pretty=asked.query.flag("pretty"),
+    )
+
+
+async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
+    options = read_options(asked.query, watch=False)
+    form = wanted_form(asked.headers.get("accept", ""), single=False)
+    async with face.large.slot(asked.client):
+        page = await read_page(face, asked, options)
+    return await list_response(face, asked, page, form)
+
+
+async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> ListPage:
+    target = asked.target
+    kind = BY_NAME.get(target.resource.stored)
+    if kind is not None:
+        check_field_selector(kind, options.fields)
+    namespace = target.namespace if target.resource.namespaced and target.namespace else None
+    wanted = options.version if options.cont is None else options.cont.version
+    precise = options.cont is not None or exact(options)
+
+    def read(store: ClusterReader) -> tuple[Sequence[Sequence[Object]], int]:
+        if wanted is not None and wanted > store.version:
+            raise too_large_version(wanted, store.version)
+        return store.present(target.resource.stored, namespace), store.version
+
+    present, version = await face.cluster.store.do(read)
+    if target.resource.stored == "Event":
+        present = [*present, *await face.recorded_events(namespace)]
+        present = [each for each in _by_namespace(present)]
+    if precise and wanted:
+        present = await _as_it_was(face, asked, present, wanted, version, namespace)
+        version = wanted
+    found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
+    return _page(found, options, version)
+
+
+def _by_namespace(present: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
+    spaces: dict[str, list[Object]] = {}
+    for space in present:
+        for obj in space:
+            spaces.setdefault(obj.namespace, []).append(obj)
+    return [spaces[name] for name in sorted(spaces)]
+
+
+async def _as_it_was(
+    face: FaceServices,
+    asked: Asked,
+    present: Sequence[Sequence[Object]],
+    wanted: int,
+    version: int,
+    namespace: str | None,
+) -> Sequence[Sequence[Object]]:
+    """What was there at the version wanted: what is there now without what was written since."""
+    if wanted == version:
+        return present
+    kind = asked.target.resource.stored
+    try:
+        watch = await face.cluster.store.watch({kind}, wanted)
+    except Gone:
+        raise _too_old(asked) from None
+    try:
+        events = [event for event in watch.take() if event.version <= version]
+    finally:
+        watch.close()
+
+    def undo() -> Generator[None, None, Sequence[Sequence[Object]]]:
+        there = {obj.key: obj for space in present for obj in space}
+        yield
+        for number, event in enumerate(reversed(events)):
+            if namespace is None or event.new.namespace == namespace:
+                if event.old is None:
+                    there.pop(event.new.key, None)
+                else:
+                    there[event.new.key] = event.old
+            if number % _LOOKED_AT == 0:
+                yield
+        return _by_namespace([list(there.values())])
+
+    return await face.turns.drive(asked.client, undo())
+
+
+def _too_old(asked: Asked) -> StatusError:
+    if asked.query.text("continue"):
+        why = (
+            "The provided continue parameter is too old to display a consistent list result. You can start a new "
+            "list without the continue parameter."
+        )
+        return StatusError(410, "Expired", why)
+    return StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
+
+
+def _page(found: list[Object], options: ReadOptions, version: int) -> ListPage:
+    if options.cont is not None:
+        keys = [(obj.namespace, obj.name) for obj in found]
+        found = found[bisect_right(keys, options.cont.after) :]
+    limit = options.limit
+    if options.version == 0 and not options.match:
+        limit = 0  # any version will do: such a list is given whole
+    if not limit or len(found) <= limit:
+        return ListPage(found, version)
+    page = found[:limit]
+    last = page[-1]
+    remaining = None if options.selects else len(found) - limit
+    return ListPage(page, version, (last.namespace, last.name), remaining)
+
+
+# How a page goes out
+
+
+def _row(columns: TableColumns, asked: Asked, resource: Resource, raw: Raw, now: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"cells": columns.row(raw, now)}
+    included = asked.query.text("includeObject") or "Metadata"
+    if included == "Object":
+        row["object"] = converted(raw, resource.api_version)
+    elif included != "None":
+        row["object"] = metadata_of(raw)
+    else:
+        row["object"] = None
+    return row
+
+
+def _table(
+    metadata: Mapping[str, Any], columns: TableColumns, rows: Sequence[Any], form: Form, *, headers: bool = True
+) -> dict[str, Any]:
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": metadata,
+        "columnDefinitions": columns.definitions if headers else None,
+        "rows": rows,
+    }
+
+
+def table_event(
+    columns: TableColumns, asked: Asked, raw: Raw, form: Form, now: float, *, headers: bool
+) -> dict[str, Any]:
+    """The Table of one row that a watch sends of an object."""
+    version = (raw.get("metadata") or {}).get("resourceVersion", "")
+    row = _row(columns, asked, asked.target.resource, raw, now)
+    return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
+
+
+async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: Form) -> HttpResponse:
+    head, name, item, tail = _parts(face, asked, page, form)
+    if len(page.objects) <= _AT_ONCE or form.media != "application/json" or asked.query.flag("pretty"):
+        return json_response(
+            {**head, name: [item(obj) for obj in page.objects], **tail},
+            form=form,
+            request_headers=asked.headers,
+            pretty=asked.query.flag("pretty"),
+        )
+    compressed = takes_gzip(asked.headers)
+    pieces = _pieces(head, name, page.objects, lambda obj: encode(item(obj)), compressed)
+
+    async def stream(send: Send) -> None:
+        while True:
+            piece = await face.turns.drive(asked.client, _next_piece(pieces))
+            if piece is None:
+                return
+            await send(piece)
+
+    headers = [("Content-Type", form.content_type), ("Cache-Control", "no-cache, private")]
+    if compressed:
+        headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return HttpResponse(200, headers, stream=stream)
+
+
+def _parts(
+    face: FaceServices, asked: Asked, page: ListPage, form: Form
+) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
+    """The list around the items: what comes before, the items' field, an object as an item, what comes after."""
+    resource = asked.target.resource
+    if form.shape == "Table":
+        columns, now = table_columns(resource), face.now()
+        head = _table(page.metadata, columns, (), form)
+        del head["rows"]
+        return head, "rows", lambda obj: _row(columns, asked, resource, obj.raw, now), {}
+    if form.shape:
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
+        return {**head, "metadata": page.metadata}, "items", lambda obj: metadata_of(obj.raw), {}
+    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": page.metadata}
+    if resource.definition is not None:  # items of custom resources name their kind
+        return head, "items", lambda obj: converted(obj.raw, resource.api_version), {}
+    return head, "items", lambda obj: listed_item(obj.raw, resource.api_version), {}
+
+
+def _pieces(
+    head: Mapping[str, Any], name: str, objects: Sequence[Object], encoded: Any, compressed: bool
+) -> Generator[bytes | None, None, None]:
+    """The body in pieces; None wherever it may be left."""
+    packer = zlib.compressobj(COMPRESSION, wbits=31) if compressed else None
+    opening = encode(head)[:-1] + b"," + encode(name) + b":["
+    waiting, size = [opening], len(opening)
+    for place, obj in enumerate(objects):
+        data = encoded(obj)
+        if place:
+            waiting.append(b",")
+        waiting.append(data)
+        size += len(data) + 1
+        if size >= _PIECE:
+            joined = b"".join(waiting)
+            yield packer.compress(joined) if packer is not None else joined
+            waiting, size = [], 0
+        elif place % 16 == 0:
+            yield None
+    joined = b"".join((*waiting, b"]}\n"))
+    yield packer.compress(joined) + packer.flush() if packer is not None else joined
+
+
+def _next_piece(pieces: Generator[bytes | None, None, None]) -> Generator[None, None, bytes | None]:
+    for piece in pieces:
+        if piece:
+            return piece
+        yield
+    return None

@@ -1,0 +1,161 @@
+"""What a request asks for: verb, resource, namespace, name and subresource, from its method and path.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/request/requestinfo.go.
+Raises: StatusError.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import attrs
+
+from kschedd.apiserver.resources import Catalogue, Resource
+from kschedd.apiserver.status import bad_request, method_not_allowed, not_found_path
+from kschedd.http.protocol import HttpRequest
+from kschedd.http.server import Peer
+
+_BY_METHOD: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_TRUE: Final = frozenset(("true", "1", "t", "T", "TRUE", "True"))
+_FALSE: Final = frozenset(("false", "0", "f", "F", "FALSE", "False"))
+_OF_NAMESPACES: Final = frozenset(("status", "finalize"))
+CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
+
+
+class Query:
+    """The parameters after the question mark: of one that comes twice the first counts."""
+
+    def __init__(self, text: str) -> None:
+        self._values: dict[str, str] = {}
+        for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=200):
+            self._values.setdefault(name, value)
+
+    def text(self, name: str) -> str:
+        return self._values.get(name, "")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def flag(self, name: str) -> bool:
+        """Absent and false alike; anything that is no boolean counts as true, as upstream."""
+        value = self._values.get(name)
+        return value is not None and value not in _FALSE and value != ""
+
+    def optional_flag(self, name: str) -> bool | None:
+        return self.flag(name) if self._values.get(name) else None
+
+    def integer(self, name: str) -> int | None:
+        value = self._values.get(name)
+        if value is None or value == "":
+            return None
+        digits = value[1:] if value[:1] in "+-" else value
+        if not digits.isascii() or not digits.isdigit():
+            raise bad_request(f'strconv.ParseInt: parsing "{value[:100]}": invalid syntax')
+        number = int(value)
+        if not -(2**63) <= number < 2**63:
+            raise bad_request(f'strconv.ParseInt: parsing "{value[:100]}": value out of range')
+        return number
+
+    def items(self) -> Sequence[tuple[str, str]]:
+        return list(self._values.items())
+
+
+@attrs.frozen(eq=False)
+class RequestInfo:
+    """Where a request goes: a path taken apart. `namespace` is "" for all of them, or for what has none."""
+
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+
+
+@attrs.frozen(eq=False)
+class Asked:
+    """A request with its target and parameters."""
+
+    http: HttpRequest
+    peer: Peer
+    target: RequestInfo
+    query: Query
+    user: Any
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.http.headers
+
+    @property
+    def client(self) -> str:
+        return f"http {self.peer.number}"
+
+    @property
+    def dry_run(self) -> bool:
+        return self.query.text("dryRun") == "All"
+
+
+def split_target(target: bytes) -> tuple[str, Query]:
+    """Path and parameters of a request's target, decoded."""
+    text = target.decode("latin-1")
+    path, _, query = text.partition("?")
+    if not path.startswith("/"):
+        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form, as a proxy is asked
+    try:
+        return unquote(path, errors="strict"), Query(query)
+    except (UnicodeDecodeError, ValueError):
+        raise bad_request("the request's target cannot be decoded") from None
+
+
+def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> RequestInfo:
+    """Raises StatusError where there is no such resource, or it does not know the method."""
+    parts = [part for part in path.split("/") if part]
+    if parts[0] == "api":
+        group, rest = "", parts[1:]
+    else:
+        group, rest = parts[1], parts[2:]
+    version, rest = rest[0], rest[1:]
+    watched = rest[:1] == ["watch"]
+    if watched:
+        rest = rest[1:]
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
+        namespace, rest = rest[1], rest[2:]
+    if not rest or (len(rest) > 3 and rest[2] != "proxy"):
+        raise not_found_path()
+    resource = catalogue.find(group, version, rest[0])
+    if resource is None or (namespace and not resource.namespaced):
+        raise not_found_path()
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if resource.namespaced and not namespace and name:
+        raise not_found_path()
+    verb = _verb(method, name, watched or (not name and query.flag("watch")))
+    return RequestInfo(verb, resource, namespace, name, _checked(resource, verb, name, namespace, subresource))
+
+
+def _verb(method: str, name: str, watched: bool) -> str:
+    if method in ("GET", "HEAD"):
+        return "watch" if watched else "get" if name else "list"
+    if method not in _BY_METHOD:
+        raise method_not_allowed()
+    if method == "DELETE" and not name:
+        return "deletecollection"
+    return _BY_METHOD[method]
+
+
+def _checked(resource: Resource, verb: str, name: str, namespace: str, subresource: str) -> str:
+    if subresource:
+        known = resource.subresources.get(subresource)
+        if known is None:
+            raise not_found_path()
+        if subresource not in CONNECTED and verb not in known.verbs:
+            raise method_not_allowed()
+        return subresource
+    allowed = verb in resource.verbs
+    if (verb == "create" and name) or (verb in ("update", "patch") and not name):
+        allowed = False
+    if verb == "create" and resource.namespaced and not namespace and "namespaces" not in resource.name:
+        raise method_not_allowed()
+    if not allowed:
+        raise method_not_allowed()
+    return ""

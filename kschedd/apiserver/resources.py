@@ -1,0 +1,184 @@
+"""The resources that are served: kube-apiserver's own, those of CustomResourceDefinitions, and metrics.
+
+`resources.json` beside this module has the built-in ones with their verbs and subresources. Most of them the store
+knows by a kind with rules of its own; the others it keeps unchanged.
+Source: Kubernetes v1.34, the discovery documents of kube-apiserver.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.kinds import kind_of
+from kschedd.api.objects import Object
+
+ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+METRICS_GROUP: Final = "metrics.k8s.io"
+
+
+@attrs.frozen
+class Subresource:
+    name: str
+    kind: str
+    api_version: str  # of the kind; "" where it is the resource's own
+    verbs: tuple[str, ...]
+
+
+@attrs.frozen(eq=False)
+class Resource:
+    """One resource in one version of its group. `stored` is the name under which the store has its objects."""
+
+    group: str
+    version: str
+    name: str  # pods
+    kind: str  # Pod
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    stored: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: Mapping[str, Subresource] = attrs.field(factory=dict)
+    response: tuple[str, str] | None = None  # group and version of `kind`, where they are not those of the resource
+    definition: Object | None = None  # of a custom resource
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """As error messages name it: `pods`, `deployments.apps`."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+    @property
+    def qualified_kind(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@attrs.frozen(eq=False)
+class GroupVersion:
+    group: str
+    version: str
+    resources: tuple[Resource, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Catalogue:
+    """Resources by group, version and name. Within a group the preferred version comes first."""
+
+    def __init__(self, versions: Sequence[GroupVersion]) -> None:
+        self.versions = versions
+        self._by_path = {(each.group, each.version, res.name): res for each in versions for res in each.resources}
+        self._names = {each.name: each for each in versions}
+
+    def find(self, group: str, version: str, name: str) -> Resource | None:
+        return self._by_path.get((group, version, name))
+
+    def version(self, name: str) -> GroupVersion | None:
+        """`apps/v1`, or `v1` of the core group."""
+        return self._names.get(name)
+
+    def groups(self) -> list[str]:
+        return list(dict.fromkeys(each.group for each in self.versions))
+
+    def of_group(self, group: str) -> list[GroupVersion]:
+        return [each for each in self.versions if each.group == group]
+
+
+@cache
+def built_in() -> tuple[GroupVersion, ...]:
+    listed = json.loads(Path(__file__).with_name("resources.json").read_text(encoding="utf-8"))
+    return tuple(_group_version(each) for each in listed)
+
+
+def _group_version(listed: Mapping[str, Any]) -> GroupVersion:
+    group, version = listed["group"], listed["version"]
+    return GroupVersion(group, version, tuple(_resource(group, version, each) for each in listed["resources"]))
+
+
+def _resource(group: str, version: str, listed: Mapping[str, Any]) -> Resource:
+    api_version = f"{group}/{version}" if group else version
+    named = listed.get("response")
+    subresources = {
+        name: Subresource(name, sub["kind"], sub.get("in", ""), tuple(sub["verbs"]))
+        for name, sub in listed.get("subresources", {}).items()
+    }
+    return Resource(
+        group,
+        version,
+        listed["name"],
+        listed["kind"],
+        listed["singular"],
+        not listed.get("cluster", False),
+        tuple(listed.get("verbs", ALL_VERBS)),
+        kind_of({"apiVersion": api_version, "kind": listed["kind"]}).name,
+        tuple(listed.get("short", ())),
+        tuple(listed.get("categories", ())),
+        subresources,
+        None if named is None else (named["group"], named["version"]),
+    )
+
+
+def metrics_version() -> GroupVersion:
+    verbs = ("get", "list")
+    return GroupVersion(
+        METRICS_GROUP,
+        "v1beta1",
+        (
+            Resource(METRICS_GROUP, "v1beta1", "nodes", "NodeMetrics", "", False, verbs, "Node"),
+            Resource(METRICS_GROUP, "v1beta1", "pods", "PodMetrics", "", True, verbs, "Pod"),
+        ),
+    )
+
+
+def defined_versions(definitions: Iterable[Object]) -> list[GroupVersion]:
+    """The group versions of custom resources, by the definitions that are there and not on their way out."""
+    found: dict[tuple[str, str], list[Resource]] = {}
+    for definition in definitions:
+        for resource in _defined(definition):
+            found.setdefault((resource.group, resource.version), []).append(resource)
+    return [GroupVersion(group, version, tuple(each)) for (group, version), each in found.items()]
+
+
+def _defined(definition: Object) -> list[Resource]:
+    spec = definition.spec
+    names, group = spec.get("names") or {}, str(spec.get("group") or "")
+    kind = str(names.get("kind") or "")
+    if not kind or not group or not names.get("plural"):
+        return []
+    resources = []
+    for version in spec.get("versions") or ():
+        if not version.get("served"):
+            continue
+        own = version.get("subresources") or {}
+        subresources = {}
+        if "status" in own:
+            subresources["status"] = Subresource("status", kind, "", ("get", "patch", "update"))
+        if "scale" in own:
+            subresources["scale"] = Subresource("scale", "Scale", "autoscaling/v1", ("get", "patch", "update"))
+        name = str(version.get("name") or "")
+        resources.append(
+            Resource(
+                group,
+                name,
+                str(names["plural"]),
+                kind,
+                str(names.get("singular") or kind.lower()),
+                spec.get("scope") != "Cluster",
+                ALL_VERBS,
+                kind_of({"apiVersion": f"{group}/{name}", "kind": kind}).name,
+                tuple(names.get("shortNames") or ()),
+                tuple(names.get("categories") or ()),
+                subresources,
+                definition=definition,
+            )
+        )
+    return resources

@@ -1,0 +1,86 @@
+"""Reviews: who am I, may I do this, what may I do. Whoever is let in may do everything, as a system:masters.
+
+Source: Kubernetes v1.34, pkg/registry/authorization, pkg/registry/authentication.
+Raises: StatusError.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.apiserver.bodies import checked_kind, read_body
+from kschedd.apiserver.negotiation import json_response
+from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.status import StatusError
+from kschedd.http.server import HttpResponse
+from kschedd.store.times import stamp
+
+REVIEWS: Final = frozenset(
+    (
+        "selfsubjectaccessreviews",
+        "subjectaccessreviews",
+        "localsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "selfsubjectreviews",
+        "tokenreviews",
+    )
+)
+
+
+@attrs.frozen
+class User:
+    name: str = "system:admin"
+    groups: tuple[str, ...] = ("system:masters", "system:authenticated")
+
+
+ANYBODY: Final = User("system:admin")
+
+
+async def review(face: FaceServices, asked: Asked) -> HttpResponse:
+    resource = asked.target.resource
+    body = read_body(asked.http.body, asked.headers.get("content-type", ""), resource.kind)
+    raw = checked_kind(body, resource.api_version, resource.kind, resource.group)
+    meta = {**(raw.get("metadata") or {})}
+    meta.pop("creationTimestamp", None)
+    answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+    user: User = asked.user
+    spec: Mapping[str, Any] = raw.get("spec") or {}
+    match resource.name:
+        case "selfsubjectreviews":
+            answer["metadata"] = {"creationTimestamp": stamp(face.now())}
+            answer["status"] = {"userInfo": {"username": user.name, "groups": list(user.groups)}}
+        case "selfsubjectrulesreviews":
+            if not spec.get("namespace"):
+                raise StatusError(400, "BadRequest", "no namespace on request")
+            answer["spec"] = {}
+            answer["status"] = _rules()
+        case "tokenreviews":
+            answer["spec"] = spec
+            found = face.tokens.user_of(str(spec.get("token") or ""))
+            answer["status"] = (
+                {"user": {}, "error": "invalid bearer token"}
+                if found is None
+                else {"authenticated": True, "user": {"username": found}}
+            )
+        case _:
+            answer["spec"] = spec
+            answer["status"] = _allowed(spec, resource.name, user)
+    return json_response(answer, 201, request_headers=asked.headers)
+
+
+def _allowed(spec: Mapping[str, Any], review: str, user: User) -> dict[str, Any]:
+    groups: Sequence[str] = user.groups if review == "selfsubjectaccessreviews" else spec.get("groups") or ()
+    if review == "selfsubjectaccessreviews" or "system:masters" in groups:
+        return {"allowed": True}
+    return {"allowed": False, "reason": "kschedd knows no roles: whoever is let in may do everything"}
+
+
+def _rules() -> dict[str, Any]:
+    everything = ["*"]
+    return {
+        "resourceRules": [{"verbs": everything, "apiGroups": everything, "resources": everything}],
+        "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}],
+        "incomplete": False,
+    }

@@ -1,0 +1,51 @@
+"""What all requests of the face share: the cluster, its clock, fair slots and slices, and remembered encodings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.apiserver.encoding import Encoder
+from kschedd.apiserver.tokens import Tokens
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.methods_events import as_object
+from kschedd.rpc.table import Call, Method
+from kschedd.rpc.turns import FairLimiter, Turns
+from kschedd.rpc.workers import WorkerPool
+
+
+@attrs.define(eq=False)
+class FaceServices:
+    """See the module. As a `ClientServices` it lets requests be worked on aside, as those of the socket are."""
+
+    cluster: ClusterBackend
+    turns: Turns = attrs.field(factory=Turns)
+    workers: WorkerPool = attrs.field(factory=WorkerPool)
+    large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
+    encoder: Encoder = attrs.field(factory=Encoder)
+    tokens: Tokens = attrs.field(init=False)
+    methods: Mapping[str, Method] = attrs.field(factory=dict)
+    identity: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.tokens = Tokens(self.now)
+
+    def cancel_stream(self, stream_id: int) -> bool:
+        return False
+
+    def now(self) -> float:
+        return self.cluster.clock.now()
+
+    def call(self, what: str, client: str, size: int) -> Call:
+        """The call of a method that a request amounts to; `size` where it is large."""
+        return Call(what, {}, client, self, _no_stream, size)
+
+    async def recorded_events(self, namespace: str | None) -> list[Sequence[Object]]:
+        """The scheduler's events, which are kept in memory, as objects."""
+        told = await self.cluster.events.query(lambda record: record.latest(namespace))
+        return [[Object.from_raw(as_object(each)) for each in told]] if told else []
+
+
+def _no_stream(feed: Callable[..., Any]) -> int:
+    raise AssertionError("a request over HTTP opens no stream of the socket")

@@ -1,0 +1,81 @@
+"""The face on a port: its listeners, its server, and what ends them.
+
+Owns: the listening sockets while the context is open.  Ends: `HttpFace.shut_down`, then `run` returns.
+Raises: AccessError where the address cannot be used.
+"""
+
+import contextlib
+import resource
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.apiserver.access import AccessError, Address, HttpSettings
+from kschedd.apiserver.face import ApiFace
+from kschedd.apiserver.services import FaceServices
+from kschedd.http.server import HttpLimits, HttpServer
+from kschedd.rpc.cluster import ClusterBackend
+
+_FILES = 4096  # descriptors: each watch of a client is a connection
+
+
+@attrs.frozen(eq=False)
+class HttpFace:
+    """A face that listens. `url` is where."""
+
+    url: str
+    _server: HttpServer
+    _face: ApiFace
+    _listeners: list[Any]
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until `shut_down`. Reports started once it accepts."""
+        async with trio.open_nursery() as nursery:
+            await self._face.register()
+            await nursery.start(self._face.follow)
+            await nursery.start(self._server.serve, self._listeners)
+            task_status.started()
+            await self._server.ended.wait()
+            nursery.cancel_scope.cancel()
+
+    def shut_down(self, grace_s: float) -> None:
+        self._server.shut_down(grace_s)
+
+
+@contextlib.asynccontextmanager
+async def http_face(
+    settings: HttpSettings, cluster: ClusterBackend, version: str, most_body: int
+) -> AsyncIterator[HttpFace]:
+    """A face on this cluster, listening while the context is open. Raises AccessError."""
+    access, tls = settings.access(), settings.tls()
+    _raise_file_limit()
+    address = settings.address
+    try:
+        tcp = await trio.open_tcp_listeners(address.port, host=address.host, backlog=1024)
+    except OSError as error:
+        raise AccessError(f"cannot listen on {address}: {error.strerror or error}") from error
+    async with contextlib.AsyncExitStack() as opened:
+        for listener in tcp:
+            await opened.enter_async_context(listener)
+        port = tcp[0].socket.getsockname()[1]
+        url = f"{'https' if tls else 'http'}://{Address(address.host, port)}"
+        listeners = [trio.SSLListener(each, tls) for each in tcp] if tls else list(tcp)
+        face = ApiFace(FaceServices(cluster), access, version)
+        server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
+        yield HttpFace(url, server, face, listeners)
+
+
+def _raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _most_connections() -> int:
+    """As many as there are descriptors, but for those that the rest of the daemon needs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2048 if soft == resource.RLIM_INFINITY else max(16, min(2048, soft - 256))

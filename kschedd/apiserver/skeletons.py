@@ -1,0 +1,75 @@
+"""What an object of a kind has though nobody gave it: the fields that are written even when empty, as in a bookmark.
+
+Source: Kubernetes v1.34, the Go types whose fields have no `omitempty`.
+"""
+
+from typing import Any, Final
+
+from kschedd.apiserver.resources import Resource
+
+_OBJECT: Final[dict[str, Any]] = {"spec": {}, "status": {}}
+_TEMPLATE: Final[dict[str, Any]] = {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}}
+_SKELETONS: Final[dict[str, dict[str, Any]]] = {
+    "Pod": {"spec": {"containers": None}, "status": {}},
+    "Service": {"spec": {}, "status": {"loadBalancer": {}}},
+    "Node": {
+        "spec": {},
+        "status": {
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+            "nodeInfo": dict.fromkeys(
+                (
+                    "machineID",
+                    "systemUUID",
+                    "bootID",
+                    "kernelVersion",
+                    "osImage",
+                    "containerRuntimeVersion",
+                    "kubeletVersion",
+                    "kubeProxyVersion",
+                    "operatingSystem",
+                    "architecture",
+                ),
+                "",
+            ),
+        },
+    },
+    "ReplicationController": {"spec": {}, "status": {"replicas": 0}},
+    "Deployment": {"spec": {"selector": None, "template": _TEMPLATE, "strategy": {}}, "status": {}},
+    "ReplicaSet": {"spec": {"selector": None}, "status": {"replicas": 0}},
+    "StatefulSet": {
+        "spec": {"selector": None, "template": _TEMPLATE, "serviceName": "", "updateStrategy": {}},
+        "status": {"replicas": 0, "availableReplicas": 0},
+    },
+    "DaemonSet": {
+        "spec": {"selector": None, "template": _TEMPLATE, "updateStrategy": {}},
+        "status": {
+            "currentNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberReady": 0,
+        },
+    },
+    "Job": {"spec": {"template": _TEMPLATE}, "status": {}},
+    "CronJob": {
+        "spec": {"schedule": "", "jobTemplate": {"metadata": {}, "spec": {"template": _TEMPLATE}}},
+        "status": {},
+    },
+    "PodDisruptionBudget": {
+        "spec": {},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
+    },
+    "PersistentVolumeClaim": {"spec": {"resources": {}}, "status": {}},
+    "ConfigMap": {},
+    "Secret": {},
+    "Lease": {"spec": {}},
+    "PriorityClass": {"value": 0},
+    "ResourceClaim": {"spec": {"devices": {}}, "status": {}},
+    "ServiceAccount": {},
+    "Event": {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None},
+}
+
+
+def skeleton(resource: Resource) -> dict[str, Any]:
+    if resource.definition is not None:
+        return {}
+    return _SKELETONS.get(resource.stored, _OBJECT)

@@ -1,0 +1,200 @@
+"""Status: how the API server says that something was refused, and why, or that it was done.
+
+Every refusal of the store, and every one of this room (`StatusError`), becomes an HTTP status and a Status object with
+its reason, details and causes.
+Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.field_labels import FieldLabelError
+from kschedd.api.fields import FieldError
+from kschedd.api.kinds import BY_NAME, lookup
+from kschedd.api.selector_text import SelectorTextError
+from kschedd.errors import KscheddError
+from kschedd.store import errors as store
+from kschedd.store.journal_format import JournalError
+
+Raw = Mapping[str, Any]
+
+_CAUSES: Final = (
+    ("Required value", "FieldValueRequired"),
+    ("Invalid value", "FieldValueInvalid"),
+    ("Duplicate value", "FieldValueDuplicate"),
+    ("Unsupported value", "FieldValueNotSupported"),
+    ("Forbidden", "FieldValueForbidden"),
+    ("Not found", "FieldValueNotFound"),
+    ("Too long", "FieldValueTooLong"),
+    ("Too many", "FieldValueTooMany"),
+    ("Internal error", "InternalError"),
+)
+
+
+_HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
+
+
+@attrs.define(eq=False)
+class StatusError(KscheddError):
+    """A request that this room refuses. Reason "" is upstream's Unknown, which is left out."""
+
+    code: int
+    reason: str
+    message: str
+    details: Raw | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def not_found_path() -> StatusError:
+    """What no resource answers to."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def method_not_allowed() -> StatusError:
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "") -> StatusError:
+    """Options of a request (ListOptions, DeleteOptions) that contradict each other."""
+    unique = list(dict.fromkeys(map(str, faults)))
+    why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
+    details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind, "causes": causes(faults)}
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "{name}" is invalid: {why}', details)
+
+
+def too_large_version(version: int, current: int) -> StatusError:
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    text = f"Timeout: Too large resource version: {version}, current: {current}"
+    return StatusError(504, "Timeout", text, details, (("Retry-After", "1"),))
+
+
+def causes(faults: Sequence[FieldError]) -> list[dict[str, Any]]:
+    return [
+        {"reason": _cause(fault.why), "message": without_hints(fault.why), "field": fault.path or "<nil>"}
+        for fault in faults
+    ]
+
+
+def _cause(why: str) -> str:
+    return next((reason for start, reason in _CAUSES if why.startswith(start)), "FieldValueInvalid")
+
+
+def failure(code: int, reason: str, message: str, details: Raw | None = None) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+    }
+    if reason:
+        status["reason"] = reason
+    if details is not None:
+        status["details"] = details
+    status["code"] = code
+    return status
+
+
+def success(code: int = 0, details: Raw | None = None) -> dict[str, Any]:
+    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        status["details"] = details
+    if code:
+        status["code"] = code
+    return status
+
+
+def refusal_of(error: KscheddError) -> StatusError:
+    """Any refusal as one of this room, with the HTTP status and the reason that upstream has for it."""
+    match error:
+        case StatusError():
+            return error
+        case store.NotFound(kind=kind, name=name):
+            return StatusError(404, "NotFound", str(error), _named(kind, name))
+        case store.AlreadyExists(kind=kind, name=name):
+            return StatusError(409, "AlreadyExists", str(error), _named(kind, name))
+        case store.Conflict(kind=kind, name=name, subresource=subresource):
+            return StatusError(409, "Conflict", str(error), _named(kind, name, subresource))
+        case store.Invalid(kind=kind, name=name, faults=faults):
+            return StatusError(422, "Invalid", without_hints(str(error)), _invalid(kind, name, faults))
+        case store.Forbidden(kind=kind, name=name):
+            return StatusError(403, "Forbidden", str(error), _forbidden(kind, name, str(error)))
+        case store.TooManyRequests():
+            return _too_many(error)
+        case store.MultipleBudgets():
+            return StatusError(500, "", str(error))
+        case store.Gone():
+            return StatusError(410, "Expired", str(error))
+        case store.StillToCome(version=version, latest=latest):
+            return too_large_version(version, latest)
+        case store.TooLarge():
+            return StatusError(413, "RequestEntityTooLarge", f"HttpRequest entity too large: {error}")
+        case store.NoMatch():
+            return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+        case FieldLabelError(label=label):
+            return bad_request(f"field label not supported: {label[:100]}")
+        case SelectorTextError(why=why):
+            return bad_request(why)
+        case JournalError():
+            return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
+        case store.StrictDecodingError():
+            return bad_request(without_hints(str(error)))
+        case store.BadRequest() | store.BadPatch():
+            return bad_request(str(error))
+    if getattr(error, "rpc_code", "") == "shutting_down":
+        return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
+    return bad_request(str(error))
+
+
+def without_hints(text: str) -> str:
+    """A message about unknown fields in upstream's words alone: the store adds what may have been meant."""
+    return _HINT.sub("", text)
+
+
+def _named(kind: str, name: str, subresource: str = "") -> dict[str, Any]:
+    known = BY_NAME.get(kind) or lookup(kind)
+    details = {"name": name}
+    if known.known and known.group:
+        details["group"] = known.group
+    details["kind"] = known.plural + (f"/{subresource}" if subresource else "")
+    return details
+
+
+def _invalid(kind: str, name: str, faults: Sequence[FieldError]) -> dict[str, Any]:
+    details: dict[str, Any] = {"name": name} if name else {}
+    known = BY_NAME.get(kind)
+    if known is not None and known.group:
+        details["group"] = known.group
+    return {**details, "kind": kind, "causes": causes(faults)}
+
+
+def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:
+    details: dict[str, Any] = _named(kind, name)
+    if "being terminated" in message:
+        namespace = message.partition("in namespace ")[2].partition(" ")[0]
+        why = f"namespace {namespace} is being terminated"
+        details["causes"] = [{"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}]
+    return details
+
+
+def _too_many(error: store.TooManyRequests) -> StatusError:
+    """An eviction that a budget does not allow. It says when to try again only while the budget is being worked out."""
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.retry_after_s:
+        details["retryAfterSeconds"] = error.retry_after_s
+        headers = (("Retry-After", str(error.retry_after_s)),)
+    return StatusError(429, "TooManyRequests", str(error), details, headers)

@@ -1,0 +1,343 @@
+"""Subresources: status, scale, binding, eviction, log and what else a path may end in.
+
+Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/storage, pkg/registry/core/pod/rest.
+Raises: StatusError and the store's errors.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, invalid
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.apiserver.bodies import checked_kind, field_validation, read_body, warning_headers
+from kschedd.apiserver.negotiation import json_response, text_response, wanted_form
+from kschedd.apiserver.reading import get_object, object_response
+from kschedd.apiserver.requests import CONNECTED, Asked
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
+from kschedd.apiserver.writing import options_of, patch, read_patch, update, write
+from kschedd.http.server import HttpResponse
+from kschedd.printing.columns_workloads import selector_text
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Conflict
+from kschedd.store.patching import patched
+from kschedd.store.times import stamp
+
+SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
+
+
+async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
+    target = asked.target
+    match target.subresource:
+        case "status":
+            return await _part(face, asked, "status")
+        case "resize":
+            return await _part(face, asked, "resize")
+        case "scale":
+            return await _scale(face, asked)
+        case "binding":
+            return await bind(face, asked)
+        case "eviction":
+            return await _evict(face, asked)
+        case "log":
+            return await _log(face, asked)
+        case "ephemeralcontainers":
+            return await _ephemeral(face, asked)
+        case "finalize":
+            return await _finalize(face, asked)
+        case "token":
+            return await _token(face, asked)
+        case "approval":
+            return await _part(face, asked, "status")
+    assert target.subresource in CONNECTED, f"{target.subresource} is listed, and served somewhere"
+    return await _connect(face, asked)
+
+
+async def find(face: FaceServices, asked: Asked) -> Object:
+    target = asked.target
+    return await face.cluster.store.do(lambda store: store.get(target.resource.stored, target.namespace, target.name))
+
+
+async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
+    verb = asked.target.verb
+    if verb == "get":
+        return await get_object(face, asked, await find(face, asked))
+    return await (patch if verb == "patch" else update)(face, asked, part)
+
+
+# Scale
+
+
+def scale_of(obj: Object) -> dict[str, Any]:
+    """The Scale of a workload."""
+    meta = {
+        field: obj.metadata[field]
+        for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if field in obj.metadata
+    }
+    spec = obj.spec.get("replicas")
+    status: dict[str, Any] = {"replicas": obj.status.get("replicas") or 0}
+    selector = selector_text(obj.spec.get("selector"))
+    if selector != "<none>":
+        status["selector"] = selector
+    shown = {"replicas": spec} if spec else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": shown, "status": status}
+
+
+async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
+    target = asked.target
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    if target.verb == "get":
+        return json_response(scale_of(await find(face, asked)), form=form, request_headers=asked.headers)
+    given: Any = None
+    if target.verb == "patch":
+        patch_type, given = read_patch(asked)
+        if patch_type == "strategic":
+            patch_type = "merge"  # a Scale has no lists
+    else:
+        body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Scale")
+        given = checked_kind(body, "autoscaling/v1", "Scale", "autoscaling")
+
+    def scaled(store: ClusterWriter) -> dict[str, Any]:
+        old = store.get(target.resource.stored, target.namespace, target.name)
+        wanted = patched(scale_of(old), given, patch_type) if target.verb == "patch" else given
+        meta = wanted.get("metadata") or {}
+        if meta.get("name") and meta["name"] != target.name:
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
+            )
+        version = meta.get("resourceVersion")
+        if version and str(version) not in ("0", str(old.resource_version)):
+            raise Conflict(old.kind, old.name)
+        replicas = (wanted.get("spec") or {}).get("replicas") or 0
+        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+            raise _invalid_scale(target.name, replicas)
+        change = {"spec": {"replicas": replicas}}
+        changed = store.merge_patch(old.kind, old.namespace, old.name, change, dry_run=asked.dry_run)
+        return {"object": scale_of(changed)}
+
+    answer = await write(face, asked, scaled)
+    return json_response(answer["object"], form=form, request_headers=asked.headers)
+
+
+def _invalid_scale(name: str, replicas: Any) -> StatusError:
+    fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+    details = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes((fault,))}
+    return StatusError(422, "Invalid", f'Scale.autoscaling "{name}" is invalid: {fault}', details)
+
+
+# Binding and eviction
+
+
+def _named_as_path(asked: Asked, raw: Raw, kind: str) -> Mapping[str, Any]:
+    """The metadata of a Binding or an Eviction, whose name and namespace must be those of the path."""
+    meta = raw.get("metadata") or {}
+    if not isinstance(meta, Mapping):
+        raise bad_request(f"metadata of the {kind} is no mapping")
+    if meta.get("namespace") and meta["namespace"] != asked.target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if asked.target.name and meta.get("name") and meta["name"] != asked.target.name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
+    return meta
+
+
+async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
+    """Give a pod its node; of the path of the pod, or of the collection of bindings."""
+    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Binding")
+    raw = checked_kind(body, "v1", "Binding", "")
+    meta = _named_as_path(asked, raw, "Binding")
+    name, namespace = asked.target.name or str(meta.get("name") or ""), asked.target.namespace
+    target = raw.get("target") or {}
+    faults: list[FieldError] = []
+    if target.get("kind") not in (None, "", "Node"):
+        why = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+        faults.append(FieldError("target.kind", target["kind"], why))
+    if not target.get("name"):
+        faults.append(FieldError("target.name", None, "Required value"))
+    if faults:
+        text = ", ".join(map(str, faults))
+        raise StatusError(500, "", f"[{text}]" if len(faults) > 1 else text)
+    uid, version = str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
+
+    def bound(store: ClusterWriter) -> None:
+        pod = store.get("Pod", namespace, name)
+        if uid and uid != pod.uid:
+            raise _precondition(pod, f"UID in precondition: {uid}, UID in object meta: {pod.uid}")
+        if version and version != str(pod.resource_version):
+            there = pod.resource_version
+            raise _precondition(
+                pod, f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {there}"
+            )
+        if asked.dry_run:
+            return
+        store.bind(namespace, name, str(target["name"]), uid=uid)
+        carried = {
+            field: {**(pod.metadata.get(field) or {}), **dict(meta[field])}
+            for field in ("annotations", "labels")
+            if meta.get(field)
+        }
+        if carried:
+            store.merge_patch("Pod", namespace, name, {"metadata": carried})
+
+    await face.cluster.store.do(bound)
+    return json_response(success(201), 201)
+
+
+def _precondition(pod: Object, why: str) -> Conflict:
+    key = f"/registry/pods/{pod.namespace}/{pod.name}"
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {why}"
+    )
+    return Conflict("Pod", pod.name, text)
+
+
+async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
+    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Eviction")
+    value = body.value if isinstance(body.value, dict) else {}
+    version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"
+    raw = checked_kind(body, version, "Eviction", "policy")
+    _named_as_path(asked, raw, "Eviction")
+    target = asked.target
+    options = options_of(raw.get("deleteOptions") or {}, asked.dry_run)
+
+    def evicted(store: ClusterWriter) -> None:
+        if options.dry_run:
+            trial = store.fork()
+            trial.evict(target.namespace, target.name, uid=options.uid, grace_period_s=options.grace_period_s)
+            return
+        pod = store.get("Pod", target.namespace, target.name)
+        if options.resource_version is not None and options.resource_version != pod.resource_version:
+            why = (
+                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+                f"ResourceVersion in object meta: {pod.resource_version}"
+            )
+            raise Conflict("Pod", pod.name, why)
+        store.evict(target.namespace, target.name, uid=options.uid, grace_period_s=options.grace_period_s)
+
+    await face.cluster.store.do(evicted)
+    return json_response(success(201), 201)
+
+
+# What a kubelet would answer
+
+
+def _container(asked: Asked, pod: Pod) -> str:
+    """The container asked for. Raises StatusError where none is named and there are several, or it is not there."""
+    names = [
+        str(each.get("name", ""))
+        for field in ("containers", "initContainers", "ephemeralContainers")
+        for each in pod.spec.get(field) or ()
+    ]
+    wanted = asked.query.text("container")
+    if wanted:
+        if wanted not in names:
+            raise bad_request(f"container {wanted} is not valid for pod {pod.name}")
+        return wanted
+    own = [str(each.get("name", "")) for each in pod.spec.get("containers") or ()]
+    if len(own) == 1:
+        return own[0]
+    raise bad_request(f"a container name must be specified for pod {pod.name}, choose one of: [{' '.join(own)}]")
+
+
+async def _log(face: FaceServices, asked: Asked) -> HttpResponse:
+    pod = await find(face, asked)
+    assert isinstance(pod, Pod), "only pods have a log"
+    _container(asked, pod)
+    if not pod.node_name:
+        return HttpResponse(204, (("Cache-Control", "no-cache, private"),))
+    return text_response(SIMULATED)
+
+
+async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
+    """exec, attach, portforward, proxy: there is nothing to connect to."""
+    found = await find(face, asked)
+    if isinstance(found, Pod) and asked.target.subresource in ("exec", "attach"):
+        _container(asked, found)
+        if not found.node_name:
+            raise bad_request(f"pod {found.name} does not have a host assigned")
+    raise StatusError(
+        501,
+        "NotImplemented",
+        f"{asked.target.subresource} is not possible: the cluster is simulated, and no container runs",
+    )
+
+
+async def _ephemeral(face: FaceServices, asked: Asked) -> HttpResponse:
+    """Add ephemeral containers to a pod, which is all that may be done with them."""
+    target = asked.target
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    if target.verb == "get":
+        return await get_object(face, asked, await find(face, asked))
+    patch_type: Any = ""
+    if target.verb == "patch":
+        patch_type, given = read_patch(asked)
+    else:
+        body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Pod")
+        given = checked_kind(body, "v1", "Pod", "")
+    validation = field_validation(asked.query)
+
+    def added(store: ClusterWriter) -> dict[str, Any]:
+        old = store.get("Pod", target.namespace, target.name)
+        wanted = patched(old.raw, given, patch_type) if patch_type else given
+        containers = (wanted.get("spec") or {}).get("ephemeralContainers") or []
+        whole = {**old.raw, "spec": {**old.spec, "ephemeralContainers": containers}}
+        changed = store.update(whole, subresource="ephemeralcontainers", dry_run=asked.dry_run)
+        return {"object": changed.raw, "warnings": ()}
+
+    answer = await write(face, asked, added)
+    assert validation, "one of three words"
+    return object_response(face, asked, answer["object"], 200, form, warning_headers(answer["warnings"]))
+
+
+async def _finalize(face: FaceServices, asked: Asked) -> HttpResponse:
+    """Take finalizers off a namespace's spec: with the last one an emptied namespace goes."""
+    target = asked.target
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Namespace")
+    raw = checked_kind(body, "v1", "Namespace", "")
+    kept = (raw.get("spec") or {}).get("finalizers") or []
+
+    def finalized(store: ClusterWriter) -> Object:
+        old = store.get("Namespace", "", target.name)
+        version = str((raw.get("metadata") or {}).get("resourceVersion") or "")
+        if version and version != str(old.resource_version):
+            raise Conflict("Namespace", old.name)
+        if kept:
+            raise StatusError(501, "NotImplemented", "finalizers of a namespace can only be taken off, all of them")
+        return store.finalize_namespace(target.name)
+
+    changed = await face.cluster.store.do(finalized)
+    return object_response(face, asked, changed.raw, 200, form)
+
+
+async def _token(face: FaceServices, asked: Asked) -> HttpResponse:
+    """A token of a ServiceAccount. It opens nothing here: whoever reaches this face may do everything."""
+    account = await find(face, asked)
+    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "TokenRequest")
+    raw = checked_kind(body, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
+    spec = dict(raw.get("spec") or {})
+    seconds = spec.get("expirationSeconds")
+    if seconds is None:
+        seconds = 3600
+    spec["expirationSeconds"] = seconds
+    spec["audiences"] = spec.get("audiences") or ["https://kubernetes.default.svc"]
+    spec.setdefault("boundObjectRef", None)
+    token = face.tokens.issue(account.namespace, account.name, face.now() + seconds)
+    kept = ("name", "namespace", "uid")
+    meta = {
+        **{field: account.metadata[field] for field in kept if field in account.metadata},
+        "creationTimestamp": stamp(face.now()),
+    }
+    status = {"token": token, "expirationTimestamp": stamp(face.now() + seconds)}
+    if asked.target.verb != "create":
+        raise method_not_allowed()
+    answer = {
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": meta,
+        "spec": spec,
+        "status": status,
+    }
+    return json_response(answer, 201)

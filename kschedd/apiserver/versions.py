@@ -1,0 +1,75 @@
+"""One object in the versions of its kind: an Event of the core group and of events.k8s.io, an autoscaler of v1 and v2.
+
+Objects are stored as they were written. Who asks in another version gets them so.
+Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
+"""
+
+from typing import Any, Final
+
+from kschedd.api.objects import Raw
+
+_TO_EVENTS: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
+
+
+def converted(raw: Raw, api_version: str) -> Raw:
+    """The object in this version; itself where it is in that already."""
+    if raw.get("apiVersion") == api_version:
+        return raw
+    kind = raw.get("kind")
+    if kind == "Event":
+        return _event(raw, api_version)
+    if kind == "HorizontalPodAutoscaler":
+        return _autoscaler(raw, api_version)
+    return {**raw, "apiVersion": api_version}
+
+
+def _event(raw: Raw, api_version: str) -> dict[str, Any]:
+    names = _TO_EVENTS if api_version.startswith("events") else _TO_CORE
+    changed = {names.get(name, name): value for name, value in raw.items()}
+    changed["apiVersion"] = api_version
+    if api_version == "v1":
+        changed.setdefault("source", {})
+        changed.setdefault("firstTimestamp", None)
+        changed.setdefault("lastTimestamp", None)
+    else:
+        changed.setdefault("eventTime", None)
+    return changed
+
+
+def _autoscaler(raw: Raw, api_version: str) -> dict[str, Any]:
+    changed = {**raw, "apiVersion": api_version}
+    spec = dict(raw.get("spec") or {})
+    if api_version == "autoscaling/v1":
+        metrics = spec.pop("metrics", None) or ()
+        spec.pop("behavior", None)
+        for metric in metrics:
+            target = (metric.get("resource") or {}).get("target") or {}
+            if metric.get("type") == "Resource" and metric["resource"].get("name") == "cpu":
+                spec["targetCPUUtilizationPercentage"] = target.get("averageUtilization")
+        status = dict(raw.get("status") or {})
+        status.pop("conditions", None)
+        status.pop("currentMetrics", None)
+        status.setdefault("currentReplicas", 0)
+        status.setdefault("desiredReplicas", 0)
+        changed["status"] = status
+    else:
+        percent = spec.pop("targetCPUUtilizationPercentage", None)
+        if percent is not None:
+            target = {"type": "Utilization", "averageUtilization": percent}
+            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+        status = dict(raw.get("status") or {})
+        status.pop("currentCPUUtilizationPercentage", None)
+        status.setdefault("currentMetrics", None)
+        status.setdefault("desiredReplicas", 0)
+        changed["status"] = status
+    changed["spec"] = spec
+    return changed

@@ -1,0 +1,206 @@
+"""Watches: what is there first where that is wanted, then each change, until the client or the time says stop.
+
+An event whose object leaves the selection is DELETED with the object as it was and the version of now; one that enters
+is ADDED. A watch from a version that is no longer kept says so in one ERROR event; one from a version still to come is
+silent until that comes. Bookmarks tell how far a watch has come: about once a minute, and shortly before its end.
+Source: Kubernetes v1.34, apiserver/pkg/storage/cacher, apiserver/pkg/endpoints/handlers/watch.go.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from kschedd.api.field_labels import check_field_selector
+from kschedd.api.kinds import BY_NAME
+from kschedd.api.objects import Object, Raw
+from kschedd.api.selector_text import FieldSelector, FieldSelectorRequirement
+from kschedd.apiserver.encoding import at_version, partial
+from kschedd.apiserver.negotiation import Form, encode, wanted_form
+from kschedd.apiserver.options import ReadOptions, read_options
+from kschedd.apiserver.reading import read_page, table_event
+from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.skeletons import skeleton
+from kschedd.apiserver.status import failure
+from kschedd.apiserver.tables import table_columns
+from kschedd.http.server import HttpResponse, Send
+from kschedd.store.cluster_api import ClusterWatch
+from kschedd.store.errors import Gone, StillToCome
+from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+
+_EVENTS: Final = 200  # taken at once
+_MOST_BEHIND: Final = 200_000  # events that are kept for a watcher that does not read them
+_LONGEST_S: Final = 45 * 60.0
+_BOOKMARK_S: Final = 60.0
+_BEFORE_END_S: Final = 2.0
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+
+
+async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
+    options = read_options(asked.query, watch=True)
+    target = asked.target
+    kind = BY_NAME.get(target.resource.stored)
+    if kind is not None:
+        check_field_selector(kind, options.fields)
+    if target.name:  # the old path of a watch on one object
+        named = FieldSelectorRequirement("metadata.name", True, target.name)
+        own = () if options.fields is None else options.fields.requirements
+        options = attrs.evolve(options, fields=FieldSelector((*own, named)))
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    streaming = _Streaming(face, asked, options, form)
+    await streaming.open()
+    headers = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
+    return HttpResponse(200, headers, stream=streaming.run)
+
+
+class _Streaming:
+    """One watch of a client."""
+
+    def __init__(self, face: FaceServices, asked: Asked, options: ReadOptions, form: Form) -> None:
+        self._face = face
+        self._asked = asked
+        self._options = options
+        self._resource = asked.target.resource
+        self._namespace = asked.target.namespace if self._resource.namespaced else ""
+        self._form = form
+        self._columns = table_columns(self._resource) if form.shape == "Table" else None
+        self._headers_due = True
+        self._first: Sequence[Object] = ()
+        self._announce_end = False
+        self._watch: ClusterWatch | None = None
+        self._refused: bytes = b""
+        self._from = 0  # events up to this version are none of this watch
+
+    async def open(self) -> None:
+        """Take the watch's place in the log. Raises StatusError and the store's errors."""
+        options = self._options
+        since = options.version
+        wants_first = options.initial_events if options.initial_events is not None else not options.version
+        if wants_first:
+            if since:
+                options = attrs.evolve(options, match="NotOlderThan")
+            page = await read_page(self._face, self._asked, attrs.evolve(options, limit=0))
+            self._first, since = page.objects, page.version
+            self._announce_end = bool(options.initial_events)
+        elif since == 0:
+            since = None
+        try:
+            self._watch = await self._face.cluster.store.watch({self._resource.stored}, since)
+        except Gone as gone:
+            status = failure(410, "Expired", str(gone))
+            self._refused = encode({"type": "ERROR", "object": status}) + b"\n"
+        except StillToCome:
+            assert since is not None, "only a version that was given can be still to come"
+            self._watch = await self._face.cluster.store.watch({self._resource.stored})
+            self._from = since
+
+    async def run(self, send: Send) -> None:
+        if self._watch is None:
+            await send(self._refused)
+            return
+        try:
+            await self._initial(send)
+            await self._changes(self._watch, send)
+        finally:
+            self._watch.close()
+
+    async def _initial(self, send: Send) -> None:
+        await send(b"")  # the head: the client learns that the watch is open
+        for start in range(0, len(self._first), _EVENTS):
+            async with self._face.turns.turn(self._asked.client):
+                lines = [self._line(ADDED, obj.raw) for obj in self._first[start : start + _EVENTS]]
+            await send(b"".join(lines))
+        self._first = ()
+        if self._announce_end and self._options.bookmarks and self._watch is not None:
+            await send(self._bookmark(self._watch.version, {_INITIAL_END: "true"}))
+
+    async def _changes(self, watch: ClusterWatch, send: Send) -> None:
+        given = self._options.timeout_s
+        began = trio.current_time()
+        ends = began + (min(given, _LONGEST_S) if given and given > 0 else _LONGEST_S)
+        bookmarks = iter(self._bookmark_times(began, ends))
+        bookmark = next(bookmarks)
+        while trio.current_time() < ends:
+            while watch.behind and trio.current_time() < ends:
+                if watch.lag > _MOST_BEHIND:
+                    return
+                try:
+                    taken = watch.take(_EVENTS)
+                except Gone as gone:
+                    status = failure(410, "Expired", str(gone))
+                    await send(encode({"type": "ERROR", "object": status}) + b"\n")
+                    return
+                lines = [line for event in taken for line in self._lines(event)]
+                if lines:
+                    await send(b"".join(lines))
+                else:
+                    await trio.lowlevel.checkpoint()
+            if trio.current_time() >= bookmark:
+                await send(self._bookmark(max(watch.version, 0)))
+                bookmark = next(bookmarks)
+            with trio.move_on_at(min(ends, bookmark)):
+                if not await watch.wait():
+                    return
+
+    def _bookmark_times(self, began: float, ends: float) -> Iterator[float]:
+        """When bookmarks are due. The moment of the last one is not put off by those before it."""
+        if self._options.bookmarks:
+            last = ends - _BEFORE_END_S
+            due = began + _BOOKMARK_S
+            while due < last:
+                yield due
+                due += _BOOKMARK_S
+            if last > began:
+                yield last
+        while True:
+            yield math.inf
+
+    def _lines(self, event: WatchEvent) -> Iterator[bytes]:
+        new = event.new
+        if event.version <= self._from or (self._namespace and new.namespace != self._namespace):
+            return
+        now = event.type != DELETED and self._matches(new)
+        before = event.old is not None and self._matches(event.old)
+        if now:
+            yield self._line(MODIFIED if before else ADDED, new.raw)
+        elif before:
+            if event.type == DELETED:
+                yield self._line(DELETED, new.raw)
+            else:
+                assert event.old is not None, "what matched before was there before"
+                yield self._line(DELETED, at_version(event.old, event.version))
+
+    def _matches(self, obj: Object) -> bool:
+        labels, fields = self._options.labels, self._options.fields
+        return (labels is None or labels.matches(obj.labels)) and (fields is None or fields.matches(obj.raw))
+
+    def _line(self, event_type: str, raw: Raw) -> bytes:
+        if self._columns is not None:
+            table = table_event(
+                self._columns, self._asked, raw, self._form, self._face.now(), headers=self._headers_due
+            )
+            self._headers_due = False
+            body = encode(table)
+        elif self._form.shape:
+            body = self._face.encoder.partial(raw)
+        else:
+            body = self._face.encoder.whole(raw, self._resource.api_version)
+        return b'{"type":"%b","object":%b}\n' % (event_type.encode(), body)
+
+    def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
+        meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        shown: dict[str, Any] = {**kind, "metadata": meta, **skeleton(self._resource)}
+        if self._columns is not None:
+            shown = table_event(
+                self._columns, self._asked, shown, self._form, self._face.now(), headers=self._headers_due
+            )
+            self._headers_due = False
+        elif self._form.shape:
+            shown = partial(shown)
+        return encode({"type": "BOOKMARK", "object": shown}) + b"\n"

@@ -1,0 +1,90 @@
+"""`kschedd kubeconfig`: what Kubernetes' clients need to talk to a running daemon's REST API."""
+
+import argparse
+import base64
+from pathlib import Path
+from typing import Any
+
+from kschedd.errors import KscheddError
+from kschedd.verbs.parsing import path_value
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "kubeconfig",
+        help="print a kubeconfig for the daemon's REST API",
+        description="Print a kubeconfig with which kubectl and other clients of Kubernetes talk to a daemon that was "
+        "started with --http: kschedd kubeconfig > FILE; kubectl --kubeconfig FILE get pods",
+    )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+    )
+    parser.add_argument("--server", metavar="URL", help="the address as clients see it; default: what the daemon says")
+    parser.add_argument(
+        "--certificate-authority", type=path_value, metavar="FILE", help="who signed the server's (PEM)"
+    )
+    parser.add_argument("--token", metavar="TOKEN", help="what lets the client in")
+    parser.add_argument("--client-certificate", type=path_value, metavar="FILE", help="or its certificate (PEM)")
+    parser.add_argument("--client-key", type=path_value, metavar="FILE", help="and the certificate's key (PEM)")
+    parser.add_argument("-n", "--namespace", metavar="NS", help="the namespace that clients begin in")
+    parser.set_defaults(run=run)
+
+
+class NoHttpFace(KscheddError):
+    """The daemon serves its socket only."""
+
+    def __str__(self) -> str:
+        return "the daemon serves no REST API: start it with kschedd run --http, or name one with --server"
+
+
+class UnreadableCredential(KscheddError):
+    """A file named on the command line that cannot be read."""
+
+    def __init__(self, file: Path, why: str) -> None:
+        super().__init__(f"{file}: cannot be read: {why}")
+
+
+def run(options: argparse.Namespace) -> int:
+    import yaml
+
+    server = options.server or _address(options.socket)
+    cluster: dict[str, Any] = {"server": server}
+    if options.certificate_authority is not None:
+        cluster["certificate-authority-data"] = _read(options.certificate_authority)
+    user: dict[str, Any] = {}
+    if options.token:
+        user["token"] = options.token
+    if options.client_certificate is not None:
+        user["client-certificate-data"] = _read(options.client_certificate)
+    if options.client_key is not None:
+        user["client-key-data"] = _read(options.client_key)
+    context = {"cluster": "kschedd", "user": "kschedd"}
+    if options.namespace:
+        context["namespace"] = options.namespace
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kschedd", "cluster": cluster}],
+        "users": [{"name": "kschedd", "user": user}],
+        "contexts": [{"name": "kschedd", "context": context}],
+        "current-context": "kschedd",
+    }
+    print(yaml.safe_dump(config, sort_keys=False), end="")
+    return 0
+
+
+def _address(socket: str | None) -> str:
+    from kschedd.rpc.blocking import BlockingClient
+
+    with BlockingClient(socket) as daemon:
+        address = daemon.call("rpc.ping").get("http")
+    if not address:
+        raise NoHttpFace
+    return str(address)
+
+
+def _read(file: Path) -> str:
+    try:
+        return base64.b64encode(file.read_bytes()).decode()
+    except OSError as error:
+        raise UnreadableCredential(file, error.strerror or str(error)) from error

@@ -1,0 +1,289 @@
+"""HTTP/1.1 without I/O: bytes in, whole messages out, whichever way the bytes are cut; and messages as bytes.
+
+A server's side is a `RequestReader`: `feed` gives it what came, `next_request` takes the requests off in their order,
+each with its body. A client's side is a `ResponseReader`, which gives the head, the body in pieces and the end of each
+response as events, since the body of a watch has no end. httptools (llhttp) parses; what it does not limit is limited
+here.
+
+Owns: the bytes of unfinished messages, never more than its limits and one feed.
+Raises: HttpFault, after which no more bytes are understood; its status is what a server answers before it closes.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+import attrs
+import httptools
+
+from kschedd.errors import KscheddError
+
+MOST_HEAD: Final = 64 << 10  # bytes of a request line and its header fields
+MOST_FIELDS: Final = 100
+MOST_BODY: Final = 3 << 20
+MOST_WAITING: Final = 128
+"""Requests that may lie unanswered in a reader: one who sends more before he was answered is cut off."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+@attrs.define(eq=False)
+class HttpFault(KscheddError):
+    """A message that is no HTTP/1.1, or is over a limit."""
+
+    status: int
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen(eq=False)
+class HttpRequest:
+    """A whole request. Names of header fields are in lower case; of a field that comes twice the values are joined."""
+
+    method: str
+    target: bytes  # path and query, as sent
+    headers: Mapping[str, str]
+    body: bytes
+    keep_alive: bool
+    upgrade: bool = False  # the client would go on in another protocol after this request
+
+
+@attrs.define(eq=False)
+class _Building:
+    """A message that is being read."""
+
+    target: bytes = b""
+    headers: dict[str, str] = attrs.field(factory=dict)
+    body: list[bytes] = attrs.field(factory=list)
+    size: int = 0
+    fields: int = 0
+
+
+class _FieldReader:
+    """What both sides do with a head: callbacks of httptools."""
+
+    def __init__(self) -> None:
+        self._building = _Building()
+        self._in_head = True
+        self._head_size = 0
+
+    def on_message_begin(self) -> None:
+        self._building = _Building()
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        building = self._building
+        building.fields += 1
+        if building.fields > MOST_FIELDS:
+            raise HttpFault(431, f"more than {MOST_FIELDS} header fields")
+        field = name.decode("latin-1").lower()
+        text = value.decode("latin-1").strip()
+        known = building.headers.get(field)
+        if known is not None and field in ("host", "content-type", "authorization"):
+            raise HttpFault(400, f"the header field {field} comes twice")
+        building.headers[field] = text if known is None else f"{known}, {text}"
+
+
+class RequestReader(_FieldReader):
+    """See the module. `expects_continue` is set while a client waits for `100 Continue`."""
+
+    def __init__(self, most_body: int = MOST_BODY, most_head: int = MOST_HEAD) -> None:
+        super().__init__()
+        self._most_body = most_body
+        self._most_head = most_head
+        self._parser = httptools.HttpRequestParser(self)
+        self._ready: deque[HttpRequest] = deque()
+        self._fault: HttpFault | None = None
+        self._begun = False
+        self._upgraded = False
+        self.expects_continue = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether a part of a request is there that has not come to its end."""
+        return self._begun
+
+    @property
+    def waiting(self) -> int:
+        return len(self._ready)
+
+    def next_request(self) -> HttpRequest | None:
+        """The next whole request. Raises HttpFault where all that were whole have been taken."""
+        if self._ready:
+            return self._ready.popleft()
+        if self._fault is not None:
+            raise self._fault
+        return None
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they came. A fault is kept until `next_request` has given what came before it."""
+        if self._fault is not None or self._upgraded or not data:
+            return
+        if self._in_head:
+            self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._upgraded = True  # what follows is for the other protocol, which nobody here speaks
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            self._fault = cause if isinstance(cause, HttpFault) else HttpFault(400, "Bad HttpRequest")
+        except httptools.HttpParserError as error:
+            self._fault = HttpFault(400, f"not an HTTP/1.1 request: {error}")
+        else:
+            if self._in_head and self._head_size > self._most_head:
+                self._fault = HttpFault(431, f"a head of more than {self._most_head} bytes")
+        if self._fault is None and len(self._ready) > MOST_WAITING:
+            self._fault = HttpFault(400, f"more than {MOST_WAITING} requests without waiting for an answer")
+
+    # Callbacks of httptools
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+
+    def on_url(self, url: bytes) -> None:
+        building = self._building
+        building.target += url
+        if len(building.target) > self._most_head:
+            raise HttpFault(414, "the request's target is too long")
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        headers = self._building.headers
+        if self._parser.get_http_version() not in ("1.1", "1.0"):
+            raise HttpFault(505, f"HTTP/{self._parser.get_http_version()} is not spoken here")
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > self._most_body:
+            raise HttpFault(413, _too_large(self._most_body))
+        if headers.get("expect", "").lower() == "100-continue":
+            self.expects_continue = True
+
+    def on_body(self, body: bytes) -> None:
+        building = self._building
+        building.size += len(body)
+        if building.size > self._most_body:
+            raise HttpFault(413, _too_large(self._most_body))
+        building.body.append(body)
+        if len(building.body) > 1_000:  # many small pieces: bytes objects weigh more than what is in them
+            building.body[:] = [b"".join(building.body)]
+
+    def on_message_complete(self) -> None:
+        building, parser = self._building, self._parser
+        self._building = _Building()
+        self._in_head, self._begun = True, False
+        self._head_size = 0
+        self.expects_continue = False
+        self._ready.append(
+            HttpRequest(
+                parser.get_method().decode("ascii"),
+                building.target,
+                building.headers,
+                b"".join(building.body),
+                parser.should_keep_alive(),
+                bool(parser.should_upgrade()),
+            )
+        )
+
+
+def _too_large(limit: int) -> str:
+    return f"HttpRequest entity too large: limit is {limit}"
+
+
+@attrs.frozen
+class ResponseHead:
+    status: int
+    headers: Mapping[str, str]
+    keep_alive: bool
+
+
+@attrs.frozen
+class BodyPart:
+    data: bytes
+
+
+@attrs.frozen
+class ResponseEnd:
+    """The response is whole."""
+
+
+ResponseEvent = ResponseHead | BodyPart | ResponseEnd
+
+
+class ResponseReader(_FieldReader):
+    """A client's side: what a server sends, as events. Not for answers to HEAD, whose length announces no body."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parser = httptools.HttpResponseParser(self)
+        self._events: list[ResponseEvent] = []
+        self._status = 0
+
+    def feed(self, data: bytes) -> list[ResponseEvent]:
+        """What these bytes complete. Raises HttpFault."""
+        if self._in_head:
+            self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise HttpFault(502, "the server goes on in another protocol") from None
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            raise (cause if isinstance(cause, HttpFault) else HttpFault(502, "not a response")) from None
+        except httptools.HttpParserError as error:
+            raise HttpFault(502, f"not an HTTP/1.1 response: {error}") from None
+        if self._in_head and self._head_size > MOST_HEAD:
+            raise HttpFault(502, f"a head of more than {MOST_HEAD} bytes")
+        events, self._events = self._events, []
+        return events
+
+    def on_status(self, status: bytes) -> None:
+        """The reason phrase, which nobody needs."""
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._status = self._parser.get_status_code()
+        if self._status < 200:
+            return
+        self._events.append(ResponseHead(self._status, self._building.headers, self._parser.should_keep_alive()))
+
+    def on_body(self, body: bytes) -> None:
+        self._events.append(BodyPart(body))
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        self._head_size = 0
+        if self._status >= 200:
+            self._events.append(ResponseEnd())
+
+
+# What is sent
+
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
+
+
+def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    """A status line and header fields. Line ends in a value become spaces: a value cannot begin another field."""
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
+    return text.encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
+    """A request with its body, whose length is added where there is one."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    if body or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"content-length: {len(body)}")
+    text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
+    return text.encode("latin-1", "replace") + b"\r\n\r\n" + body
+
+
+def chunk(data: bytes) -> bytes:
+    """One piece of a body of unknown length."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

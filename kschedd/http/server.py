@@ -1,0 +1,401 @@
+"""An HTTP/1.1 server on Trio: one task for each connection, which reads a request, has it answered, and reads on.
+
+The answer is a handler's: `HttpResponse`, with a body at hand or a function that sends one in pieces for as long as it
+likes. Requests that a client sends without waiting are answered in their order, one after the other. While a body is
+sent in pieces the connection is listened to, so that a client that goes away ends what it asked for.
+
+Bounds: a connection holds one request, its limits (protocol.py) and one piece of what is sent. Who begins a request has
+`request_s` to finish it, who reads nothing is dropped after `stall_s`, who asks nothing after `idle_s`. Bodies over
+64 KiB are read `LARGE_BODIES` at a time. When all places are taken the connection that was idle longest has to go.
+
+Owns: its connections.  Ends: after `shut_down`, when all connections have ended, or by cancellation.
+Fails: a fault of a client ends its connection; a bug of the handler is logged and answered with 500.
+"""
+
+import itertools
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from email.utils import formatdate
+from typing import Any, Final
+
+import attrs
+import structlog
+import trio
+
+from kschedd.http.protocol import CONTINUE, LAST_CHUNK, HttpFault, HttpRequest, RequestReader, chunk, encode_head
+
+_READ: Final = 64 << 10
+_SENT_AT_ONCE: Final = 256 << 10
+_LARGE: Final = 64 << 10
+LARGE_BODIES: Final = 64
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+@attrs.frozen(eq=False)
+class HttpResponse:
+    """`stream` is called with a function that sends a piece; the body ends when it returns. It excludes `body`."""
+
+    status: int
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    stream: Callable[[Send], Awaitable[None]] | None = None
+
+
+@attrs.frozen(eq=False)
+class Peer:
+    """Who asks: a number for each connection, the address, and the name on the client's certificate, if it has one."""
+
+    number: int
+    address: str
+    certificate: Any = None  # as `ssl.SSLSocket.getpeercert` gives it
+
+
+Handler = Callable[[HttpRequest, Peer], Awaitable[HttpResponse]]
+
+
+@attrs.frozen
+class HttpLimits:
+    connections: int = 2048
+    most_body: int = 3 << 20
+    request_s: float = 60.0
+    stall_s: float = 30.0
+    idle_s: float = 180.0
+
+
+class HttpServer:
+    """See the module. `explain` makes the answer to a request that could not be read."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        explain: Callable[[HttpFault], HttpResponse] | None = None,
+        limits: HttpLimits | None = None,
+        log: Any = None,
+    ) -> None:
+        self._handler = handler
+        self._explain = explain or _explained
+        self._limits = limits or HttpLimits()
+        self._log = log or structlog.get_logger("kschedd.http")
+        self._connections: set[_Connection] = set()
+        self._numbers = itertools.count(1)
+        self._large = trio.CapacityLimiter(LARGE_BODIES)
+        self._stop = trio.Event()
+        self.ended = trio.Event()
+        self._grace_s = 0.0
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    async def serve(
+        self, listeners: Sequence[Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until `shut_down`; closes the listeners. Reports started once it accepts."""
+        async with trio.open_nursery() as clients:
+            async with trio.open_nursery() as accepting:
+                for listener in listeners:
+                    accepting.start_soon(self._accept, listener, clients)
+                task_status.started()
+                await self._stop.wait()
+                accepting.cancel_scope.cancel()
+            for connection in list(self._connections):
+                connection.end()
+            clients.cancel_scope.deadline = trio.current_time() + self._grace_s
+        self.ended.set()
+
+    def shut_down(self, grace_s: float = 2.0) -> None:
+        """Accept nothing more. Requests that run have `grace_s` to end; bodies sent in pieces end at once."""
+        self._grace_s = grace_s
+        self._stop.set()
+
+    async def _accept(self, listener: Any, clients: trio.Nursery) -> None:
+        await trio.serve_listeners(self._serve_client, [listener], handler_nursery=clients)
+
+    async def _serve_client(self, stream: trio.abc.Stream) -> None:
+        if len(self._connections) >= self._limits.connections and not self._end_idle():
+            with trio.move_on_after(1):
+                await _turn_away(stream, self._explain(HttpFault(503, "too many connections; try again later")))
+            return
+        connection = _Connection(
+            stream, next(self._numbers), self._handler, self._explain, self._limits, self._large, self._log
+        )
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+
+    def _end_idle(self) -> bool:
+        idle = [each for each in self._connections if each.idle_since is not None]
+        longest = min(idle, key=lambda each: each.idle_since or 0.0, default=None)
+        if longest is None:
+            return False
+        self._connections.discard(longest)
+        longest.drop()
+        return True
+
+
+class _Connection:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        number: int,
+        handler: Handler,
+        explain: Callable[[HttpFault], HttpResponse],
+        limits: HttpLimits,
+        large: trio.CapacityLimiter,
+        log: Any,
+    ) -> None:
+        self._stream = stream
+        self._number = number
+        self._handler = handler
+        self._explain = explain
+        self._limits = limits
+        self._large = large
+        self._log = log
+        self._reader = RequestReader(limits.most_body)
+        self._everything = trio.CancelScope()
+        self._streaming: trio.CancelScope | None = None
+        self._ending = False
+        self._deadline = 0.0  # for the request that is being read
+        self.idle_since: float | None = None
+
+    async def run(self) -> None:
+        try:
+            with self._everything:
+                await self._serve()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            pass  # the client is gone, or takes nothing
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                await trio.aclose_forcefully(self._stream)
+
+    def end(self) -> None:
+        """Take no further request."""
+        self._ending = True
+        if self._streaming is not None:
+            self._streaming.cancel()
+        elif self.idle_since is not None:
+            self.drop()
+
+    def drop(self) -> None:
+        self._everything.cancel()
+
+    async def _serve(self) -> None:
+        peer = await self._peer()
+        if peer is None:
+            return
+        while not self._ending:
+            try:
+                request = await self._next_request()
+            except HttpFault as fault:
+                await self._send_whole(self._explain(fault), "GET", keep=False)
+                await self._linger()
+                return
+            if request is None:
+                return
+            keep = await self._answer(request, peer)
+            if not keep:
+                await self._linger()
+                return
+
+    async def _peer(self) -> Peer | None:
+        stream, certificate = self._stream, None
+        if isinstance(stream, trio.SSLStream):
+            with trio.move_on_after(self._limits.stall_s) as waiting:
+                try:
+                    await stream.do_handshake()
+                except (trio.BrokenResourceError, ssl.SSLError):
+                    return None
+            if waiting.cancelled_caught:
+                return None
+            certificate = stream.getpeercert()
+            stream = stream.transport_stream
+        address = ""
+        if isinstance(stream, trio.SocketStream):
+            try:
+                address = str(stream.socket.getpeername()[0])
+            except (OSError, IndexError):
+                return None
+        return Peer(self._number, address, certificate)
+
+    async def _next_request(self) -> HttpRequest | None:
+        """The next request; None when the client has closed, or has been idle for too long. Raises HttpFault."""
+        reader, limits = self._reader, self._limits
+        request = reader.next_request()
+        if request is not None:
+            return request
+        started = trio.current_time()
+        deadline = started + (limits.request_s if reader.begun else limits.idle_s)
+        held = 0
+        try:
+            while True:
+                self.idle_since = None if reader.begun else started
+                with trio.move_on_at(deadline) as waiting:
+                    data = await self._stream.receive_some(_READ)
+                self.idle_since = None
+                if waiting.cancelled_caught:
+                    if reader.begun:
+                        raise HttpFault(408, f"the request was not complete after {limits.request_s:g} s")
+                    return None
+                if not data:
+                    return None
+                before = reader.begun
+                reader.feed(bytes(data))
+                request = reader.next_request()
+                if request is not None:
+                    return request
+                if reader.begun and not before:
+                    deadline = trio.current_time() + limits.request_s
+                held += len(data)
+                if reader.expects_continue:
+                    reader.expects_continue = False
+                    await self._send(CONTINUE)
+                if held > _LARGE and self._large_free():
+                    async with self._large:
+                        return await self._rest(deadline)
+                if held > _LARGE:
+                    raise HttpFault(503, "too many large requests at once; try again")
+        finally:
+            self.idle_since = None
+
+    def _large_free(self) -> bool:
+        return self._large.available_tokens > 0
+
+    async def _rest(self, deadline: float) -> HttpRequest | None:
+        """The rest of a large request."""
+        while True:
+            with trio.move_on_at(deadline) as waiting:
+                data = await self._stream.receive_some(_READ)
+            if waiting.cancelled_caught:
+                raise HttpFault(408, f"the request was not complete after {self._limits.request_s:g} s")
+            if not data:
+                return None
+            self._reader.feed(bytes(data))
+            request = self._reader.next_request()
+            if request is not None:
+                return request
+
+    async def _answer(self, request: HttpRequest, peer: Peer) -> bool:
+        """Have the request answered; whether the connection goes on."""
+        try:
+            response = await self._handler(request, peer)
+        except Exception as bug:  # a handler's bug must not end the server
+            self._log.error("http.handler_bug", method=request.method, target=_shown(request.target), exc_info=bug)
+            response = self._explain(HttpFault(500, "a bug in the daemon; its log has the traceback"))
+        keep = request.keep_alive and not self._ending and not request.upgrade
+        if response.stream is None:
+            await self._send_whole(response, request.method, keep)
+            return keep
+        return await self._send_stream(response, response.stream, request, keep)
+
+    async def _send_whole(self, response: HttpResponse, method: str, keep: bool) -> None:
+        headers = [*response.headers]
+        if response.status != 204:
+            headers.append(("Content-Length", str(len(response.body))))
+        head = encode_head(response.status, [*headers, ("Date", _date()), *_connection(keep)])
+        await self._send(head if method == "HEAD" else head + response.body)
+
+    async def _send_stream(
+        self, response: HttpResponse, stream: Callable[[Send], Awaitable[None]], request: HttpRequest, keep: bool
+    ) -> bool:
+        head = encode_head(
+            response.status,
+            [*response.headers, ("Transfer-Encoding", "chunked"), ("Date", _date()), *_connection(keep)],
+        )
+        if request.method == "HEAD":
+            await self._send(head)
+            return keep
+        first = [head]  # goes with the first piece, if that comes at once
+
+        async def send(piece: bytes) -> None:
+            if piece or first:
+                await self._send(b"".join([*first, chunk(piece) if piece else b""]))
+                first.clear()
+
+        whole = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._listen, nursery.cancel_scope)
+            with trio.CancelScope() as self._streaming:
+                try:
+                    await stream(send)
+                    whole = True
+                except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+                    pass  # who does not read is not told
+                except Exception as bug:
+                    self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
+            if whole or self._streaming.cancelled_caught:
+                whole = not self._streaming.cancelled_caught
+                await self._send(b"".join([*first, LAST_CHUNK]))
+            self._streaming = None
+            nursery.cancel_scope.cancel()
+        return keep and whole
+
+    async def _listen(self, scope: trio.CancelScope) -> None:
+        """While a body is sent: a client that closes is gone; what it sends ahead is kept, up to the limits."""
+        try:
+            while self._reader.waiting < 2:
+                data = await self._stream.receive_some(_READ)
+                if not data:
+                    break
+                self._reader.feed(bytes(data))
+            else:
+                return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        scope.cancel()
+
+    async def _send(self, data: bytes) -> None:
+        if len(data) <= _SENT_AT_ONCE:
+            with trio.fail_after(self._limits.stall_s):
+                await self._stream.send_all(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(view), _SENT_AT_ONCE):
+            with trio.fail_after(self._limits.stall_s):
+                await self._stream.send_all(view[start : start + _SENT_AT_ONCE])
+
+    async def _linger(self) -> None:
+        """Let the client read the last answer: what it still sends is thrown away, for a moment and up to a limit."""
+        if isinstance(self._stream, trio.SocketStream):
+            await self._stream.send_eof()
+        with trio.move_on_after(1):
+            for _ in range(256):
+                if not await self._stream.receive_some(_READ):
+                    return
+
+
+def _connection(keep: bool) -> Sequence[tuple[str, str]]:
+    return () if keep else (("Connection", "close"),)
+
+
+def _explained(fault: HttpFault) -> HttpResponse:
+    return HttpResponse(fault.status, (("Content-Type", "text/plain; charset=utf-8"),), f"{fault.why}\n".encode())
+
+
+async def _turn_away(stream: trio.abc.Stream, response: HttpResponse) -> None:
+    headers = [*response.headers, ("Content-Length", str(len(response.body))), ("Connection", "close")]
+    try:
+        await stream.send_all(encode_head(response.status, headers) + response.body)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+def _shown(target: bytes) -> str:
+    return target[:200].decode("latin-1")
+
+
+_dated: list[Any] = [0, ""]
+
+
+def _date() -> str:
+    """Now, for the header field; made once a second."""
+    now = int(time.time())
+    if _dated[0] != now:
+        _dated[:] = [now, formatdate(now, usegmt=True)]
+    return str(_dated[1])

@@ -1,0 +1,167 @@
+"""A face on a cluster in this process, asked without a socket: requests as values in, responses as values out."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.apiserver.access import Access
+from kschedd.apiserver.face import ApiFace
+from kschedd.apiserver.services import FaceServices
+from kschedd.config.load import default_config
+from kschedd.controllers.controller import Controller
+from kschedd.daemon import cluster_actors, without_scheduler
+from kschedd.http.protocol import HttpRequest
+from kschedd.http.server import HttpResponse, Peer
+
+JSON = "application/json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@attrs.frozen(eq=False)
+class Answered:
+    """A response that is whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@attrs.define(eq=False)
+class Watching:
+    """A watch that is open: `events` come as they are sent, and `ended` when it is over."""
+
+    status: int
+    ended: trio.Event
+    _send: "trio.MemorySendChannel[dict[str, Any]]"
+    _receive: "trio.MemoryReceiveChannel[dict[str, Any]]"
+    _rest: bytes = b""
+
+    def took(self, piece: bytes) -> None:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            self._send.send_nowait(json.loads(line))
+
+    def done(self) -> None:
+        self._send.close()
+        self.ended.set()
+
+    async def event(self) -> dict[str, Any]:
+        with trio.fail_after(3600):
+            return await self._receive.receive()
+
+    async def rest(self) -> list[dict[str, Any]]:
+        """All events until the watch ends."""
+        return [event async for event in self._receive]
+
+
+@attrs.frozen(eq=False)
+class Asker:
+    face: ApiFace
+    cluster: LiveCluster
+    nursery: trio.Nursery
+
+    async def respond(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        *,
+        content_type: str = JSON,
+        accept: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpResponse:
+        named = {"host": "localhost", "accept": accept, **(headers or {})}
+        data = b""
+        if body is not None:
+            named["content-type"] = content_type
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = HttpRequest(method, target.encode(), named, data, True)
+        return await self.face(request, Peer(1, "127.0.0.1"))
+
+    async def ask(self, method: str, target: str, body: Any = None, **how: Any) -> Answered:
+        response = await self.respond(method, target, body, **how)
+        parts = [response.body]
+        if response.stream is not None:
+
+            async def send(piece: bytes) -> None:
+                parts.append(piece)
+                await trio.lowlevel.checkpoint()
+
+            await response.stream(send)
+        named = {name.lower(): value for name, value in response.headers}
+        return Answered(response.status, named, b"".join(parts))
+
+    async def get(self, target: str, **how: Any) -> Any:
+        return (await self.ask("GET", target, **how)).json
+
+    async def create(self, target: str, body: Any, **how: Any) -> Any:
+        answered = await self.ask("POST", target, body, **how)
+        assert answered.status == 201, answered.body
+        return answered.json
+
+    async def watch(self, target: str, **how: Any) -> Watching:
+        """A watch, once it is open."""
+        response = await self.respond("GET", target, **how)
+        send, receive = trio.open_memory_channel[dict[str, Any]](100_000)
+        watching = Watching(response.status, trio.Event(), send, receive)
+        stream = response.stream
+        assert stream is not None, response.body
+        opened = trio.Event()
+
+        async def took(piece: bytes) -> None:
+            watching.took(piece)
+            opened.set()
+            await trio.lowlevel.checkpoint()
+
+        async def run() -> None:
+            await stream(took)
+            watching.done()
+
+        self.nursery.start_soon(run)
+        await opened.wait()
+        return watching
+
+
+def pod(name: str, **meta: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **meta},
+        "spec": {"containers": [{"name": "main", "image": "example/app"}]},
+    }
+
+
+def node(name: str) -> dict[str, Any]:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+@asynccontextmanager
+async def asking(
+    *, controllers: Sequence[Controller] = (), scheduler: bool = False, access: Access | None = None
+) -> AsyncIterator[Asker]:
+    """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
+    config = default_config() if scheduler else without_scheduler(default_config())
+    async with cluster_actors(config, controllers=controllers) as cluster, trio.open_nursery() as nursery:
+        face = ApiFace(FaceServices(cluster), access or Access(), "test")
+        await face.register()
+        await nursery.start(face.follow)
+        yield Asker(face, cluster, nursery)
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,476 @@
+"""The face, verb by verb: what is answered to whom, in which form, and with which status."""
+
+import gzip
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.parts import without_parts
+from tests.apiserver.asking import JSON, MERGE, PODS, STRATEGIC, TABLE, Asker, asking, node, pod
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Asker]:
+    async with asking() as asker:
+        yield asker
+
+
+async def test_an_object_is_created_read_changed_and_deleted(api: Asker) -> None:
+    made = await api.create(PODS, pod("a"))
+    assert made["metadata"]["namespace"] == "default"
+    assert await api.get(f"{PODS}/a") == made
+    patched = await api.ask("PATCH", f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}}, content_type=MERGE)
+    assert patched.json["metadata"]["labels"] == {"x": "1"}
+    changed = {**patched.json, "metadata": {**patched.json["metadata"], "labels": {"x": "2"}}}
+    replaced = await api.ask("PUT", f"{PODS}/a", changed)
+    assert (replaced.status, replaced.json["metadata"]["labels"]) == (200, {"x": "2"})
+    deleted = await api.ask("DELETE", f"{PODS}/a")
+    assert (deleted.status, deleted.json["kind"]) == (200, "Pod")
+    assert (await api.ask("GET", f"{PODS}/a")).status == 404
+
+
+async def test_what_is_not_there_is_told_in_a_status(api: Asker) -> None:
+    answered = await api.ask("GET", f"{PODS}/nope")
+    assert answered.status == 404
+    assert answered.json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": 'pods "nope" not found',
+        "reason": "NotFound",
+        "details": {"name": "nope", "kind": "pods"},
+        "code": 404,
+    }
+
+
+async def test_a_stale_version_is_a_conflict(api: Asker) -> None:
+    made = await api.create(PODS, pod("a"))
+    await api.ask("PATCH", f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}}, content_type=MERGE)
+    answered = await api.ask("PUT", f"{PODS}/a", made)
+    assert (answered.status, answered.json["reason"]) == (409, "Conflict")
+
+
+async def test_an_invalid_object_names_each_field(api: Asker) -> None:
+    answered = await api.ask("POST", PODS, {**pod("a"), "spec": {"containers": []}})
+    assert (answered.status, answered.json["reason"]) == (422, "Invalid")
+    causes = answered.json["details"]["causes"]
+    assert causes == [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers"}]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "how", "status"),
+    [
+        pytest.param("GET", "/api/v1/nopes", None, {}, 404, id="an-unknown-resource"),
+        pytest.param("GET", "/apis/nope/v1/x", None, {}, 404, id="an-unknown-group"),
+        pytest.param("GET", "/nope", None, {}, 404, id="an-unknown-path"),
+        pytest.param("GET", "/api/v1/pods/a", None, {}, 404, id="an-object-without-its-namespace"),
+        pytest.param("GET", f"{PODS}/a/nope", None, {}, 404, id="an-unknown-subresource"),
+        pytest.param("HEAD", f"{PODS}/a", None, {}, 405, id="head"),
+        pytest.param("OPTIONS", PODS, None, {}, 405, id="options"),
+        pytest.param("POST", f"{PODS}/a", {}, {}, 405, id="a-post-to-an-object"),
+        pytest.param("PUT", PODS, {}, {}, 405, id="a-put-to-a-collection"),
+        pytest.param("POST", PODS, b"x", {"content_type": "text/plain"}, 415, id="an-unknown-content-type"),
+        pytest.param("PATCH", f"{PODS}/a", {}, {"content_type": "application/nonsense"}, 415, id="an-unknown-patch"),
+        pytest.param("GET", f"{PODS}/a", None, {"accept": "text/html"}, 406, id="a-form-there-is-not"),
+        pytest.param("POST", PODS, b"{", {}, 400, id="half-an-object"),
+        pytest.param("POST", PODS, [], {}, 400, id="a-list"),
+        pytest.param("POST", PODS, {"apiVersion": "v1", "kind": "Node"}, {}, 400, id="another-kind"),
+        pytest.param("POST", PODS, {**pod("a"), "metadata": 5}, {}, 400, id="metadata-that-is-none"),
+        pytest.param("POST", PODS, pod("a", namespace="other"), {}, 400, id="another-namespace"),
+        pytest.param("GET", f"{PODS}?limit=abc", None, {}, 400, id="a-limit-that-is-no-number"),
+        pytest.param("GET", f"{PODS}?resourceVersion=abc", None, {}, 400, id="a-version-that-is-none"),
+        pytest.param("GET", f"{PODS}?watch=true&resourceVersion=abc", None, {}, 500, id="and-of-a-watch"),
+        pytest.param("GET", f"{PODS}?continue=abc", None, {}, 400, id="a-continue-token-that-is-none"),
+        pytest.param("GET", f"{PODS}?fieldSelector=spec.foo=1", None, {}, 400, id="a-field-nobody-selects-by"),
+        pytest.param("GET", f"{PODS}?labelSelector=a=b=c", None, {}, 400, id="a-selector-that-is-none"),
+        pytest.param("GET", f"{PODS}?resourceVersionMatch=Exact", None, {}, 422, id="a-match-without-a-version"),
+        pytest.param("GET", f"{PODS}?resourceVersion=99999999", None, {}, 504, id="a-version-still-to-come"),
+        pytest.param("GET", f"{PODS}/%ff", None, {}, 400, id="a-path-that-is-no-text"),
+        pytest.param("PATCH", PODS, {}, {"content_type": MERGE}, 405, id="a-patch-of-a-collection"),
+        pytest.param("DELETE", "/api/v1/namespaces", None, {}, 405, id="all-namespaces"),
+        pytest.param("DELETE", f"{PODS}/a?propagationPolicy=Nope", None, {}, 422, id="a-propagation-there-is-not"),
+    ],
+)
+async def test_what_is_refused(
+    api: Asker, method: str, target: str, body: Any, how: dict[str, str], status: int
+) -> None:
+    answered = await api.ask(method, target, body, **how)
+    assert answered.status == status, answered.body
+
+
+async def test_a_list_names_its_kind_once_and_its_version(api: Asker) -> None:
+    await api.create(PODS, pod("b"))
+    await api.create(PODS, pod("a"))
+    listed = await api.get(PODS)
+    assert (listed["kind"], listed["apiVersion"]) == ("PodList", "v1")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a", "b"]
+    assert "kind" not in listed["items"][0]
+    assert int(listed["metadata"]["resourceVersion"]) > 0
+
+
+async def test_pages_are_those_of_the_first_whatever_is_written_meanwhile(api: Asker) -> None:
+    for name in "abcde":
+        await api.create(PODS, pod(name))
+    first = await api.get(f"{PODS}?limit=2")
+    assert first["metadata"]["remainingItemCount"] == 3
+    await api.ask("DELETE", f"{PODS}/c")
+    await api.create(PODS, pod("bb"))
+    names = [item["metadata"]["name"] for item in first["items"]]
+    page = first
+    while "continue" in page["metadata"]:
+        page = await api.get(f"{PODS}?limit=2&continue={page['metadata']['continue']}")
+        names += [item["metadata"]["name"] for item in page["items"]]
+    assert names == ["a", "b", "c", "d", "e"]
+
+
+async def test_a_list_of_an_older_version_shows_what_was(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    version = (await api.get(PODS))["metadata"]["resourceVersion"]
+    await api.ask("DELETE", f"{PODS}/a")
+    listed = await api.get(f"{PODS}?resourceVersion={version}&resourceVersionMatch=Exact")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
+
+
+async def test_a_long_list_comes_in_pieces_and_whole(api: Asker) -> None:
+    for number in range(250):
+        await api.create(PODS, pod(f"p{number:03}"))
+    answered = await api.ask("GET", PODS)
+    assert len(answered.json["items"]) == 250
+    packed = await api.ask("GET", PODS, headers={"accept-encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert json.loads(gzip.decompress(packed.body)) == answered.json
+    assert len(packed.body) < len(answered.body) / 5
+
+
+async def test_a_table_has_columns_and_cells(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    table = await api.get(PODS, accept=TABLE)
+    assert table["kind"] == "Table"
+    names = [column["name"] for column in table["columnDefinitions"]]
+    assert names[:4] == ["Name", "Ready", "Status", "Restarts"]
+    assert table["rows"][0]["cells"][:4] == ["a", "0/1", "Pending", "0"]
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+
+async def test_metadata_only(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    one = await api.get(f"{PODS}/a", accept="application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+    assert (one["kind"], set(one)) == ("PartialObjectMetadata", {"kind", "apiVersion", "metadata"})
+    many = await api.get(PODS, accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+    assert many["kind"] == "PartialObjectMetadataList"
+
+
+async def test_yaml_in_and_out(api: Asker) -> None:
+    text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
+    target = "/api/v1/namespaces/default/configmaps"
+    answered = await api.ask("POST", target, text, content_type="application/yaml", accept="application/yaml")
+    assert answered.status == 201
+    assert b"kind: ConfigMap" in answered.body
+
+
+async def test_unknown_fields_are_dropped_with_a_warning_unless_refused(api: Asker) -> None:
+    odd = {**pod("a"), "spec": {**pod("a")["spec"], "nonsense": 1}}
+    strict = await api.ask("POST", f"{PODS}?fieldValidation=Strict", odd)
+    assert strict.status == 400
+    assert strict.json["message"].endswith('strict decoding error: unknown field "spec.nonsense"')
+    warned = await api.ask("POST", PODS, odd)
+    assert warned.status == 201
+    assert warned.headers["warning"] == '299 - "unknown field \\"spec.nonsense\\""'
+
+
+async def test_a_dry_run_changes_nothing(api: Asker) -> None:
+    answered = await api.ask("POST", f"{PODS}?dryRun=All", pod("a"))
+    assert answered.status == 201
+    assert (await api.ask("GET", f"{PODS}/a")).status == 404
+
+
+async def test_a_collection_is_deleted_and_shown(api: Asker) -> None:
+    await api.create(PODS, pod("a", labels={"x": "1"}))
+    await api.create(PODS, pod("b"))
+    answered = await api.ask("DELETE", f"{PODS}?labelSelector=x=1")
+    assert [item["metadata"]["name"] for item in answered.json["items"]] == ["a"]
+    assert [item["metadata"]["name"] for item in (await api.get(PODS))["items"]] == ["b"]
+
+
+# Watches
+
+
+async def test_a_watch_tells_of_each_change_after_its_version(api: Asker, autojump_clock: Any) -> None:
+    version = (await api.get(PODS))["metadata"]["resourceVersion"]
+    watch = await api.watch(f"{PODS}?watch=true&resourceVersion={version}&timeoutSeconds=5")
+    await api.create(PODS, pod("a"))
+    await api.ask("PATCH", f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}}, content_type=MERGE)
+    events = await watch.rest()
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED"]
+    assert events[1]["object"]["kind"] == "Pod"
+
+
+async def test_a_watch_without_a_version_begins_with_what_is_there(api: Asker, autojump_clock: Any) -> None:
+    await api.create(PODS, pod("a"))
+    watch = await api.watch(f"{PODS}?watch=1&timeoutSeconds=5")
+    assert [(event["type"], event["object"]["metadata"]["name"]) for event in await watch.rest()] == [("ADDED", "a")]
+
+
+async def test_leaving_a_selection_is_a_deletion_with_the_version_of_now(api: Asker, autojump_clock: Any) -> None:
+    await api.create(PODS, pod("a", labels={"color": "red"}))
+    watch = await api.watch(f"{PODS}?watch=true&labelSelector=color=red&timeoutSeconds=5")
+    change = {"metadata": {"labels": {"color": "blue"}}}
+    patched = await api.ask("PATCH", f"{PODS}/a", change, content_type=STRATEGIC)
+    events = await watch.rest()
+    assert [event["type"] for event in events] == ["ADDED", "DELETED"]
+    meta = events[1]["object"]["metadata"]
+    assert meta["labels"] == {"color": "red"}
+    assert meta["resourceVersion"] == patched.json["metadata"]["resourceVersion"]
+
+
+async def test_a_list_as_a_stream_ends_its_beginning_with_a_bookmark(api: Asker, autojump_clock: Any) -> None:
+    await api.create(PODS, pod("a"))
+    options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3"
+    watch = await api.watch(f"{PODS}?watch=true&{options}")
+    events = await watch.rest()
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK", "BOOKMARK"]
+    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_bookmarks_come_each_minute_and_before_the_end(api: Asker, autojump_clock: Any) -> None:
+    began = trio.current_time()
+    watch = await api.watch(f"{PODS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=130")
+    events = await watch.rest()
+    assert [event["type"] for event in events] == ["BOOKMARK"] * 3
+    assert trio.current_time() - began == pytest.approx(130)
+
+
+async def test_a_version_still_to_come_is_waited_for(api: Asker, autojump_clock: Any) -> None:
+    version = int((await api.get(PODS))["metadata"]["resourceVersion"])
+    watch = await api.watch(f"{PODS}?watch=true&resourceVersion={version + 1}&timeoutSeconds=5")
+    await api.create(PODS, pod("a"))
+    await api.create(PODS, pod("b"))
+    assert [event["object"]["metadata"]["name"] for event in await watch.rest()] == ["b"]
+
+
+async def test_a_version_that_is_not_kept_any_more_is_one_error_event(api: Asker, autojump_clock: Any) -> None:
+    await api.cluster.store.do(lambda store: _forget(store))
+    watch = await api.watch(f"{PODS}?watch=true&resourceVersion=1&timeoutSeconds=5")
+    events = await watch.rest()
+    assert [(event["type"], event["object"]["code"]) for event in events] == [("ERROR", 410)]
+
+
+def _forget(store: Any) -> None:
+    """Have the log keep nothing of what was."""
+    log = store._log
+    log._first += len(log._events)
+    log._events.clear()
+
+
+async def test_only_the_first_table_of_a_watch_names_the_columns(api: Asker, autojump_clock: Any) -> None:
+    watch = await api.watch(f"{PODS}?watch=true&timeoutSeconds=3", accept=TABLE)
+    await api.create(PODS, pod("a"))
+    await api.create(PODS, pod("b"))
+    events = await watch.rest()
+    assert [bool(event["object"]["columnDefinitions"]) for event in events] == [True, False]
+
+
+# Subresources
+
+
+async def test_a_pod_is_bound_once(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"name": "n1"}}
+    assert (await api.ask("POST", f"{PODS}/a/binding", binding)).json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "code": 201,
+    }
+    assert (await api.get(f"{PODS}/a"))["spec"]["nodeName"] == "n1"
+    again = await api.ask("POST", f"{PODS}/a/binding", binding)
+    assert again.status == 409
+    assert again.json["details"] == {"name": "a", "kind": "pods/binding"}
+
+
+async def test_status_is_changed_by_itself(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    change = {"status": {"phase": "Running"}, "spec": {"nodeName": "x"}}
+    answered = await api.ask("PATCH", f"{PODS}/a/status", change, content_type=MERGE)
+    assert answered.json["status"]["phase"] == "Running"
+    assert "nodeName" not in answered.json["spec"]
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]},
+    },
+}
+
+
+async def test_a_workload_is_scaled(api: Asker) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    scale = await api.get(f"{DEPLOYMENTS}/web/scale")
+    assert (scale["kind"], scale["spec"]) == ("Scale", {"replicas": 2})
+    changed = await api.ask("PATCH", f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": 5}}, content_type=MERGE)
+    assert changed.json["spec"] == {"replicas": 5}
+    assert (await api.get(f"{DEPLOYMENTS}/web"))["spec"]["replicas"] == 5
+    refused = await api.ask("PATCH", f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": -1}}, content_type=MERGE)
+    assert refused.json["message"] == (
+        'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
+    )
+
+
+async def test_a_log_says_that_nothing_runs(api: Asker) -> None:
+    await api.create(PODS, {**pod("a"), "spec": {**pod("a")["spec"], "nodeName": "n1"}})
+    answered = await api.ask("GET", f"{PODS}/a/log")
+    assert b"simulated" in answered.body
+    assert (await api.ask("GET", f"{PODS}/a/log?container=nope")).status == 400
+
+
+# Discovery and the rest
+
+
+async def test_discovery_in_one_document_and_page_by_page(api: Asker) -> None:
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+    whole = await api.get("/apis", accept=accept)
+    assert whole["kind"] == "APIGroupDiscoveryList"
+    plain = await api.get("/apis")
+    assert [group["name"] for group in plain["groups"]] == [item["metadata"]["name"] for item in whole["items"]]
+    names = [resource["name"] for resource in (await api.get("/apis/apps/v1"))["resources"]]
+    assert "deployments" in names
+    assert "deployments/scale" in names
+
+
+async def test_a_document_that_did_not_change_is_not_sent_again(api: Asker) -> None:
+    first = await api.ask("GET", "/openapi/v3")
+    again = await api.ask("GET", "/openapi/v3", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+async def test_openapi_says_that_patch_takes_field_validation(api: Asker) -> None:
+    document = await api.get("/openapi/v3/apis/apps/v1")
+    patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+    assert "fieldValidation" in [each["name"] for each in patch["parameters"]]
+    schemas = document["components"]["schemas"]
+    assert "replicas" in schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"]
+
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+            }
+        ],
+    },
+}
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+
+
+async def test_a_custom_resource_is_served_as_soon_as_it_is_defined(api: Asker) -> None:
+    await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 3}}
+    await api.create(WIDGETS, widget)
+    table = await api.get(WIDGETS, accept=TABLE)
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Size"]
+    assert table["rows"][0]["cells"] == ["w", 3]
+    listed = await api.get(WIDGETS)
+    assert (listed["kind"], listed["items"][0]["kind"]) == ("WidgetList", "Widget")
+    names = [resource["name"] for resource in (await api.get("/apis/example.com/v1"))["resources"]]
+    assert names == ["widgets"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/ping"])
+async def test_health(api: Asker, path: str) -> None:
+    answered = await api.ask("GET", path)
+    assert (answered.status, answered.body) == (200, b"ok")
+
+
+async def test_who_is_let_in_may_do_everything(api: Asker) -> None:
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}}
+    target = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert (await api.create(target, review))["status"] == {"allowed": True}
+
+
+async def test_usage_is_served_from_annotations(api: Asker) -> None:
+    groups = [group["name"] for group in (await api.get("/apis"))["groups"]]
+    assert "metrics.k8s.io" not in groups
+    used = {"kschedd.io/cpu-usage": "250m", "kschedd.io/memory-usage": "64Mi"}
+    await api.create("/api/v1/nodes", node("n1"))
+    await api.create(PODS, {**pod("a", annotations=used), "spec": {**pod("a")["spec"], "nodeName": "n1"}})
+    groups = [group["name"] for group in (await api.get("/apis"))["groups"]]
+    assert "metrics.k8s.io" in groups
+    listed = await api.get("/apis/metrics.k8s.io/v1beta1/nodes")
+    assert listed["items"][0]["usage"] == {"cpu": "250m", "memory": "64Mi"}
+    own = await api.get("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/a")
+    assert own["containers"] == [{"name": "main", "usage": {"cpu": "250m", "memory": "64Mi"}}]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({"host": "127.0.0.1:8001"}, 200, id="an-address-of-loopback"),
+        pytest.param({"host": "[::1]:8001"}, 200, id="and-of-version-6"),
+        pytest.param({"host": "evil.example"}, 403, id="a-name-that-points-here"),
+        pytest.param({"origin": "http://evil.example"}, 403, id="a-page-from-elsewhere"),
+        pytest.param({"origin": "http://localhost:3000"}, 200, id="a-page-from-here"),
+    ],
+)
+async def test_a_page_in_a_browser_cannot_ask_for_its_user(api: Asker, headers: dict[str, str], status: int) -> None:
+    assert (await api.ask("GET", PODS, headers=headers)).status == status
+
+
+# With a scheduler
+
+
+async def test_two_schedulers_see_each_others_pods() -> None:
+    """One is ours, the other binds pods of its own name through the face."""
+    async with asking(scheduler=True, controllers=without_parts(embedded_controllers(), {"controllers"})) as api:
+        await api.create("/api/v1/nodes", node("n1"))
+        theirs = {**pod("theirs"), "spec": {**pod("theirs")["spec"], "schedulerName": "other"}}
+        theirs["spec"]["containers"][0] = {
+            "name": "main",
+            "image": "example/app",
+            "resources": {"requests": {"cpu": "6"}},
+        }
+        await api.create(PODS, theirs)
+        watch = await api.watch(f"{PODS}?watch=true&fieldSelector=metadata.name=ours")
+        binding = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "theirs"}, "target": {"name": "n1"}}
+        assert (await api.ask("POST", f"{PODS}/theirs/binding", binding)).status == 201
+        ours = pod("ours")
+        ours["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "4"}}
+        await api.create(PODS, ours)
+        while True:
+            status = (await watch.event())["object"]["status"]
+            scheduled = [each for each in status.get("conditions") or () if each["type"] == "PodScheduled"]
+            if scheduled:
+                break
+        assert scheduled[0]["reason"] == "Unschedulable"
+        assert "Insufficient cpu" in scheduled[0]["message"]
+        assert (await api.ask("DELETE", f"{PODS}/theirs?gracePeriodSeconds=0")).status == 200
+        while "nodeName" not in (await watch.event())["object"]["spec"]:
+            pass
+
+
+async def test_what_an_answer_says_is_json(api: Asker) -> None:
+    answered = await api.ask("GET", PODS)
+    assert answered.headers["content-type"] == JSON

@@ -1,0 +1,307 @@
+"""The server over streams in memory: order, slow and half-open clients, bodies in pieces. Time is a mock clock."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+from trio.testing import MemoryReceiveStream, MemorySendStream, memory_stream_one_way_pair
+
+from kschedd.http.protocol import HttpRequest
+from kschedd.http.server import Handler, HttpLimits, HttpResponse, HttpServer, Peer, Send
+
+GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+ClientStream = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
+
+
+class MemoryListener(trio.abc.Listener[ClientStream]):
+    """A listener whose clients are in this process."""
+
+    def __init__(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[ClientStream](10)
+
+    async def connect(self) -> ClientStream:
+        there, here = memory_stream_one_way_pair()
+        back, answers = memory_stream_one_way_pair()
+        await self._send.send(trio.StapledStream(back, here))
+        return trio.StapledStream(there, answers)
+
+    async def accept(self) -> ClientStream:
+        return await self._receive.receive()
+
+    async def aclose(self) -> None:
+        self._receive.close()
+
+
+@attrs.define(eq=False)
+class Fixture:
+    server: HttpServer
+    listener: MemoryListener
+
+    async def connect(self) -> ClientStream:
+        return await self.listener.connect()
+
+
+@asynccontextmanager
+async def serving(handler: Handler, limits: HttpLimits | None = None) -> AsyncIterator[Fixture]:
+    listener = MemoryListener()
+    server = HttpServer(handler, limits=limits)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(server.serve, [listener])
+        yield Fixture(server, listener)
+        nursery.cancel_scope.cancel()
+
+
+async def answer_until_closed(client: ClientStream) -> bytes:
+    found = b""
+    while data := await client.receive_some():
+        found += data
+    return found
+
+
+async def answer(client: ClientStream, until: bytes) -> bytes:
+    """What comes, up to these bytes."""
+    found = b""
+    while until not in found:
+        data = await client.receive_some()
+        assert data, f"closed after {found!r}"
+        found += data
+    return found
+
+
+async def echo(request: HttpRequest, peer: Peer) -> HttpResponse:
+    return HttpResponse(200, (), request.target + b" " + request.body)
+
+
+async def test_pipelined_requests_are_answered_in_their_order() -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        await client.send_all(b"".join(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(20)))
+        found = b""
+        while found.count(b"HTTP/1.1 200") < 20 or not found.endswith(b"/19 "):
+            found += await client.receive_some()
+        places = [found.index(b"\r\n\r\n/%d " % number) for number in range(20)]
+        assert places == sorted(places)
+
+
+async def test_a_request_in_single_bytes_is_answered() -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        for byte in b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok":
+            await client.send_all(bytes([byte]))
+        assert (await answer(client, b"/x ok")).startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_close_is_kept_to() -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        await client.send_all(b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        await client.send_stream.aclose()
+        assert b"Connection: close" in await answer_until_closed(client)
+
+
+async def test_head_has_the_length_and_no_body() -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        await client.send_all(b"HEAD /abc HTTP/1.1\r\nHost: h\r\n\r\n")
+        found = await answer(client, b"\r\n\r\n")
+        assert b"Content-Length: 5" in found
+        assert found.endswith(b"\r\n\r\n")
+
+
+async def test_nonsense_is_answered_once_and_closed(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET + b"nonsense\r\n\r\n" + GET)
+        found = await answer_until_closed(client)
+        assert found.count(b"HTTP/1.1 200") == 1
+        assert found.count(b"HTTP/1.1 400") == 1
+
+
+async def test_a_request_that_never_ends_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(request_s=60)) as fixture:
+        client = await fixture.connect()
+        began = trio.current_time()
+        await client.send_all(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nab")
+        assert b"HTTP/1.1 408" in await answer_until_closed(client)
+        assert trio.current_time() - began == pytest.approx(61, abs=1.1)
+
+
+async def test_drips_do_not_put_off_the_end(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(request_s=60)) as fixture, trio.open_nursery() as nursery:
+        client = await fixture.connect()
+
+        async def drip() -> None:
+            try:
+                await client.send_all(b"GET / HTTP/1.1\r\n")
+                while True:
+                    await trio.sleep(5)
+                    await client.send_all(b"A: b\r\n")
+            except trio.BrokenResourceError:
+                pass
+
+        nursery.start_soon(drip)
+        assert b"HTTP/1.1 408" in await answer_until_closed(client)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_connection_that_asks_nothing_is_closed(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(idle_s=180)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await answer(client, b"/a ")
+        began = trio.current_time()
+        assert await answer_until_closed(client) == b""
+        assert trio.current_time() - began == pytest.approx(180)
+
+
+async def test_the_idlest_connection_makes_room(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(connections=2)) as fixture:
+        first = await fixture.connect()
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(1)
+        second = await fixture.connect()
+        await trio.testing.wait_all_tasks_blocked()
+        third = await fixture.connect()
+        await third.send_all(GET)
+        await answer(third, b"/a ")
+        assert await answer_until_closed(first) == b""
+        await second.send_all(GET)
+        await answer(second, b"/a ")
+
+
+async def test_without_an_idle_connection_there_is_no_room() -> None:
+    async def forever(request: HttpRequest, peer: Peer) -> HttpResponse:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with serving(forever, HttpLimits(connections=1)) as fixture:
+        first = await fixture.connect()
+        await first.send_all(GET)
+        await trio.testing.wait_all_tasks_blocked()
+        second = await fixture.connect()
+        assert b"HTTP/1.1 503" in await answer_until_closed(second)
+
+
+def streaming(stream: Callable[[Send], Awaitable[None]]) -> Handler:
+    async def handler(request: HttpRequest, peer: Peer) -> HttpResponse:
+        return HttpResponse(200, (), stream=stream)
+
+    return handler
+
+
+async def test_a_body_in_pieces_goes_out_piece_by_piece() -> None:
+    go_on = trio.Event()
+
+    async def stream(send: Send) -> None:
+        await send(b"one")
+        await go_on.wait()
+        await send(b"two")
+
+    async with serving(streaming(stream)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await answer(client, b"3\r\none\r\n")
+        go_on.set()
+        assert await answer(client, b"0\r\n\r\n") == b"3\r\ntwo\r\n0\r\n\r\n"
+        await client.send_all(GET)  # the connection goes on
+        await answer(client, b"one")
+
+
+async def test_who_goes_away_ends_what_is_sent() -> None:
+    ended = trio.Event()
+
+    async def stream(send: Send) -> None:
+        try:
+            await send(b"one")
+            await trio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with serving(streaming(stream)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await answer(client, b"one")
+        await client.aclose()
+        with trio.fail_after(30):
+            await ended.wait()
+
+
+async def test_who_reads_nothing_is_dropped(autojump_clock: trio.testing.MockClock) -> None:
+    """A stream that blocks for as long as its limit says."""
+
+    async def stuck() -> None:
+        await trio.sleep_forever()
+
+    async def stream(send: Send) -> None:
+        await send(b"a" * 1000)
+
+    async with serving(streaming(stream), HttpLimits(stall_s=30)) as fixture:
+        there, here = memory_stream_one_way_pair()
+        back, answers = memory_stream_one_way_pair()
+        back.send_all_hook = stuck
+        await fixture.listener._send.send(trio.StapledStream(back, here))
+        await there.send_all(GET)
+        assert await answers.receive_some() is not None
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(31)
+        assert fixture.server.connections == 0
+
+
+async def test_a_stream_that_fails_is_cut_off_not_ended() -> None:
+    async def stream(send: Send) -> None:
+        await send(b"one")
+        raise RuntimeError("a bug")
+
+    async with serving(streaming(stream)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await client.send_stream.aclose()
+        assert not (await answer_until_closed(client)).endswith(b"0\r\n\r\n")
+
+
+async def test_a_bug_of_the_handler_is_500_and_the_server_goes_on() -> None:
+    async def handler(request: HttpRequest, peer: Peer) -> HttpResponse:
+        raise RuntimeError("a bug")
+
+    async with serving(handler) as fixture:
+        for _ in range(2):
+            client = await fixture.connect()
+            await client.send_all(GET)
+            assert b"HTTP/1.1 500" in await answer(client, b"traceback")
+
+
+async def test_shut_down_ends_streams_in_order_and_takes_nothing_new(autojump_clock: trio.testing.MockClock) -> None:
+    async def stream(send: Send) -> None:
+        await send(b"one")
+        await trio.sleep_forever()
+
+    async with serving(streaming(stream)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await answer(client, b"one")
+        fixture.server.shut_down(2)
+        assert (await answer_until_closed(client)).endswith(b"0\r\n\r\n")
+        with trio.fail_after(30):
+            await fixture.server.ended.wait()
+
+
+async def test_a_client_that_waits_for_continue_gets_it() -> None:
+    async with serving(echo) as fixture:
+        client = await fixture.connect()
+        await client.send_all(b"POST /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert await answer(client, b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.send_all(b"ok")
+        await answer(client, b"/x ok")
+
+
+async def test_large_bodies_are_read_up_to_the_limit() -> None:
+    async def measured(request: HttpRequest, peer: Peer) -> HttpResponse:
+        return HttpResponse(200, (), str(len(request.body)).encode())
+
+    async with serving(measured) as fixture, trio.open_nursery() as nursery:
+        client = await fixture.connect()
+        head = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n"
+        nursery.start_soon(client.send_all, head + b"a" * 3_000_000)
+        await answer(client, b"\r\n\r\n3000000")
