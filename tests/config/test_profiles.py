@@ -82,3 +82,13 @@ def test_multi_has_two_schedulers_on_one_queue() -> None:
     assert isinstance(fit, NodeResourcesFitArgs)
     assert fit.scoring_strategy.resources == (ResourceWeight("cpu", 2), ResourceWeight("memory", 1))
     assert fit.scoring_strategy.shape == (ShapePoint(0, 0), ShapePoint(80, 10), ShapePoint(100, 5))
+
+
+def test_legacy_policy_has_the_plugins_of_its_time() -> None:
+    profile = loaded("legacy-policy.yaml").profiles[0]
+    assert {ref.name: ref.weight for ref in profile.at("score")} == {
+        "RequestedToCapacityRatioPriority": 3,
+        "ServiceAffinity": 2,
+    }
+    assert profile.args("ServiceAffinity").affinity_labels == ("topology.kubernetes.io/region",)
+    assert profile.args("InterPodAffinity").hard_pod_affinity_weight == 10
