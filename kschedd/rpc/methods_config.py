@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 
@@ -21,6 +21,7 @@ from kschedd.config.changes import (
 )
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.load import load_config
+from kschedd.config.loading import ReadFile
 from kschedd.config.model import Config
 from kschedd.config.plugin_sets import FIELD_OF_POINT
 from kschedd.rpc.cluster import ClusterBackend
@@ -30,6 +31,8 @@ from kschedd.rpc.table import Call, Method
 from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.times import stamp
+
+T = TypeVar("T")
 
 _POINTS = {**{point: point for point in FIELD_OF_POINT}, **{field: point for point, field in FIELD_OF_POINT.items()}}
 _CHANGE = "`{number, time, what, values: [{path, before, after}]}`; before and after are null where there is no value"
@@ -120,31 +123,48 @@ class ConfigMethods:
         return files.listed(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
 
     async def check(self, call: Call) -> Any:
-        return files.check(call["text"], call["source"], await self._catalogue(), _unread)
+        return await self._read(call, files.check)
 
     async def show(self, call: Call) -> Any:
-        return files.show(call["text"], call["source"], await self._catalogue(), _unread)
+        return await self._read(call, files.show)
 
     async def convert(self, call: Call) -> Any:
-        catalogue = await self._catalogue()
-        if call["text"] is None:
-            config = await self._cluster.scheduler.query(lambda owner: owner.machine.config)
-            return {"text": files.written_as_v1(config, catalogue)}
-        return {"text": files.convert(call["text"], call["source"], catalogue, _unread)}
+        if call["text"] is not None:
+            return {"text": await self._read(call, files.convert)}
+        config, catalogue = await self._cluster.scheduler.query(
+            lambda owner: (owner.machine.config, _catalogue_of(owner))
+        )
+        return {"text": files.written_as_v1(config, catalogue)}
 
-    async def _catalogue(self) -> Catalogue:
-        return await self._cluster.scheduler.query(_catalogue_of)
+    async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
+        """What is answered of the call's file; beside the loop, since the file may be large."""
+        catalogue = await self._cluster.scheduler.query(_catalogue_of)
+        text, source = call["text"], call["source"]
+        return await call.services.workers.run(call.client, lambda _: answer(text, source, catalogue, _unread))
 
     async def change(self, call: Call) -> Any:
         now = self._cluster.clock.now()
-        make = _CHANGES[call["what"]]
         given = _Given(call)
+        make = await self._whole(call, given) if call["what"] == "all" else _CHANGES[call["what"]]
 
         def change(owner: SchedulingDriver) -> ConfigChange:
             config = make(owner.machine.config, given, _catalogue_of(owner))
             return owner.change_config(config, given.described(), now)
 
         return _plain(await self._cluster.scheduler.query(change))
+
+    async def _whole(self, call: Call, given: "_Given") -> "_Make":
+        """Takes in a whole file, which is read here."""
+        text = given.needed("text")
+        gates, catalogue = await self._cluster.scheduler.query(
+            lambda owner: (owner.machine.config.feature_gates, _catalogue_of(owner))
+        )
+        new = await call.services.workers.run(
+            call.client,
+            lambda _: load_config(text, "change", catalogue=catalogue, feature_gates=gates, read_file=_unread),
+        )
+        # What a flag says is no part of the file.
+        return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
 
     async def undo(self, call: Call) -> Any:
         return _plain(await self._cluster.scheduler.query(lambda owner: owner.undo_config_change()))
@@ -208,12 +228,6 @@ def _shown(value: Any) -> str:
 _Make = Callable[[Config, _Given, Catalogue], Config]
 
 
-def _whole(config: Config, given: _Given, catalogue: Catalogue) -> Config:
-    gates: Mapping[str, bool] = config.feature_gates
-    new = load_config(given.needed("text"), "change", catalogue=catalogue, feature_gates=gates, read_file=_unread)
-    return attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
-
-
 _CHANGES: Mapping[str, _Make] = {
     "weight": lambda config, given, catalogue: with_weight(
         config, given.needed("profile"), given.needed("plugin"), given.needed("weight")
@@ -243,5 +257,4 @@ _CHANGES: Mapping[str, _Make] = {
         config, given.needed("profile"), given["args"], catalogue=catalogue
     ),
     "profile-off": lambda config, given, catalogue: with_profile_removed(config, given.needed("profile")),
-    "all": _whole,
 }

@@ -121,7 +121,12 @@ def _changes(session: VerbSession, options: argparse.Namespace, source: Source |
 
 def _apply(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
     assert source is not None, "apply needs a file"
-    return _change(session, "all", text=source.text)
+    answer = session.daemon.call("config.check", text=source.text, source=source.name)
+    for warning in answer["warnings"]:
+        session.warn(warning["text"])
+    for error in answer["errors"]:
+        session.error(error["text"])
+    return 1 if answer["errors"] else _change(session, "all", text=source.text)
 
 
 def undo(session: VerbSession, options: argparse.Namespace) -> int:

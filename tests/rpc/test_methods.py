@@ -381,3 +381,85 @@ async def test_who_places_a_pod_himself_binds_it_once(talk: Talk) -> None:
     assert refused.value.code == "conflict"
     with pytest.raises(RpcError, match="not found"):
         await talk("pods.bind", name="who", node="n1")
+
+async def test_the_configuration_is_changed_and_each_change_undone(talk: Talk) -> None:
+    profile = "default-scheduler"
+    before = await talk("scheduler.config")
+    for params, path, values in (
+        ({"what": "plugin-off", "plugin": "ImageLocality"}, "plugins.score[ImageLocality]", (1, None)),
+        ({"what": "plugin-on", "plugin": "NodeLabel", "points": ["filter"]}, "plugins.filter[NodeLabel]", (None, True)),
+        (
+            {"what": "args", "plugin": "InterPodAffinity", "args": {"hardPodAffinityWeight": 9}},
+            "pluginConfig[InterPodAffinity]",
+            ({}, {"hardPodAffinityWeight": 9}),
+        ),
+        ({"what": "percentage", "percentage": 7}, "percentageOfNodesToScore", (None, 7)),
+    ):
+        change = await talk("config.change", profile=profile, **params)
+        found = {one["path"]: (one["before"], one["after"]) for one in change["values"]}
+        assert found[f"profiles[{profile}].{path}"] == values
+    for params, path, values in (
+        ({"what": "backoff", "seconds": 2, "max_seconds": 4}, "podMaxBackoffSeconds", (10, 4)),
+        ({"what": "parallelism", "parallelism": 3}, "parallelism", (16, 3)),
+        ({"what": "flush", "seconds": 30}, "podMaxInUnschedulablePodsDuration", ("300s", "30s")),
+    ):
+        change = await talk("config.change", **params)
+        assert (path, *values) in [(one["path"], one["before"], one["after"]) for one in change["values"]]
+    assert [change["number"] for change in await talk("config.changes")] == list(range(1, 8))
+    for _ in range(7):
+        await talk("config.undo")
+    assert await talk("scheduler.config") == before
+    with pytest.raises(RpcError, match="no change to undo"):
+        await talk("config.undo")
+
+
+async def test_a_whole_configuration_is_taken_in_and_taken_back(talk: Talk) -> None:
+    text = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\nparallelism: 5\n"
+    before = await talk("scheduler.config")
+    await talk("config.change", what="all", text=text)
+    values = {one["path"]: (one["value"], one["origin"]) for one in await talk("config.values")}
+    assert values["parallelism"] == (5, "change 1")
+    assert values["profiles[default-scheduler].plugins.score[NodePreferAvoidPods]"] == (10000, "change 1")
+    await talk("config.undo")
+    assert await talk("scheduler.config") == before
+
+
+async def test_configuration_files_are_checked_shown_and_converted(talk: Talk) -> None:
+    text = "apiVersion: v1\nkind: Policy\npriorities: [{name: EqualPriority, weight: 1}]\n"
+    checked = await talk("config.check", text=text, source="p.yaml")
+    assert (checked["release"], checked["errors"]) == ("v1.19", [])
+    assert [(one["file"], one["line"]) for one in checked["warnings"]] == [("p.yaml", 3)]
+    converted = await talk("config.convert", text=text)
+    assert converted["text"].startswith("# line 3, $.priorities[0].name: EqualPriority: has no effect")
+    assert {"path": "parallelism", "value": 16, "origin": "default of v1.19"} in await talk("config.show", text=text)
+    wrong = await talk("config.check", text=text.replace("EqualPriority", "EqalPriority"), source="p.yaml")
+    why = "no such priority; did you mean EqualPriority?"
+    assert [(one["line"], one["why"]) for one in wrong["errors"]] == [(3, why)]
+    again = await talk("config.convert")
+    assert "kind: KubeSchedulerConfiguration" in again["text"]
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"what": "weight", "profile": "default-scheduler"}, "plugin: needed for a change of weight"),
+        ({"what": "plugin-on", "profile": "default-scheduler", "plugin": "Nope"}, "no such plugin"),
+        ({"what": "plugin-off", "profile": "other", "plugin": "NodeName"}, "no such profile"),
+        ({"what": "all", "text": "kind: Policy"}, "apiVersion: needed, and missing"),
+        ({"what": "nonsense"}, "what"),
+        (
+            {
+                "what": "all",
+                "text": "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n"
+                "algorithmSource: {policy: {file: {path: /etc/passwd}}}\n",
+            },
+            "the daemon reads no files for its clients",
+        ),
+    ],
+)
+async def test_a_change_that_is_refused_changes_nothing(talk: Talk, params: dict[str, Any], words: str) -> None:
+    before = await talk("scheduler.config")
+    with pytest.raises(RpcError, match=words):
+        await talk("config.change", **params)
+    assert await talk("scheduler.config") == before
+    assert await talk("config.changes") == []

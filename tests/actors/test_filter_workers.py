@@ -1,0 +1,59 @@
+"""As many filter workers work at once as parallelism says at the moment, however many have been started."""
+
+import threading
+from collections.abc import Sequence
+
+import trio
+
+from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
+from kschedd.framework.exclusion import SchedulerLock
+
+
+class Counted:
+    """Shards that know how many of them run at once. Each waits until `together` of them do."""
+
+    def __init__(self, together: int) -> None:
+        self._lock = threading.Lock()
+        self._met = threading.Barrier(together)
+        self._running = 0
+        self.most = 0
+
+    def __call__(self) -> int:
+        with self._lock:
+            self._running += 1
+            self.most = max(self.most, self._running)
+        place = self._met.wait(30)
+        with self._lock:
+            self._running -= 1
+        return place
+
+
+async def test_parallelism_is_raised_and_lowered() -> None:
+    send, receive = trio.open_memory_channel[Job](0)
+    at_once = trio.CapacityLimiter(1)
+    async with trio.open_nursery() as nursery:
+
+        def start() -> None:
+            worker = FilterWorker(receive.clone(), 30, trio.CapacityLimiter(8), SchedulerLock(), at_once)
+            nursery.start_soon(worker.run)
+
+        workers = FilterWorkers(send, at_once, start)
+
+        async def most_of(shards: int, parallelism: int, together: int) -> int:
+            counted = Counted(together)
+            work: Sequence[Counted] = [counted] * shards
+            with trio.fail_after(60):
+                await workers.run(work, parallelism)
+            return counted.most
+
+        assert await most_of(2, 1, 1) == 1
+        assert workers.started == 1
+        assert await most_of(6, 3, 3) == 3
+        assert workers.started == 3
+        assert await most_of(4, 2, 2) == 2
+        assert await most_of(3, 1, 1) == 1
+        assert workers.started == 3  # those that have nothing to do wait
+        assert await most_of(2, 16, 2) == 2
+        assert workers.started == 3  # no more than there are shards
+        workers.close()
+    receive.close()
