@@ -251,7 +251,9 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
     given = named["text"], named["source"], {**IN_TREE, **registry.catalogue()}
     if method == "config.check":
         return files.check(*given)
-    return {"text": files.convert(*given)} if method == "config.convert" else files.show(*given)
+    if method == "config.convert":
+        return {"text": files.convert(*given, upstream=bool(named.get("upstream")))}
+    return files.show(*given)
 
 
 def _client(socket: str | None) -> Any:

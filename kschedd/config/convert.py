@@ -58,7 +58,7 @@ def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> di
 
 def converted(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> str:
     """The text of the v1 file."""
-    top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_of_older_plugin(warning)]
+    top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_said_beside(warning, config)]
     text = yaml.safe_dump(as_v1(config, default, catalogue), sort_keys=False, allow_unicode=True, width=120)
     lines = [_marked(line) for line in text.splitlines()]
     return "\n".join([*top, *lines]) + "\n"
@@ -71,9 +71,9 @@ def _remark(warning: ConfigError) -> str:
     return " ".join(f"{where}{warning.path}:{shown}: {warning.why}{instead}".split())
 
 
-def _is_of_older_plugin(warning: ConfigError) -> bool:
-    """Whether it is said beside the plugin."""
-    return isinstance(warning.value, str) and warning.value in OLDER
+def _is_said_beside(warning: ConfigError, config: Config) -> bool:
+    """Whether it is about a plugin of an older release that the file names, and is said there."""
+    return warning.value in OLDER and any(warning.value in profile.names() for profile in config.profiles)
 
 
 def _marked(line: str) -> str:

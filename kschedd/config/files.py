@@ -14,6 +14,7 @@ from kschedd.config.in_tree import Catalogue
 from kschedd.config.load import default_config, load_config
 from kschedd.config.loading import ReadFile
 from kschedd.config.model import Config
+from kschedd.config.upstream_only import upstream_only
 from kschedd.config.values import values
 
 
@@ -26,12 +27,17 @@ def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | No
     return {"release": config.release, "errors": [], "warnings": _plain(config.warnings)}
 
 
-def convert(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> str:
-    """The file as v1.  Raises ConfigErrors."""
-    return written_as_v1(load_config(text, source, catalogue=catalogue, read_file=read_file), catalogue)
+def convert(
+    text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None, *, upstream: bool = False
+) -> str:
+    """The file as v1; with `upstream`, one that kube-scheduler itself takes.  Raises ConfigErrors."""
+    config = load_config(text, source, catalogue=catalogue, read_file=read_file)
+    return written_as_v1(config, catalogue, upstream=upstream)
 
 
-def written_as_v1(config: Config, catalogue: Catalogue) -> str:
+def written_as_v1(config: Config, catalogue: Catalogue, *, upstream: bool = False) -> str:
+    if upstream:
+        config = upstream_only(config)
     default = default_config(catalogue=catalogue, feature_gates=config.feature_gates)
     return converted(config, default, catalogue)
 

@@ -132,6 +132,7 @@ def read_policy(
     assert fields is not None, "the caller saw its kind"
     said = _Args()
     points: dict[str, list[PluginRef]] = {point: [] for point in EXTENSION_POINTS}
+    points["pre_enqueue"] = [PluginRef("SchedulingGates")]
     points["queue_sort"] = [PluginRef("PrioritySort")]
     points["post_filter"] = [PluginRef("DefaultPreemption")]
     points["bind"] = [PluginRef("DefaultBinder")]

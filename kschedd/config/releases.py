@@ -23,6 +23,7 @@ _Defaults = Mapping[str, tuple[str | tuple[str, int], ...]]
 _LIMITS: Final = ("EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits")
 
 _V1ALPHA2: Final[_Defaults] = {
+    "pre_enqueue": ("SchedulingGates",),
     "queue_sort": ("PrioritySort",),
     "pre_filter": ("NodeResourcesFit", "NodePorts", "InterPodAffinity", "PodTopologySpread"),
     "filter": (
@@ -40,9 +41,11 @@ _V1ALPHA2: Final[_Defaults] = {
     "pre_bind": ("VolumeBinding",),
     "bind": ("DefaultBinder",),
 }
-"""Preemption and the binding of volumes were no plugins in v1.18; they are what does it now."""
+"""Preemption and the binding of volumes were no plugins in v1.18; they are what does it now.  Scheduling gates are
+heeded though pods of that time had none: a pod that has some must not be scheduled, whatever the file."""
 
 _V1BETA1: Final[_Defaults] = {
+    "pre_enqueue": ("SchedulingGates",),
     "queue_sort": ("PrioritySort",),
     "pre_filter": (
         *("NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding", "NodeAffinity"),
@@ -65,7 +68,6 @@ _V1BETA1: Final[_Defaults] = {
 
 _V1BETA2: Final[_Defaults] = {
     **_V1BETA1,
-    "pre_enqueue": ("SchedulingGates",),
     "pre_filter": (
         *("NodeResourcesFit", "NodePorts", "VolumeRestrictions", "PodTopologySpread", "InterPodAffinity"),
         *("VolumeBinding", "VolumeZone", "NodeAffinity"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import attrs
@@ -79,6 +80,7 @@ class ConfigMethods:
                 (
                     Param("text", "string", False, doc="the file's text; the configuration in force if there is none"),
                     _SOURCE,
+                    Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
                 ),
                 doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
                 returns="`{text}`.",
@@ -130,11 +132,11 @@ class ConfigMethods:
 
     async def convert(self, call: Call) -> Any:
         if call["text"] is not None:
-            return {"text": await self._read(call, files.convert)}
+            return {"text": await self._read(call, partial(files.convert, upstream=call["upstream"]))}
         config, catalogue = await self._cluster.scheduler.query(
             lambda owner: (owner.machine.config, _catalogue_of(owner))
         )
-        return {"text": files.written_as_v1(config, catalogue)}
+        return {"text": files.written_as_v1(config, catalogue, upstream=call["upstream"])}
 
     async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
         """What is answered of the call's file; beside the loop, since the file may be large."""

@@ -33,6 +33,11 @@ def _config_words(words: VerbParser) -> None:
         metavar="FILE",
         help="a Python file with plugins that the file names; for check, convert and show",
     )
+    words.add_argument(
+        "--for-kube-scheduler",
+        action="store_true",
+        help="convert: leave out or replace the plugins of older releases, which kube-scheduler v1.34 does not have",
+    )
     words.add_argument("--all", action="store_true", help="show: gates and arguments that are as by default, too")
     output_flag(words, _FORMS)
 
@@ -99,10 +104,11 @@ def _check(session: VerbSession, options: argparse.Namespace, source: Source | N
 
 
 def _convert(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    upstream = {"upstream": True} if options.for_kube_scheduler else {}
     if source is None:
-        answer = session.daemon.call("config.convert")
+        answer = session.daemon.call("config.convert", **upstream)
     else:
-        answer = session.ask_of_file("config.convert", **_params(options, source))
+        answer = session.ask_of_file("config.convert", **_params(options, source), **upstream)
     session.write(answer["text"])
     return 0
 

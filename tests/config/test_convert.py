@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kschedd.config.files import check, listed, written_as_v1
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, OLDER
 from kschedd.config.load import config_from_raw, default_config, load_config
 from kschedd.config.model import Config
 from kschedd.config.releases import RELEASES
@@ -157,3 +157,36 @@ def test_a_check_says_all_that_is_wrong_with_lines() -> None:
     ]
     right = check(TEXT, "f.yaml", IN_TREE)
     assert (right["release"], right["errors"], right["warnings"]) == ("v1.27", [], [])
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_kube_scheduler_gets_no_plugin_that_it_does_not_have(version: str) -> None:
+    text = written_as_v1(loaded(version), IN_TREE, upstream=True)
+    config = load_config(text, "converted")
+    assert not [name for name in config.profiles[0].names() if name in OLDER]
+    assert config.warnings == ()
+
+
+def test_what_kube_scheduler_has_instead_takes_the_place() -> None:
+    text = written_as_v1(policy(), IN_TREE, upstream=True)
+    profile = load_config(text, "converted").profiles[0]
+    assert profile.weight("NodeResourcesFit") == 1
+    assert profile.args("NodeResourcesFit").scoring_strategy.type == "LeastAllocated"
+    assert profile.args("PodTopologySpread").defaulting_type == "System"
+    remarks = [line for line in text.splitlines() if line.startswith("# ")]
+    assert remarks[0] == (
+        "# profiles[default-scheduler]: NodeResourcesLeastAllocated: is replaced by NodeResourcesFit with the strategy "
+        "LeastAllocated"
+    )
+    assert remarks[1].endswith("SelectorSpread: is replaced by the System constraints of PodTopologySpread")
+    assert any("NodePreferAvoidPods: is left out" in line and "PreferNoSchedule" in line for line in remarks)
+
+
+def test_a_curve_from_0_to_100_is_one_from_0_to_10_for_kube_scheduler() -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 100}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape}}
+    config = policy(priorities=[{"name": "R", "weight": 2, "argument": argument}])
+    profile = load_config(written_as_v1(config, IN_TREE, upstream=True), "converted").profiles[0]
+    strategy = profile.args("NodeResourcesFit").scoring_strategy
+    assert (strategy.type, [point.score for point in strategy.shape]) == ("RequestedToCapacityRatio", [0, 10])
+    assert profile.weight("NodeResourcesFit") == 2

@@ -94,7 +94,7 @@ def test_what_a_plugin_needs_today_is_there_even_if_its_release_had_no_such_poin
     one = loaded(version).profiles[0]
     assert {"NodeVolumeLimits", "VolumeZone", "VolumeBinding", "NodeAffinity"} <= set(names(one, "pre_filter"))
     assert "NodeResourcesBalancedAllocation" in names(one, "pre_score")
-    assert "DefaultPreemption" in names(one, "pre_enqueue")
+    assert {"SchedulingGates", "DefaultPreemption"} <= set(names(one, "pre_enqueue"))
 
 
 def test_before_v1beta2_a_default_enabled_again_is_enabled_twice() -> None:
@@ -138,7 +138,7 @@ def test_refused(version: str, fields: dict[str, Any], refusal: str) -> None:
 def test_old_switches_become_arguments_and_plugins() -> None:
     config = loaded("v1alpha2", disablePreemption=True, bindTimeoutSeconds=7)
     one = config.profiles[0]
-    assert names(one, "post_filter") == names(one, "pre_enqueue") == []
+    assert (names(one, "post_filter"), names(one, "pre_enqueue")) == ([], ["SchedulingGates"])
     assert one.args("VolumeBinding").bind_timeout_s == 7
     config = loaded("v1alpha1", schedulerName="mine", hardPodAffinitySymmetricWeight=42)
     assert config.profiles[0].scheduler_name == "mine"
