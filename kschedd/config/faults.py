@@ -37,6 +37,8 @@ class ConfigErrors(KscheddError):
     """A refused configuration, with all its faults in text order."""
 
     errors: tuple[ConfigError, ...]
+    warnings: tuple[ConfigError, ...] = ()
+    """What else was found; not in the text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.errors))

@@ -23,7 +23,7 @@ def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | No
     try:
         config = load_config(text, source, catalogue=catalogue, read_file=read_file)
     except ConfigErrors as faults:
-        return {"release": None, "errors": _plain(faults.errors), "warnings": []}
+        return {"release": None, "errors": _plain(faults.errors), "warnings": _plain(faults.warnings)}
     return {"release": config.release, "errors": [], "warnings": _plain(config.warnings)}
 
 

@@ -81,7 +81,7 @@ def _config(value: Any, loading: Loading) -> Config:
     root = ConfigValue(value, "$", loading.reading)
     config = _read(root, loading)
     if loading.reading.faults or config is None:
-        raise ConfigErrors(in_text_order(loading.reading.faults))
+        raise ConfigErrors(in_text_order(loading.reading.faults), in_text_order(loading.reading.warnings))
     return attrs.evolve(config, warnings=in_text_order(loading.reading.warnings), origins=loading.origins)
 
 

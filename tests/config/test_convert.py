@@ -155,6 +155,7 @@ def test_a_check_says_all_that_is_wrong_with_lines() -> None:
         (3, "$.paralellism"),
         (10, "$.profiles[0].plugins.score.enabled[0].weight"),
     ]
+    assert [one["line"] for one in check(wrong + "percentageOfNodesToScore: 150\n", "f", IN_TREE)["warnings"]] == [14]
     right = check(TEXT, "f.yaml", IN_TREE)
     assert (right["release"], right["errors"], right["warnings"]) == ("v1.27", [], [])
 

@@ -382,6 +382,7 @@ async def test_who_places_a_pod_himself_binds_it_once(talk: Talk) -> None:
     with pytest.raises(RpcError, match="not found"):
         await talk("pods.bind", name="who", node="n1")
 
+
 async def test_the_configuration_is_changed_and_each_change_undone(talk: Talk) -> None:
     profile = "default-scheduler"
     before = await talk("scheduler.config")
