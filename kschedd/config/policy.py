@@ -26,87 +26,25 @@ from kschedd.config.extenders_spelling import legacy_extenders
 from kschedd.config.loading import Loading
 from kschedd.config.model import DEFAULT_SCHEDULER_NAME, EXTENSION_POINTS, Extender, PluginRef, Profile
 from kschedd.config.plugin_sets import FIELD_OF_POINT, PluginEntry, PluginSet
+from kschedd.config.policy_plugins import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    EQUAL,
+    GONE,
+    LABEL_PREDICATE,
+    MANDATORY,
+    PREDICATES,
+    PRIORITIES,
+    RATIO,
+    RENAMED_PREDICATES,
+    RENAMED_PRIORITIES,
+    SERVICE_PREDICATE,
+)
 from kschedd.config.profiles import made_profile
 from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigValue
 from kschedd.config.releases import RELEASES, Release
 
 POLICY_RELEASE: Final = Release("Policy", "v1.19", ())
-
-_FIT = (("pre_filter", "NodeResourcesFit"), ("filter", "NodeResourcesFit"))
-_PORTS = (("pre_filter", "NodePorts"), ("filter", "NodePorts"))
-_NODE_AFFINITY = (("pre_filter", "NodeAffinity"), ("filter", "NodeAffinity"))
-_LABEL_PREDICATE: Final = "CheckNodeLabelPresence"
-_SERVICE_PREDICATE: Final = "CheckServiceAffinity"
-
-PREDICATES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "CheckNodeUnschedulable": (("filter", "NodeUnschedulable"),),
-    "GeneralPredicates": (*_FIT, ("filter", "NodeName"), *_PORTS, *_NODE_AFFINITY),
-    "HostName": (("filter", "NodeName"),),
-    "PodFitsHostPorts": _PORTS,
-    "MatchNodeSelector": _NODE_AFFINITY,
-    "PodFitsResources": _FIT,
-    "NoDiskConflict": (("filter", "VolumeRestrictions"),),
-    "PodToleratesNodeTaints": (("filter", "TaintToleration"),),
-    _LABEL_PREDICATE: (("filter", "NodeLabel"),),
-    _SERVICE_PREDICATE: (("pre_filter", "ServiceAffinity"), ("filter", "ServiceAffinity")),
-    "MaxEBSVolumeCount": (("filter", "EBSLimits"),),
-    "MaxGCEPDVolumeCount": (("filter", "GCEPDLimits"),),
-    "MaxCSIVolumeCountPred": (("filter", "NodeVolumeLimits"),),
-    "MaxAzureDiskVolumeCount": (("filter", "AzureDiskLimits"),),
-    "MaxCinderVolumeCount": (("filter", "CinderLimits"),),
-    "CheckVolumeBinding": tuple((point, "VolumeBinding") for point in ("pre_filter", "filter", "reserve", "pre_bind")),
-    "NoVolumeZoneConflict": (("filter", "VolumeZone"),),
-    "EvenPodsSpread": (("pre_filter", "PodTopologySpread"), ("filter", "PodTopologySpread")),
-    "MatchInterPodAffinity": (("pre_filter", "InterPodAffinity"), ("filter", "InterPodAffinity")),
-}
-"""Predicate -> where which plugins take its part; in the order in which predicates run."""
-
-_MANDATORY: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
-_DEFAULT_PREDICATES: Final = (
-    *("NoVolumeZoneConflict", "MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount"),
-    *("MaxCSIVolumeCountPred", "MatchInterPodAffinity", "NoDiskConflict", "GeneralPredicates"),
-    *("CheckVolumeBinding", "EvenPodsSpread"),
-)
-_RENAMED_PREDICATES: Final = {"PodFitsPorts": "PodFitsHostPorts"}
-
-PRIORITIES: Final[Mapping[str, tuple[str, bool]]] = {
-    "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation", False),
-    "EvenPodsSpreadPriority": ("PodTopologySpread", True),
-    "ImageLocalityPriority": ("ImageLocality", False),
-    "InterPodAffinityPriority": ("InterPodAffinity", True),
-    "LeastRequestedPriority": ("NodeResourcesLeastAllocated", False),
-    "MostRequestedPriority": ("NodeResourcesMostAllocated", False),
-    "NodeAffinityPriority": ("NodeAffinity", True),
-    "NodePreferAvoidPodsPriority": ("NodePreferAvoidPods", False),
-    "SelectorSpreadPriority": ("SelectorSpread", True),
-    "TaintTolerationPriority": ("TaintToleration", True),
-}
-"""Priority -> the plugin that scores instead, and whether it has a PreScore, in the order in which they score."""
-
-_RATIO: Final = "RequestedToCapacityRatioPriority"
-_DEFAULT_PRIORITIES: Final[Mapping[str, int]] = {
-    "SelectorSpreadPriority": 1,
-    "InterPodAffinityPriority": 1,
-    "LeastRequestedPriority": 1,
-    "BalancedResourceAllocation": 1,
-    "NodePreferAvoidPodsPriority": 10000,
-    "NodeAffinityPriority": 1,
-    "TaintTolerationPriority": 1,
-    "ImageLocalityPriority": 1,
-    "EvenPodsSpreadPriority": 2,
-}
-_RENAMED_PRIORITIES: Final = {"ServiceSpreadingPriority": "SelectorSpreadPriority"}
-_EQUAL: Final = "EqualPriority"
-"""The same for each node, and so without effect."""
-
-_GONE: Final = {
-    "CheckNodeCondition": "node conditions are taints since v1.12: PodToleratesNodeTaints",
-    "CheckNodeMemoryPressure": "node conditions are taints since v1.12: PodToleratesNodeTaints",
-    "CheckNodeDiskPressure": "node conditions are taints since v1.12: PodToleratesNodeTaints",
-    "CheckNodePIDPressure": "node conditions are taints since v1.12: PodToleratesNodeTaints",
-    "ResourceLimitsPriority": "left out; kube-scheduler had it behind a gate until v1.19",
-}
-"""What releases before v1.18 had, and v1.18 to v1.22 ignored or refused."""
 
 
 @attrs.define
@@ -180,14 +118,14 @@ def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None
 def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
     """The predicates in force, each with its path; "" for defaults and those that are always there."""
     if fields.get("predicates") is None:
-        return dict.fromkeys((*_MANDATORY, *_DEFAULT_PREDICATES), "")
-    found = dict.fromkeys(_MANDATORY, "")
+        return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
+    found = dict.fromkeys(MANDATORY, "")
     for place in fields.items("predicates"):
         inner = place.fields("name", "argument")
         given = inner.needed_text("name") if inner else None
         if inner is None or given is None:
             continue
-        name = _RENAMED_PREDICATES.get(given, given)
+        name = RENAMED_PREDICATES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
             own = _predicate_argument(argument, said)
@@ -195,10 +133,10 @@ def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
                 name = own or name
         if name in PREDICATES:
             found[name] = place.path
-        elif given in _GONE:
-            place.reading.warn(inner.path("name"), given, f"has no effect: {_GONE[given]}")
+        elif given in GONE:
+            place.reading.warn(inner.path("name"), given, f"has no effect: {GONE[given]}")
         elif argument is None:
-            _unknown(place, given, "predicate", [*PREDICATES, *_RENAMED_PREDICATES])
+            _unknown(place, given, "predicate", [*PREDICATES, *RENAMED_PREDICATES])
     return found
 
 
@@ -214,14 +152,14 @@ def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
         said.first.setdefault("ServiceAffinity", argument.path)
         labels = [] if inner is None else inner.texts("labels")
         said.service.setdefault("affinityLabels", []).extend(text for _, text in labels)
-        return _SERVICE_PREDICATE
+        return SERVICE_PREDICATE
     elif presence is not None:
         said.first.setdefault("NodeLabel", argument.path)
         inner = presence.fields("labels", "presence")
         if inner is not None:
             kind = "presentLabels" if inner.boolean("presence", False) else "absentLabels"
             said.node_label.setdefault(kind, []).extend(text for _, text in inner.texts("labels"))
-        return _LABEL_PREDICATE
+        return LABEL_PREDICATE
     return ""
 
 
@@ -232,7 +170,7 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
     """Plugin -> its weight, whether it has a PreScore, and where it was said ("": a default); in order."""
     chosen: dict[str, tuple[int, str]] = {}
     if fields.get("priorities") is None:
-        chosen = {name: (weight, "") for name, weight in _DEFAULT_PRIORITIES.items()}
+        chosen = {name: (weight, "") for name, weight in DEFAULT_PRIORITIES.items()}
     for place in fields.items("priorities"):
         inner = place.fields("name", "weight", "argument")
         given = inner.needed_text("name") if inner else None
@@ -243,17 +181,17 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
             why = "a priority needs a weight"
             place.reading.report(inner.path("weight"), weight, why, f"1 to {INT32[1]}")
             continue
-        name = _RENAMED_PRIORITIES.get(given, given)
+        name = RENAMED_PRIORITIES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
             if name not in PRIORITIES:  # the name of a priority with an argument is free
                 name = _priority_argument(argument, weight, said) or name
-        elif given in _GONE or name == _EQUAL:
-            why = f"has no effect: {_GONE.get(given, 'it is the same for each node')}"
+        elif given in GONE or name == EQUAL:
+            why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"
             place.reading.warn(inner.path("name"), given, why)
             continue
         elif name not in PRIORITIES:
-            _unknown(place, given, "priority", [*PRIORITIES, *_RENAMED_PRIORITIES, _RATIO, _EQUAL])
+            _unknown(place, given, "priority", [*PRIORITIES, *RENAMED_PRIORITIES, RATIO, EQUAL])
             continue
         chosen[name] = (weight, place.path)
     scores: dict[str, tuple[int, bool, str]] = {}
@@ -263,8 +201,8 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
             scores[plugin] = (weight, pre_score, path)
         elif name in ("NodeLabel", "ServiceAffinity"):
             scores[name] = (said.weights[name], False, path)
-        elif name == _RATIO:
-            scores[_RATIO] = (weight, False, path)
+        elif name == RATIO:
+            scores[RATIO] = (weight, False, path)
     return scores
 
 
@@ -283,7 +221,7 @@ def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
         if said.ratio is not None:
             place.wrong("given twice, where one priority of this kind can be")
         said.ratio = place
-        return _RATIO
+        return RATIO
     inner = place.fields("label", "presence") if name == names[1] else place.fields("label")
     label = inner.needed_text("label") if inner else None
     if inner is None or label is None:
@@ -327,7 +265,7 @@ def _arguments(
         if given_args:
             read(plugin, ConfigValue(given_args, said.first[plugin], fields.place.reading))
     if said.ratio is not None:
-        read(_RATIO, said.ratio)
+        read(RATIO, said.ratio)
     hard = fields.integer("hardPodAffinitySymmetricWeight", 0, (0, 100))
     if hard and "InterPodAffinity" in taking_part:  # 0 means: not said
         given = {"hardPodAffinityWeight": hard}

@@ -7,7 +7,7 @@ import pytest
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.load import config_from_raw, load_config
 from kschedd.config.model import Config
-from kschedd.config.policy import PREDICATES, PRIORITIES
+from kschedd.config.policy_plugins import PREDICATES, PRIORITIES
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 
 
