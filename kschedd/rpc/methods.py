@@ -27,6 +27,7 @@ from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
+from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
 from kschedd.rpc.table import Method, method_table
@@ -45,6 +46,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
         *ConfigMethods(cluster).table(),
+        *PluginMethods(cluster).table(),
     ]
 
 

@@ -16,6 +16,7 @@ from kschedd.verbs import (
     manifests,
     node,
     nodes,
+    plugins,
     reading,
     rollout,
     scheduling,
@@ -39,6 +40,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *explain.VERBS,
     *scheduling.VERBS,
     *config.VERBS,
+    *plugins.VERBS,
     *general.VERBS,
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )

@@ -195,6 +195,7 @@ LINES = [
     ("rollout resume deployment/web", "deployment.apps/web resumed"),
     ("status", "Profiles:"),
     ("weights", "ImageLocality"),
+    ("plugins", "FROM"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
     ("config show", "default of v1.34"),
@@ -240,7 +241,7 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
         assert await live(line) == 0, (line, live.err)
         assert words in live.out, line
     assert live.daemon.stop.is_set()
-    untried = {verb.name for verb in VERBS} - live.used - {"reject"}
+    untried = {verb.name for verb in VERBS} - live.used - {"reject", "reload"}
     assert untried == set()
 
 
@@ -249,6 +250,11 @@ async def test_a_waiting_pod_is_rejected(live: Typed) -> None:
     assert "not today" in await rejected(live.cluster, "held")
     assert await live("allow little") == 1
     assert "does not wait at Permit" in live.err
+
+
+async def test_a_file_that_the_daemon_was_not_started_with_is_not_read(live: Typed) -> None:
+    assert await live("reload elsewhere.py") == 1
+    assert "elsewhere.py: is no plugin file of this daemon" in live.err
 
 
 async def test_status_counts_those_that_are_bound(live: Typed) -> None:

@@ -1,0 +1,79 @@
+"""Methods over out-of-tree plugins: which there are and where they come from, and reading a changed file again."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.framework.interface import extension_points
+from kschedd.framework.registry import Registry
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.plugin_reload import reload_plugins
+
+
+@attrs.frozen(eq=False)
+class PluginMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "plugins.list",
+                self.list,
+                doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
+                returns="An array of `{name, source, points, profiles}`.",
+            ),
+            Method(
+                "plugins.reload",
+                self.reload,
+                (Param("file", "string", doc="a file that the daemon was started with"),),
+                doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait "
+                "at Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
+                "changes of the configuration can no longer be undone.",
+                returns="An array of `{name, source, points, profiles}`: the plugins that it defines now.",
+            ),
+        ]
+
+    async def list(self, call: Call) -> Any:
+        return await self._cluster.scheduler.query(_listed)
+
+    async def reload(self, call: Call) -> Any:
+        sources, limit_s = await self._cluster.scheduler.query(
+            lambda owner: (frozenset(owner.machine.registry.sources.values()), owner.machine.registry.start_limit_s)
+        )
+        source = _one_of(sources, call["file"])
+        fresh = Registry(start_limit_s=limit_s)
+        await call.services.workers.run(call.client, lambda given_up: fresh.add_file(Path(source)))
+
+        def swap(owner: SchedulingDriver) -> Any:
+            reload_plugins(owner, fresh.added, source)
+            return [one for one in _listed(owner) if one["source"] == source]
+
+        return await self._cluster.scheduler.query(swap)
+
+
+def _one_of(sources: frozenset[str], file: str) -> str:
+    """The source that is this file. Only what the user who started the daemon named is ever imported."""
+    files = sorted(source for source in sources if not source.startswith("entry point "))
+    for source in files:
+        if Path(source).resolve() == Path(file).resolve():
+            return source
+    there = ", ".join(files) or "none: it was started without --plugin"
+    raise RpcError("not_found", f"{file}: is no plugin file of this daemon; those are {there}")
+
+
+def _listed(owner: SchedulingDriver) -> list[dict[str, Any]]:
+    machine = owner.machine
+    return [
+        {
+            "name": name,
+            "source": machine.registry.sources.get(name, ""),
+            "points": sorted(extension_points(cls)),
+            "profiles": [one.scheduler_name for one in machine.config.profiles if name in one.names()],
+        }
+        for name, cls in sorted(machine.registry.added.items())
+    ]

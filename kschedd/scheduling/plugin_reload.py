@@ -1,0 +1,67 @@
+"""Replacing the classes of out-of-tree plugins while the scheduler runs: their file was changed and read again.
+
+From the next attempt on each profile has new instances of them, with its arguments read anew; extension points that a
+class has gained or lost are gained or lost in the profiles that have the plugin. A pod that waits at Permit, or is
+being bound, ends with the instances that it began with.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.config.args import written
+from kschedd.config.changes import with_plugin_args, with_plugin_disabled, with_plugin_enabled
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.in_tree import IN_TREE, Catalogue
+from kschedd.config.model import Config
+from kschedd.framework.interface import extension_points
+from kschedd.framework.registry import PluginLoadError
+from kschedd.scheduling.driver import SchedulingDriver
+
+
+def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
+    """Use these classes, which `source` (a file) defines now. Raises PluginLoadError; nothing has changed then."""
+    registry, config = driver.machine.registry, driver.machine.config
+    gone = [name for name, where in registry.sources.items() if where == source and name not in classes]
+    for profile in config.profiles:
+        for name in gone:
+            if name in profile.names():
+                raise PluginLoadError(source, f"no longer defines {name}, which profile {profile.scheduler_name} has")
+    added, sources = dict(registry.added), dict(registry.sources)
+    for name in gone:
+        del registry.added[name], registry.sources[name]
+    registry.added.update(classes)
+    registry.sources.update(dict.fromkeys(classes, source))
+    catalogue = {**IN_TREE, **registry.catalogue()}
+    try:
+        driver.reconfigure(_refreshed(config, classes, added, catalogue))
+    except (PluginLoadError, ConfigErrors) as fault:
+        registry.added.clear()
+        registry.added.update(added)
+        registry.sources.clear()
+        registry.sources.update(sources)
+        raise fault if isinstance(fault, PluginLoadError) else PluginLoadError(source, str(fault)) from None
+    # Earlier configurations have arguments of the old classes: there is no way back to them.
+    driver.config_changes.made.clear()
+
+
+def _refreshed(
+    config: Config, classes: Mapping[str, type[Any]], before: Mapping[str, type[Any]], catalogue: Catalogue
+) -> Config:
+    """The configuration for the new classes."""
+    for scheduler_name in [profile.scheduler_name for profile in config.profiles]:
+        for name, new in classes.items():
+            profile = next(one for one in config.profiles if one.scheduler_name == scheduler_name)
+            if name not in profile.names():
+                continue
+            args = profile.args(name)
+            had, has = extension_points(before[name]), extension_points(new)
+            if had - has:
+                config = with_plugin_disabled(config, scheduler_name, name, sorted(had - has))
+            if has - had:
+                gained = sorted(has - had)
+                config = with_plugin_enabled(config, scheduler_name, name, gained, catalogue=catalogue)
+            if args is not None:
+                config = with_plugin_args(config, scheduler_name, name, written(args), catalogue=catalogue)
+    return attrs.evolve(config, origins=config.origins)

@@ -1,0 +1,115 @@
+"""A plugin file that is read again: new instances, kept pods, and nothing changed where it cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+from kschedd.scenarios.commands import ScenarioCluster
+
+PLUGIN = """
+class Picky:
+    name = "Picky"
+
+    def filter(self, state, pod, node):
+        from kschedd.plugin import unschedulable
+        return unschedulable("node(s) %s") if node.name in %r else None
+"""
+SCORING = """
+class Picky:
+    name = "Picky"
+
+    def score(self, state, pod, node):
+        return 100 if node.name == "node-2" else 0
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Picky, weight: 100}]}}}]
+"""
+NODES = "".join(
+    f"apiVersion: v1\nkind: Node\nmetadata: {{name: node-{number}}}\n"
+    "status: {allocatable: {cpu: 4, memory: 4Gi, pods: 10}}\n---\n"
+    for number in (1, 2)
+)
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: c, image: i}}]}}\n"
+
+
+class Clusters:
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "picky.py"
+        self.write(PLUGIN % ("are not liked", ("node-1", "node-2")))
+        self.cluster = ScenarioCluster(folder)
+        assert self.do("plugin picky.py") == "plugins Picky\n"
+        assert self.do("config", CONFIG) == ""
+        assert "created" in self.do("apply", NODES)
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text)
+
+    def do(self, command: str, given: str = "") -> str:
+        return self.cluster.do(command, given)
+
+    def node_of(self, pod: str) -> str:
+        return self.do(f"get pod {pod} -o jsonpath={{.spec.nodeName}}").strip()
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Clusters:
+    return Clusters(tmp_path)
+
+
+def test_what_the_file_says_now_counts_from_the_next_attempt_on(clusters: Clusters) -> None:
+    clusters.do("apply", POD.format("a"))
+    assert clusters.node_of("a") == ""
+    clusters.write(PLUGIN % ("are not liked", ("node-1",)))
+    assert clusters.do("reload picky.py") == "Picky reloaded: profiles default-scheduler\n"
+    clusters.do("apply", POD.format("b"))
+    assert clusters.node_of("b") == "node-2"
+
+
+def test_points_that_the_class_has_gained_or_lost_are_the_profiles_too(clusters: Clusters) -> None:
+    clusters.write(SCORING)
+    clusters.do("reload picky.py")
+    clusters.do("apply", POD.format("a"))
+    assert clusters.node_of("a") == "node-2"
+    assert "Picky" in clusters.do("plugins")
+    assert "score" in clusters.do("plugins -o json")
+    assert '"filter"' not in clusters.do("plugins -o json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("def wrong(:\n", "cannot be imported", id="syntax"),
+        pytest.param("raise OSError('gone')\n", "cannot be imported", id="raises"),
+        pytest.param("x = 1\n", "defines no plugin", id="nothing"),
+        pytest.param(SCORING.replace("Picky", "Other"), "no longer defines Picky, which profile", id="another-name"),
+        pytest.param(
+            SCORING.replace("def score", "def __init__(self):\n        raise OSError('no')\n\n    def score"),
+            "plugin Picky cannot be made",
+            id="cannot-be-made",
+        ),
+    ],
+)
+def test_where_it_cannot_be_used_nothing_changes(text: str, message: str, clusters: Clusters) -> None:
+    clusters.write(text)
+    assert message in clusters.do("reload picky.py")
+    clusters.do("apply", POD.format("a"))
+    assert "are not liked" in clusters.do("explain a")
+
+
+def test_only_files_that_it_was_started_with_are_read(clusters: Clusters, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text(SCORING)
+    said = clusters.do("reload other.py")
+    assert "is no plugin file of this daemon; those are" in said
+    assert "picky.py" in said
+
+
+def test_changes_before_it_cannot_be_undone(clusters: Clusters) -> None:
+    clusters.do("set percentage 50")
+    clusters.do("reload picky.py")
+    assert "there is no change to undo" in clusters.do("undo")
+
+
+def test_without_plugins_from_elsewhere_the_list_says_how(tmp_path: Path) -> None:
+    assert "`kschedd run --plugin FILE.py` brings others" in ScenarioCluster(tmp_path).do("plugins", "")
