@@ -144,11 +144,10 @@ def wants_gates(texts: list[str]) -> bool:
 
 
 def _add_controller_flags(parser: Any) -> None:
-    group = parser.add_argument_group("controllers, as kube-controller-manager")
+    group = parser.add_argument_group("controllers")
     for name, option in OPTIONS.items():
-        group.add_argument(
-            f"--{name}", metavar="VALUE", type=partial(_option, name), help=f"{option.help} ({option.default})"
-        )
+        default = f" ({option.default})" if option.default else ""
+        group.add_argument(f"--{name}", metavar="VALUE", type=partial(_option, name), help=option.help + default)
 
 
 def _option(name: str, text: str) -> Any:

@@ -4,6 +4,7 @@ The daemon runs each in an actor of its own; simulations run them in this order 
 """
 
 from kschedd.controllers.claims import ResourceClaims
+from kschedd.controllers.cloud_nodes import CloudNodes
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.disruption import Disruption
 from kschedd.controllers.ephemeral import EphemeralVolumes
@@ -30,6 +31,7 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
     """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
     options = options or ControllerOptions()
     return [
+        CloudNodes(options.cloud_provider, options.cloud_init_delay_s),
         Heartbeats(),
         NodeTaints(),
         NodeLifecycle(options.lifecycle),

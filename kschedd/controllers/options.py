@@ -21,6 +21,8 @@ TERMINATED_POD_THRESHOLD: Final = 12_500
 class ControllerOptions:
     lifecycle: NodeLifecycleConfig = attrs.field(factory=NodeLifecycleConfig)
     terminated_pod_gc_threshold: int = TERMINATED_POD_THRESHOLD
+    cloud_provider: str = ""  # or "external": nodes register uninitialized
+    cloud_init_delay_s: float | None = None  # after which they are initialized; None: by a verb
 
 
 @attrs.define(eq=False)
@@ -77,6 +79,12 @@ def _share(text: str) -> float:
     return number
 
 
+def _provider(text: str) -> str:
+    if text not in ("", "external"):
+        raise ValueError('must be "external" or empty')
+    return text
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise ValueError("must be a whole number from 0 to 999999999")
@@ -130,6 +138,15 @@ OPTIONS: Final[Mapping[str, Option]] = {
         _count,
         f"{TERMINATED_POD_THRESHOLD}",
         "so many finished pods are kept; 0: all of them",
+    ),
+    "cloud-provider": Option(
+        "cloud_provider",
+        _provider,
+        "",
+        "external: nodes register with the taint uninitialized, as with kubelet --cloud-provider=external",
+    ),
+    "cloud-init-delay": Option(
+        "cloud_init_delay_s", _duration, "", "how long after its creation a cloud's node is initialized; else by a verb"
     ),
 }
 

@@ -7,6 +7,7 @@ import attrs
 
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kschedd.api.pods import Pod
+from kschedd.controllers.cloud_nodes import initialized_taints
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.state import KUBELET, NONE, STOPPED, kubelet_state
 from kschedd.controllers.nodelifecycle import NodeLifecycle
@@ -39,6 +40,13 @@ class LifecycleMethods:
                 returns=CHANGED,
             ),
             Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", returns=CHANGED),
+            Method(
+                "nodes.initialize",
+                self.initialize,
+                (_NODE,),
+                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does.",
+                returns=CHANGED,
+            ),
             Method(
                 "nodes.zones",
                 self.zones,
@@ -73,6 +81,18 @@ class LifecycleMethods:
                 raise RpcError("conflict", why, {"name": name})
             patch = {"metadata": {"annotations": {KUBELET: state}}}
             return change_result(node, store.merge_patch("Node", "", name, patch))
+
+        return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
+
+    async def initialize(self, call: Call) -> Any:
+        name = call["name"]
+
+        def request(store: ClusterWriter) -> dict[str, Any]:
+            node = store.get("Node", "", name)
+            left = initialized_taints(node)
+            if left is None:
+                return change_result(node, node)
+            return change_result(node, store.merge_patch("Node", "", name, {"spec": {"taints": left or None}}))
 
         return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
 

@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.printing.scheduling import PLACES
 from kschedd.verbs.grammar import Verb, VerbParser
+from kschedd.verbs.node import CHANGES as NODE_CHANGES
 from kschedd.verbs.node import WORDS as NODE_WORDS
 from kschedd.verbs.parsing import Flag
 from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
@@ -241,7 +242,7 @@ def _positional(
         case "kubelet":
             if not plain:
                 return [CompletionCandidate(word) for word in NODE_WORDS]
-            nodes = names.of("Node", "") if plain[0] in NODE_WORDS[:2] else ()
+            nodes = names.of("Node", "") if plain[0] in NODE_CHANGES else ()
             return [CompletionCandidate(name) for name in nodes if name not in plain]
         case "object":
             return _slashed(last, names, namespace) if not plain else ()

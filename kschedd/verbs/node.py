@@ -1,4 +1,4 @@
-"""node: a node's kubelet stops or starts; the zones and what is about to happen to nodes; the pods that leave."""
+"""node: stops, starts and initializes nodes; shows zones, what is about to happen to nodes, and which pods leave."""
 
 import argparse
 from collections.abc import Mapping
@@ -11,13 +11,15 @@ from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, out
 from kschedd.verbs.nodes import each_node, node_names
 from kschedd.verbs.session import VerbSession
 
-STOP, START, ZONES, LEAVING = WORDS = ("stop", "start", "zones", "leaving")
+CHANGES: Final = {"stop": "stopped", "start": "started", "initialize": "initialized"}
+ZONES, LEAVING = "zones", "leaving"
+WORDS: Final = (*CHANGES, ZONES, LEAVING)
 _FORMS: Final = ("table", "json", "yaml")
 _NONE: Final = "<none>"
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="+", metavar="stop|start NODE... | zones | leaving")
+    words.add_argument("what", nargs="+", metavar="stop|start|initialize NODE... | zones | leaving")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
     output_flag(words, _FORMS)
@@ -26,8 +28,8 @@ def _words(words: VerbParser) -> None:
 def node(session: VerbSession, options: argparse.Namespace) -> int:
     word, names = options.what[0], options.what[1:]
     form = output_of(options.output, _FORMS).form
-    if word in (STOP, START):
-        done = "stopped" if word == STOP else "started"
+    if word in CHANGES:
+        done = CHANGES[word]
         return each_node(
             session,
             node_names(session, options, names),
@@ -97,7 +99,7 @@ def _ahead(session: VerbSession, time: str | None) -> str:
 VERBS = (
     Verb(
         "node",
-        "Stop and start nodes, see zones and which pods leave.",
+        "Stop, start and initialize nodes; see zones, and which pods leave.",
         node,
         _words,
         examples=(

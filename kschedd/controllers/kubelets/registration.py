@@ -1,4 +1,4 @@
-"""What a kubelet says of its node when it registers: conditions, capacity, allocatable, the hostname label.
+"""What a kubelet says of its node when it registers: conditions, capacity, allocatable, labels.
 
 A Ready condition that is set already is kept: somebody else states how the node is.
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
@@ -7,9 +7,10 @@ Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.nodes import HOSTNAME_LABEL, Node
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.controllers.conditions import condition
+from kschedd.controllers.kubelets.node_labels import missing_labels
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.store.times import stamp
 from kschedd.store.writes import Write, patch_of, status_of
@@ -27,12 +28,13 @@ HEALTHY: Final[Mapping[str, Raw]] = {
 
 
 def registration(node: Node, now: float) -> list[Write]:
-    """The writes that set what is missing on a node: its hostname label and the Ready condition."""
+    """The writes that set what is missing on a node: its labels and the Ready condition."""
     if not kubelet_runs(node):
         return []
     writes: list[Write] = []
-    if HOSTNAME_LABEL not in node.labels:
-        writes.append(patch_of(node, {"metadata": {"labels": {HOSTNAME_LABEL: node.name}}}))
+    labels = missing_labels(node)
+    if labels:
+        writes.append(patch_of(node, {"metadata": {"labels": labels}}))
     status = node_status(node, stamp(now))
     if status is not None:
         writes.append(status_of(node, status))

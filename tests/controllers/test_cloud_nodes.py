@@ -1,0 +1,119 @@
+"""Nodes that their cloud has to initialize, and the labels that kubelets give their nodes."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.controllers.cloud_nodes import CLOUD_PROVIDER, INIT_SECONDS, TAINT, CloudNodes
+from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.kubelets.node_labels import missing_labels
+from kschedd.controllers.runner import ControllerRunner
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, node
+
+
+@pytest.mark.parametrize(
+    ("provider", "delay", "annotations", "initialized_at"),
+    [
+        pytest.param("", None, {}, 0, id="no-cloud"),
+        pytest.param("external", 30.0, {}, 30, id="by-options"),
+        pytest.param("external", 0.0, {}, 0, id="at-once"),
+        pytest.param("external", None, {}, None, id="never-by-itself"),
+        pytest.param("", None, {CLOUD_PROVIDER: "external", INIT_SECONDS: "12"}, 12, id="by-annotations"),
+        pytest.param("external", 30.0, {INIT_SECONDS: "5"}, 5, id="the-annotation-is-nearer"),
+        pytest.param("external", 30.0, {INIT_SECONDS: "soon"}, 30, id="one-that-cannot-be-read"),
+        pytest.param("external", 30.0, {INIT_SECONDS: "-1"}, 30, id="negative-seconds"),
+        pytest.param("external", 30.0, {CLOUD_PROVIDER: "none"}, 0, id="a-node-of-no-cloud-among-them"),
+        pytest.param("", 30.0, {}, 0, id="a-delay-alone-does-nothing"),
+    ],
+)
+def test_a_clouds_node_is_tainted_until_it_is_initialized(
+    provider: str, delay: float | None, annotations: dict[str, str], initialized_at: float | None
+) -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    runner = ControllerRunner(store, [CloudNodes(provider, delay), Kubelets()])
+    other = {"key": "dedicated", "effect": "NoSchedule"}
+    made = node(taints=[other])
+    made["metadata"]["annotations"] = annotations
+    store.create(made)
+    for elapsed in range(0, 40):
+        clock.now = 1_700_000_000.0 + elapsed
+        runner.run_until_idle()
+        tainted = initialized_at is None or elapsed < initialized_at
+        assert store.get("Node", "", "node-1").spec["taints"] == ([other, TAINT] if tainted else [other])
+    assert runner.next_deadline is None
+
+
+def test_a_node_that_has_registered_is_not_tainted_again() -> None:
+    store = Store(now=Clock())
+    ControllerRunner(store, [Kubelets()])
+    store.create(node(conditions={"Ready": "True"}))
+    ControllerRunner(store, [CloudNodes("external", None)]).run_until_idle()
+    assert store.get("Node", "", "node-1").spec.get("taints") is None
+
+
+def test_a_delay_goes_on_after_a_restart() -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    store.create(node())
+    ControllerRunner(store, [CloudNodes("external", 30.0), Kubelets()]).run_until_idle()
+    clock.now += 20
+    runner = ControllerRunner(store, [CloudNodes("external", 30.0), Kubelets()])
+    runner.run_until_idle()
+    assert runner.next_deadline == 1_700_000_030.0
+
+
+HOST = {"kubernetes.io/hostname": "node-1"}
+LINUX = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
+AMD64 = {"kubernetes.io/arch": "amd64", "beta.kubernetes.io/arch": "amd64"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "info", "missing"),
+    [
+        pytest.param({}, {}, {**HOST, **LINUX, **AMD64}, id="none"),
+        pytest.param(
+            {},
+            {"operatingSystem": "windows", "architecture": "arm64"},
+            {
+                **HOST,
+                "kubernetes.io/os": "windows",
+                "beta.kubernetes.io/os": "windows",
+                "kubernetes.io/arch": "arm64",
+                "beta.kubernetes.io/arch": "arm64",
+            },
+            id="of-its-node-info",
+        ),
+        pytest.param({**HOST, **LINUX, **AMD64}, {}, {}, id="all-there"),
+        pytest.param(
+            {"kubernetes.io/hostname": "other", "kubernetes.io/os": "windows"},
+            {"operatingSystem": "linux"},
+            {**AMD64, "beta.kubernetes.io/os": "windows"},
+            id="what-is-stated-stays",
+        ),
+        pytest.param(
+            {
+                **HOST,
+                **LINUX,
+                **AMD64,
+                "failure-domain.beta.kubernetes.io/zone": "z",
+                "failure-domain.beta.kubernetes.io/region": "r",
+                "beta.kubernetes.io/instance-type": "m5.large",
+            },
+            {},
+            {
+                "topology.kubernetes.io/zone": "z",
+                "topology.kubernetes.io/region": "r",
+                "node.kubernetes.io/instance-type": "m5.large",
+            },
+            id="old-names-of-what-the-cloud-says",
+        ),
+    ],
+)
+def test_the_labels_of_a_node(labels: dict[str, str], info: dict[str, Any], missing: dict[str, str]) -> None:
+    made = node()
+    made["metadata"]["labels"] = labels
+    made["status"]["nodeInfo"] = info
+    assert missing_labels(Node.from_raw(made)) == missing
