@@ -170,7 +170,9 @@ class Jobs:
     def _claims(self, job: Object, pods: Sequence[Pod], view: View) -> list[Write]:
         """Adopt pods that the selector matches, and let those go that it matches no longer."""
         selector = selector_of(job)
-        if selector is None or job.deleting:
+        template = (job.spec.get("template") or {}).get("metadata") or {}
+        # A Job that does not match its own pods would make and release them for ever.
+        if selector is None or job.deleting or not selector.matches(template.get("labels") or {}):
             return []
         writes: list[Write] = []
         for obj in self._adoption.adoptable(job, selector, view):

@@ -12,7 +12,7 @@ from kschedd.controllers.jobs.jobs import Jobs, status_change
 from kschedd.controllers.jobs.ttl import TTLAfterFinished, expires_at
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.admission import Admission
-from kschedd.store.errors import NotFound
+from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod
 
@@ -267,6 +267,35 @@ def test_pods_that_come_later_are_adopted_where_the_selector_is_the_users(run: R
     run.store.delete("Job", "default", "j")
     run.go()
     assert [each.name for each in run.pods()] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        pytest.param(
+            {"matchLabels": {"x": "y"}},
+            'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
+            id="does-not-match",
+        ),
+        pytest.param(None, "spec.selector: Required value", id="none"),
+    ],
+)
+def test_a_selector_of_the_users_must_match_the_jobs_pods(run: Run, selector: Any, why: str) -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    version = run.store.version
+    with pytest.raises(Invalid) as refusal:
+        run.job(template=template, manualSelector=True, **({"selector": selector} if selector else {}))
+    assert str(refusal.value) == f'Job.batch "j" is invalid: {why}'
+    assert run.store.version == version
+
+
+def test_a_selector_that_does_not_match_makes_no_pods_without_end(run: Run) -> None:
+    """Where the selector is to be generated, whatever the user adds to it is there as well."""
+    run.job(selector={"matchLabels": {"x": "y"}})
+    assert len(run.pods()) == 1
 
 
 def test_a_job_that_another_controller_manages_is_left_to_it(run: Run) -> None:
