@@ -251,6 +251,32 @@ def canonical(quantity: str | int | float) -> str:
     return format_nanos(nanos(quantity), style(quantity))
 
 
+@lru_cache(1 << 16, typed=True)
+def as_stored(quantity: str | int | float) -> str:
+    """A quantity as the API server prints it after it has read it: canonical, or as written where that is near enough.
+
+    Source: ParseQuantity, which keeps the text of most numbers that need no shorter suffix.
+    """
+    text = quantity if isinstance(quantity, str) else repr(quantity)
+    amount_nanos, notation = _read(quantity)
+    match = _TEXT.fullmatch(text)
+    assert match is not None, "what has been read is a quantity"
+    _, whole, fraction, binary, decimal, power = match.groups()
+    digits = (whole.lstrip("0") or "0") + (fraction or "")
+    if text == "0":
+        return text
+    if binary is not None:
+        shift = _BINARY_SHIFT[binary]
+        if fraction is None and 15 - len(digits) - shift * 3 // 10 - 1 >= 0 and int(digits) & 7:
+            return text
+    else:
+        scale = (_DECIMAL_EXPONENT[decimal] if power is None else int(power)) - len(fraction or "")
+        plain = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        if plain and len(digits) <= _NARROW_DIGITS and scale >= -9:
+            return text
+    return format_nanos(amount_nanos, notation)
+
+
 def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
     """Canonical text of `amount` billionths in `notation` (decimal where binary would lose precision)."""
     if amount == 0:

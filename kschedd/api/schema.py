@@ -2,11 +2,14 @@
 
 `schema.json` beside this module holds it, one type a line: its fields, each with its type and, if it has one, its patch
 strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a list of x,
-`{x}` a map from string to x. A suffix `merge=name` means that a list is merged item by item with `name` as merge key;
+`{x}` a map from string to x. Before a type, `*` means that the field is a pointer in Go: stated, it is kept even if it
+is "", 0 or false; `!` that it is always there: where nobody states it, with Go's zero value (see `kschedd.api.codec`).
+A suffix `merge=name` means that a list is merged item by item with `name` as merge key;
 `merge` alone, that a list of primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream.
 Types may be recursive (JSONSchemaProps is), so traverse the tables only alongside an object.
 
-Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions.
+Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions; the JSON tags in
+staging/src/k8s.io/api for pointers and for what is always there.
 """
 
 import json
@@ -67,6 +70,8 @@ class Fields(dict[str, Schema]):
         super().__init__()
         self.name = name
         self.strategies: dict[str, PatchStrategy] = {}
+        self.pointers: set[str] = set()  # a zero value is not the same as none
+        self.always: dict[str, None] = {}  # never left out, in this order
 
     @property
     def short_name(self) -> str:
@@ -114,6 +119,12 @@ def type_named(name: str) -> Fields:
         known = _types[name] = Fields(name)
         for field, text in _file()["types"][name].items():
             described, _, strategy = text.partition(" ")
+            if described[0] == "!":
+                known.always[field] = None
+                described = described[1:]
+            if described[0] == "*":
+                known.pointers.add(field)
+                described = described[1:]
             known[field] = _schema(described)
             if strategy:
                 known.strategies[field] = _strategy(strategy)

@@ -160,7 +160,8 @@ def _check_value(value: Any, schema: Schema, where: Where, faults: list[FieldErr
             faults.append(invalid(_text(where), value, "must be a list"))
             return
         for index, item in enumerate(value):
-            _check_value(item, schema.item, (where, index), faults)
+            if item is not None:
+                _check_value(item, schema.item, (where, index), faults)
     else:
         _check_map(value, schema, where, faults)
 

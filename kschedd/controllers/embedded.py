@@ -18,6 +18,7 @@ from kschedd.controllers.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.podgc import PodGarbageCollector
+from kschedd.controllers.protection import StorageProtection
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
@@ -48,6 +49,7 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
         GarbageCollector(),
         PodGarbageCollector(options.terminated_pod_gc_threshold),
         VolumeController(),
+        StorageProtection(),
         Provisioner(provision_delay_s),
         EphemeralVolumes(),
         ResourceClaims(),

@@ -9,16 +9,17 @@ Admission plugins' work (priority, tolerations, RuntimeClass, a claim's StorageC
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kschedd.api.codec import decoded_object
 from kschedd.api.kinds import kind_of
-from kschedd.api.schema_check import check_schema, known_without_nulls
+from kschedd.api.schema_check import check_schema
 from kschedd.registry.pod_defaults import (
     Raw,
     default_claim_spec,
     default_pod_spec,
     merge_label_keys,
-    stored_quantity,
     stored_resources,
 )
+from kschedd.registry.services import default_service
 
 __all__ = [
     "default",
@@ -28,16 +29,15 @@ __all__ = [
     "default_typed",
     "merge_label_keys",
     "with_hostname",
+    "with_pod_ips",
 ]
 
-_LEFT_OUT_IF_EMPTY: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def default(raw: Raw) -> Raw:
     """The object with its defaults; unchanged where fields are of the wrong type."""
-    raw = known_without_nulls(raw)
-    return raw if check_schema(raw) else default_typed(raw)
+    return raw if check_schema(raw) else default_typed(decoded_object(raw))
 
 
 def default_typed(raw: Raw) -> Raw:
@@ -52,8 +52,9 @@ def default_typed(raw: Raw) -> Raw:
 
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
     """Metadata with a namespace if the kind is namespaced.  (The store generates names and uids.)"""
-    if any(field in meta and not meta[field] for field in _LEFT_OUT_IF_EMPTY):
-        meta = {field: value for field, value in meta.items() if value or field not in _LEFT_OUT_IF_EMPTY}
+    owners = meta.get("ownerReferences")
+    if owners and any(owner in owners[:index] for index, owner in enumerate(owners)):
+        meta = {**meta, "ownerReferences": [o for index, o in enumerate(owners) if o not in owners[:index]]}
     if namespaced and not meta.get("namespace"):
         return {**meta, "namespace": "default"}
     return meta
@@ -86,7 +87,17 @@ def _pod(pod: Raw) -> None:
 
 
 def default_pod_status(status: Raw) -> Raw:
-    return _missing(status, phase="Pending")
+    return with_pod_ips(_missing(status, phase="Pending"))
+
+
+def with_pod_ips(status: Raw) -> Raw:
+    """A pod's status with podIP and podIPs[0], which are the same under two names."""
+    one, more = status.get("podIP"), status.get("podIPs")
+    if one and not more:
+        return {**status, "podIPs": [{"ip": one}]}
+    if more and more[0].get("ip") != one:
+        return {**status, "podIP": more[0].get("ip") or ""}
+    return status
 
 
 def _template(spec: Raw) -> None:
@@ -98,7 +109,7 @@ def _template(spec: Raw) -> None:
 
 def _node(node: Raw) -> None:
     status = dict(node.get("status") or {})
-    if "allocatable" not in status and "capacity" in status:
+    if not status.get("allocatable") and "capacity" in status:
         status["allocatable"] = status["capacity"]
     for field in ("capacity", "allocatable"):
         if field in status:
@@ -114,24 +125,6 @@ def _namespace(namespace: Raw) -> None:
         namespace["metadata"] = {**meta, "labels": labels}
     namespace["status"] = _missing(namespace.get("status") or {}, phase="Active")
     namespace.setdefault("spec", {"finalizers": ["kubernetes"]})
-
-
-def _service(service: Raw) -> None:
-    spec = _missing(service.get("spec") or {}, type="ClusterIP", sessionAffinity="None")
-    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if spec.get("ports"):
-        ports = []
-        for port in spec["ports"]:
-            port = _missing(port, protocol="TCP")
-            if not port.get("targetPort") and "port" in port:
-                port["targetPort"] = port["port"]
-            ports.append(port)
-        spec["ports"] = ports
-    service["spec"] = spec
-    service.setdefault("status", {"loadBalancer": {}})
 
 
 def _replication_controller(controller: Raw) -> None:
@@ -176,10 +169,10 @@ def _stateful_set(workload: Raw) -> None:
     )
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     spec["persistentVolumeClaimRetentionPolicy"] = _missing(retention, whenDeleted="Retain", whenScaled="Retain")
-    spec["updateStrategy"] = update = _rolling(spec.get("updateStrategy"), partition=0)
-    if "maxUnavailable" in (update.get("rollingUpdate") or ()):  # the feature gate MaxUnavailableStatefulSet is off
-        rolling = update["rollingUpdate"]
-        update["rollingUpdate"] = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
+    update = spec.get("updateStrategy") or {}
+    if not update.get("type") or "rollingUpdate" in update:
+        update = _rolling(update, partition=0)
+    spec["updateStrategy"] = update
     if claims := spec.get("volumeClaimTemplates"):
         api = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         spec["volumeClaimTemplates"] = [
@@ -203,20 +196,49 @@ def _daemon_set(workload: Raw) -> None:
 
 
 def _job(job: Raw) -> None:
-    spec = _missing(job.get("spec") or {}, completionMode="NonIndexed", suspend=False, manualSelector=False)
-    # With a limit for each index there is none for the whole Job, unless one is stated.
-    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1)
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
-    if rules := (spec.get("podFailurePolicy") or {}).get("rules"):
-        spec["podFailurePolicy"] = {**spec["podFailurePolicy"], "rules": [_failure_rule(rule) for rule in rules]}
-    _template(spec)
+    spec = _job_spec(job.get("spec") or {})
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"] = {**job["metadata"], "labels": labels}
     job["spec"] = spec
+
+
+def _job_spec(spec: Raw) -> Raw:
+    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
+    spec = _missing(spec, backoffLimit=limit, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    _failure_policy(spec)
+    _template(spec)
+    return spec
+
+
+def _failure_policy(spec: Raw) -> None:
+    if rules := (spec.get("podFailurePolicy") or {}).get("rules"):
+        spec["podFailurePolicy"] = {**spec["podFailurePolicy"], "rules": [_failure_rule(rule) for rule in rules]}
+
+
+def _cron_job(job: Raw) -> None:
+    spec = _missing(
+        job.get("spec") or {},
+        concurrencyPolicy="Allow",
+        suspend=False,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+    )
+    template = spec.get("jobTemplate") or {}
+    spec["jobTemplate"] = {**template, "spec": _job_template_spec(template.get("spec") or {})}
+    job["spec"] = spec
+
+
+def _job_template_spec(spec: Raw) -> Raw:
+    """The defaults of a Job are its own; of one in a template only those of its parts are filled in."""
+    spec = dict(spec)
+    _failure_policy(spec)
+    _template(spec)
+    return spec
 
 
 def _failure_rule(rule: Raw) -> Raw:
@@ -271,26 +293,41 @@ def _claim(claim: Raw) -> None:
 
 
 def _storage_class(item: Raw) -> None:
-    item.update(_missing(item, reclaimPolicy="Delete", volumeBindingMode="Immediate"))
+    item.setdefault("reclaimPolicy", "Delete")
+    item.setdefault("volumeBindingMode", "Immediate")
 
 
 def _csi_driver(driver: Raw) -> None:
-    driver["spec"] = _missing(
+    spec = _missing(
         driver.get("spec") or {},
         attachRequired=True,
         podInfoOnMount=False,
         storageCapacity=False,
         fsGroupPolicy="ReadWriteOnceWithFSType",
-        volumeLifecycleModes=["Persistent"],
         requiresRepublish=False,
         seLinuxMount=False,
     )
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+    driver["spec"] = spec
 
 
-def _storage_capacity(item: Raw) -> None:
-    for field in ("capacity", "maximumVolumeSize"):
-        if field in item:
-            item[field] = stored_quantity(item[field])
+def _limit_range(item: Raw) -> None:
+    if limits := (item.get("spec") or {}).get("limits"):
+        item["spec"] = {**item["spec"], "limits": [_limits(each) for each in limits]}
+
+
+def _limits(item: Raw) -> Raw:
+    """Of containers, limits default to the maximum, requests to the limits, else to the minimum."""
+    new = {field: stored_resources(value) if isinstance(value, dict) else value for field, value in item.items()}
+    if new.get("type") != "Container":
+        return new
+    default = {**new.get("max", {}), **new.get("default", {})}
+    request = {**new.get("min", {}), **default, **new.get("defaultRequest", {})}
+    for field, resources in (("default", default), ("defaultRequest", request)):
+        if resources:
+            new[field] = resources
+    return new
 
 
 def _claim_devices(spec: Raw) -> Raw:
@@ -338,13 +375,14 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "Pod": _pod,
     "Node": _node,
     "Namespace": _namespace,
-    "Service": _service,
+    "Service": default_service,
     "ReplicationController": _replication_controller,
     "ReplicaSet": _replica_set,
     "Deployment": _deployment,
     "StatefulSet": _stateful_set,
     "DaemonSet": _daemon_set,
     "Job": _job,
+    "CronJob": _cron_job,
     "PriorityClass": _priority_class,
     "RuntimeClass": _runtime_class,
     "ResourceQuota": _resource_quota,
@@ -352,7 +390,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "PersistentVolumeClaim": _claim,
     "StorageClass": _storage_class,
     "CSIDriver": _csi_driver,
-    "CSIStorageCapacity": _storage_capacity,
+    "LimitRange": _limit_range,
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _claim_template,
     "CustomResourceDefinition": _definition,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.quantity import format_nanos, nanos, style
+from kschedd.api.quantity import as_stored, format_nanos, nanos, style
 from kschedd.api.schema import Fields, ListOf, MapOf, type_named
 from kschedd.registry.container_defaults import default_details, default_field_sources
 
@@ -22,9 +22,11 @@ _MILLI: Final = 10**6  # nanos
 
 @lru_cache(1 << 16, typed=True)
 def stored_quantity(quantity: str | int | float) -> str:
-    """A quantity as the API server stores and prints it."""
+    """A quantity of a ResourceList as the API server stores it: rounded up to thousandths."""
     amount = nanos(quantity)
     rounded = -(-abs(amount) // _MILLI) * _MILLI
+    if rounded == abs(amount):
+        return as_stored(quantity)
     return format_nanos(rounded if amount >= 0 else -rounded, style(quantity))
 
 

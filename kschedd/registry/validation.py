@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.codec import decoded, decoded_object
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.quantity import nanos
+from kschedd.api.schema import type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
     check_node_affinity_schema,
     check_pod_spec_schema,
     check_pod_status_schema,
     check_schema,
-    known_without_nulls,
-    without_nulls,
 )
 from kschedd.api.validation_names import dns_label
 from kschedd.registry.defaults import (
@@ -29,7 +29,6 @@ from kschedd.registry.defaults import (
     default_pod_spec,
     default_pod_status,
     default_typed,
-    merge_label_keys,
 )
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -44,6 +43,7 @@ from kschedd.registry.validation_meta import validate_custom_kind, validate_labe
 from kschedd.registry.validation_pod import validate_pod_spec, validate_pod_status
 from kschedd.registry.validation_resources import validate_amount, validate_resource_list
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
+from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_volumes import (
     validate_attachment,
     validate_claim,
@@ -61,7 +61,6 @@ from kschedd.registry.validation_workloads import (
     validate_job,
     validate_replica_set,
     validate_replication_controller,
-    validate_service,
     validate_stateful_set,
 )
 
@@ -72,10 +71,12 @@ __all__ = [
     "default_and_validate_node_affinity",
     "default_and_validate_pod_spec",
     "default_and_validate_pod_status",
+    "defaulted_pod_spec",
     "validate",
     "validate_meta",
     "validate_pod_spec",
     "validate_status",
+    "validate_typed",
 ]
 
 Raw = dict[str, Any]
@@ -95,59 +96,53 @@ class Validated:
 
 def default_and_validate(raw: Raw) -> Validated:
     """The object with its defaults, and all its faults."""
-    kind = kind_of(raw)
-    clean = known_without_nulls(raw)
-    if faults := check_schema(clean):
+    if faults := check_schema(raw):
         return Validated(raw, tuple(faults))
-    done = default_typed(clean)
-    return Validated(done, tuple(_validate_typed(done, kind)))
+    done = default_typed(decoded_object(raw))
+    return Validated(done, tuple(validate_typed(done)))
 
 
 def validate(raw: Raw) -> Faults:
     """All faults of an object that has its defaults."""
-    clean = known_without_nulls(raw)
-    return check_schema(clean) or _validate_typed(clean, kind_of(clean))
+    return check_schema(raw) or validate_typed(decoded_object(raw))
 
 
-def default_and_validate_pod_spec(spec: object, labels: Mapping[str, str] | None = None) -> tuple[Raw, Faults]:
-    """A pod's spec with its defaults, and its faults; the result is valid for every pod with that spec.
+def defaulted_pod_spec(spec: object) -> tuple[Raw, Faults]:
+    """A pod's spec with its defaults, or the faults for which it cannot be decoded."""
+    if faults := check_pod_spec_schema(spec):
+        return {}, faults
+    return default_pod_spec(decoded(spec, type_named("PodSpec"))), []
 
-    With a new pod's labels its matchLabelKeys are merged into its selectors, and the result is valid only for pods with
-    those labels.
-    """
-    clean = without_nulls(spec)
-    if faults := check_pod_spec_schema(clean):
-        return (clean if isinstance(clean, dict) else {}), faults
-    done = default_pod_spec(clean)
-    if labels is not None:
-        done = merge_label_keys(done, labels)
-    return done, validate_pod_spec(done)
+
+def default_and_validate_pod_spec(spec: object) -> tuple[Raw, Faults]:
+    """A pod's spec with its defaults, and its faults; the result is valid for every pod with that spec."""
+    done, faults = defaulted_pod_spec(spec)
+    return done, faults or validate_pod_spec(done)
 
 
 def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
     """A pod's node affinity, and its faults, which do not depend on the rest of the pod."""
-    clean = without_nulls(affinity)
-    faults = check_node_affinity_schema(clean, path)
+    faults = check_node_affinity_schema(affinity, path)
+    clean: Raw = {}
     if not faults:
+        clean = decoded(affinity, type_named("NodeAffinity"))
         validate_node_affinity(clean, path, faults)
     return clean, faults
 
 
 def default_and_validate_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
     """A pod's status with its defaults, and its faults."""
-    clean = without_nulls(status)
-    if faults := check_pod_status_schema(clean, path):
+    if faults := check_pod_status_schema(status, path):
         return {}, faults
-    done = default_pod_status(clean)
+    done = default_pod_status(decoded(status, type_named("PodStatus")))
     return done, validate_pod_status(done, path)
 
 
 def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
     """An object's metadata with a namespace if the kind is namespaced, and its faults."""
-    clean = without_nulls(meta)
-    if faults := check_meta_schema(clean):
-        return (clean if isinstance(clean, dict) else {}), faults
-    done = default_meta(clean, namespaced=kind.namespaced)
+    if faults := check_meta_schema(meta):
+        return (meta if isinstance(meta, dict) else {}), faults
+    done = default_meta(decoded(meta, type_named("meta.ObjectMeta")), namespaced=kind.namespaced)
     return done, validate_meta(done, kind)
 
 
@@ -163,7 +158,9 @@ def validate_status(kind: str, status: Raw) -> Faults:
     return faults
 
 
-def _validate_typed(raw: Raw, kind: Kind) -> Faults:
+def validate_typed(raw: Raw) -> Faults:
+    """`validate` for an object that is decoded."""
+    kind = kind_of(raw)
     faults: Faults = []
     api_version = raw.get("apiVersion")
     if kind.known and api_version not in kind.api_versions:

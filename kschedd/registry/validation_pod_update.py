@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.qos import qos_of_spec
-from kschedd.registry.validation_update import same
+from kschedd.registry.same import same
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]

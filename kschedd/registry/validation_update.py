@@ -12,6 +12,9 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.registry.same import same
+from kschedd.registry.service_addresses import changed_addresses
+from kschedd.registry.strategy import strategy_of
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -81,45 +84,11 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
     return faults
 
 
-# Kinds without unconditional update: a resourceVersion is required.
-NEED_VERSION: Final = frozenset(
-    "CSIDriver CSINode CSIStorageCapacity VolumeAttachment Lease PodDisruptionBudget RuntimeClass".split()
-)
-
-
 def validate_version(kind: str, meta: Raw) -> Faults:
     """The faults of an update's resourceVersion."""
-    if kind in NEED_VERSION and not meta.get("resourceVersion"):
+    if not strategy_of(kind).unconditional and not meta.get("resourceVersion"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
-
-
-def same(one: Any, other: Any) -> bool:
-    """Semantic equality: empty equals absent."""
-    if one == other:
-        return isinstance(one, bool) == isinstance(other, bool)
-    if _empty(one) or _empty(other):
-        return _empty(one) and _empty(other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return all(_same_field(name, one.get(name), other.get(name)) for name in {*one, *other})
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return False
-
-
-# String fields for which upstream distinguishes "" from absent; boolean fields for which it equates false and absent.
-_NULLABLE: Final = frozenset(("storageClassName", "volumeAttributesClassName", "runtimeClassName"))
-_FLAGS: Final = frozenset(("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"))
-
-
-def _same_field(name: str, one: Any, other: Any) -> bool:
-    if name in _NULLABLE:
-        return bool(one == other)
-    return same(one, other) or (name in _FLAGS and not one and not other)
-
-
-def _empty(value: Any) -> bool:
-    return value is None or value == "" or value == {} or value == []
 
 
 def same_amounts(one: Raw | None, other: Raw | None) -> bool:
@@ -276,6 +245,10 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
         faults.append(invalid("nodeAffinity", after.get("nodeAffinity"), FIELD_IS_IMMUTABLE))
 
 
+def _service(old: Raw, new: Raw, faults: Faults) -> None:
+    faults += changed_addresses(new.get("spec") or {}, old.get("spec") or {})
+
+
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "PriorityClass": _priority_class,
     "StorageClass": _storage_class,
@@ -284,4 +257,5 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "CSINode": _csi_node,
     "PersistentVolumeClaim": _claim,
     "PersistentVolume": _volume,
+    "Service": _service,
 }

@@ -102,7 +102,20 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     mode = spec.get("volumeMode")
     if mode and mode not in VOLUME_MODES:
         faults.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    for field in ("dataSource", "dataSourceRef"):
+        if field in spec:
+            _validate_data_source(spec[field], f"{path}.{field}", faults)
     validate_label_selector(spec.get("selector"), f"{path}.selector", faults)
+
+
+def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
+    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+    faults += [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
+    if not group and kind != "PersistentVolumeClaim":
+        why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        faults.append(invalid(path, kind, why))
+    if group:
+        faults += [invalid(f"{path}.apiGroup", group, why) for why in dns_subdomain(group)]
 
 
 def validate_claim(claim: Raw, faults: Faults) -> None:

@@ -6,12 +6,12 @@ Takes objects that match the schema and have their defaults.
 
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, forbidden, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import from_map, parse_label_selector
-from kschedd.api.validation_names import dns_subdomain, percent, port_name
+from kschedd.api.validation_names import dns_subdomain, percent
 from kschedd.registry.validation_meta import validate_labels
-from kschedd.registry.validation_pod import PORT_RANGE, validate_pod_spec
+from kschedd.registry.validation_pod import validate_pod_spec
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_volumes import validate_claim_spec
@@ -264,41 +264,6 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
             why = "`selector` does not match template `labels`"
             faults.append(invalid("spec.template.metadata.labels", labels, why))
     _validate_template(spec, ("Always",), faults, "ReplicationController")
-
-
-_SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-
-
-def validate_service(service: Raw, faults: Faults) -> None:
-    spec = service.get("spec") or {}
-    kind = spec.get("type")
-    if kind not in _SERVICE_TYPES:
-        faults.append(unsupported("spec.type", kind, _SERVICE_TYPES))
-    validate_labels(spec.get("selector") or {}, "spec.selector", faults)
-    ports = spec.get("ports") or ()
-    if not ports and kind != "ExternalName" and spec.get("clusterIP") != "None":
-        faults.append(required("spec.ports"))
-    names = set()
-    for index, port in enumerate(ports):
-        here = f"spec.ports[{index}]"
-        name = port.get("name") or ""
-        if not name and len(ports) > 1:
-            faults.append(required(f"{here}.name"))
-        elif name:
-            if name in names:
-                faults.append(duplicate(f"{here}.name", name))
-            names.add(name)
-        number = port.get("port") or 0
-        if not 1 <= number <= 65535:
-            faults.append(invalid(f"{here}.port", number, PORT_RANGE))
-        if port.get("protocol") not in _PROTOCOLS:
-            faults.append(unsupported(f"{here}.protocol", port.get("protocol"), _PROTOCOLS))
-        target = port.get("targetPort")
-        if isinstance(target, str):
-            faults += [invalid(f"{here}.targetPort", target, why) for why in port_name(target)]
-        elif target is not None and not 1 <= target <= 65535:
-            faults.append(invalid(f"{here}.targetPort", target, PORT_RANGE))
 
 
 _BUDGET_FIELDS: Final = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")

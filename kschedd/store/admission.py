@@ -162,6 +162,15 @@ def limit_hard_anti_affinity(pod: str, spec: Raw, classes: Classes) -> Raw:
     return spec
 
 
+def tainted_node(node: dict[str, Any]) -> dict[str, Any]:
+    """A new node with the not-ready taint, which the node lifecycle controller takes away once it is ready."""
+    spec = node.get("spec") or {}
+    taints = spec.get("taints") or []
+    if any(taint.get("key") == NOT_READY and taint.get("effect") == NO_SCHEDULE for taint in taints):
+        return node
+    return {**node, "spec": {**spec, "taints": [*taints, {"key": NOT_READY, "effect": NO_SCHEDULE}]}}
+
+
 def is_extended_resource(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
@@ -201,14 +210,19 @@ def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
 # In execution order: (plugin, whether it also runs on updates, whether it is enabled by default).
 _CHAIN: Final[Mapping[str, tuple[Plugin, bool, bool]]] = {
     "Priority": (priority, False, True),
-    "RuntimeClass": (runtime_class, False, True),
     "DefaultTolerationSeconds": (default_toleration_seconds, True, True),
     "MemoryPressureToleration": (memory_pressure_toleration, True, True),
     "ExtendedResourceToleration": (extended_resource_toleration, True, False),
+    "RuntimeClass": (runtime_class, False, True),
     "LimitPodHardAntiAffinityTopology": (limit_hard_anti_affinity, True, False),
 }
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
-PLUGINS: Final[Mapping[str, bool]] = {NAMESPACE_LIFECYCLE: True, **{n: on for n, (_, _, on) in _CHAIN.items()}}
+TAINT_NODES: Final = "TaintNodesByCondition"
+PLUGINS: Final[Mapping[str, bool]] = {
+    NAMESPACE_LIFECYCLE: True,
+    TAINT_NODES: True,
+    **{name: on for name, (_, _, on) in _CHAIN.items()},
+}
 """All plugins, and whether each is enabled by default."""
 
 
@@ -242,6 +256,12 @@ class Admission:
         for plugin in self._on_update:
             spec = plugin(name, spec, classes)
         return spec
+
+    def create_object(self, kind: str, raw: dict[str, Any]) -> dict[str, Any]:
+        """A new object of a kind other than Pod, as the mutating plugins leave it."""
+        if kind == "Node" and self.enabled[TAINT_NODES]:
+            return tainted_node(raw)
+        return raw
 
     def check(self, kind: str, raw: Raw, name: str, classes: Classes) -> None:
         """Admission of kinds other than Pod: at most one PriorityClass is the global default. Raises Forbidden."""

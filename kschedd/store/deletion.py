@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.registry.strategy import next_generation
 from kschedd.store.errors import PreconditionFailed
 from kschedd.store.times import duration_s, seconds, stamp
-from kschedd.store.updates import next_generation
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 FOREGROUND: Final = "foregroundDeletion"

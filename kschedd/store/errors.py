@@ -25,9 +25,11 @@ def _kind_with_group(kind: str) -> str:
 
 
 class ApiError(KscheddError):
-    """A request that the store refuses."""
+    """A request that the store refuses: with this HTTP status and reason, and this code in the socket protocol."""
 
     rpc_code: ClassVar[str] = "refused"
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = ""
 
 
 @attrs.define(eq=False)
@@ -36,6 +38,8 @@ class NotFound(ApiError):
     name: str
 
     rpc_code: ClassVar[str] = "not_found"
+    code: ClassVar[int] = 404
+    reason: ClassVar[str] = "NotFound"
 
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" not found'
@@ -47,6 +51,8 @@ class AlreadyExists(ApiError):
     name: str
 
     rpc_code: ClassVar[str] = "already_exists"
+    code: ClassVar[int] = 409
+    reason: ClassVar[str] = "AlreadyExists"
 
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" already exists'
@@ -65,6 +71,8 @@ class Conflict(ApiError):
     subresource: str = ""
 
     rpc_code: ClassVar[str] = "conflict"
+    code: ClassVar[int] = 409
+    reason: ClassVar[str] = "Conflict"
 
     def __str__(self) -> str:
         resource = resource_of(self.kind) + (f"/{self.subresource}" if self.subresource else "")
@@ -88,11 +96,21 @@ class Invalid(ApiError):
     faults: tuple[FieldError, ...]
 
     rpc_code: ClassVar[str] = "invalid"
+    code: ClassVar[int] = 422
+    reason: ClassVar[str] = "Invalid"
 
     def __str__(self) -> str:
         unique = tuple(dict.fromkeys(map(str, self.faults)))
         why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
         return f'{_kind_with_group(self.kind)} "{self.name}" is invalid: {why}'
+
+
+@attrs.define(eq=False)
+class Undecodable(Invalid):
+    """An object with values of a wrong type; `faults` lists each of them, with its field path."""
+
+    code: ClassVar[int] = 400
+    reason: ClassVar[str] = "BadRequest"
 
 
 @attrs.define(eq=False)
@@ -104,6 +122,8 @@ class BadRequest(ApiError):
     why: str
 
     rpc_code: ClassVar[str] = "bad_request"
+    code: ClassVar[int] = 400
+    reason: ClassVar[str] = "BadRequest"
 
     def __str__(self) -> str:
         return self.why
@@ -118,6 +138,8 @@ class NoMatch(ApiError):
     hint: str = ""
 
     rpc_code: ClassVar[str] = "no_match"
+    code: ClassVar[int] = 404
+    reason: ClassVar[str] = "NotFound"
 
     def __str__(self) -> str:
         return f'no matches for kind "{self.kind[:100]}" in version "{self.api_version[:100]}"{self.hint}'
@@ -130,6 +152,8 @@ class BadPatch(ApiError):
     why: str
 
     rpc_code: ClassVar[str] = "invalid"
+    code: ClassVar[int] = 400
+    reason: ClassVar[str] = "BadRequest"
 
     def __str__(self) -> str:
         return self.why
@@ -143,6 +167,8 @@ class StrictDecodingError(ApiError):
     faults: tuple[FieldError, ...] = ()
 
     rpc_code: ClassVar[str] = "invalid"
+    code: ClassVar[int] = 400
+    reason: ClassVar[str] = "BadRequest"
 
     def __str__(self) -> str:
         return self.why
@@ -157,6 +183,8 @@ class Forbidden(ApiError):
     why: str
 
     rpc_code: ClassVar[str] = "forbidden"
+    code: ClassVar[int] = 403
+    reason: ClassVar[str] = "Forbidden"
 
     def __str__(self) -> str:
         return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
@@ -175,6 +203,8 @@ class TooManyRequests(ApiError):
     retry_after_s: int = 0
 
     rpc_code: ClassVar[str] = "too_many_requests"
+    code: ClassVar[int] = 429
+    reason: ClassVar[str] = "TooManyRequests"
 
     def __str__(self) -> str:
         return "Cannot evict pod as it would violate the pod's disruption budget."
@@ -187,9 +217,25 @@ class MultipleBudgets(ApiError):
     budgets: tuple[str, ...]
 
     rpc_code: ClassVar[str] = "refused"
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
 
     def __str__(self) -> str:
         return "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+@attrs.define(eq=False)
+class RangeFull(ApiError):
+    """There is no cluster IP or node port left for a Service."""
+
+    what: str
+
+    rpc_code: ClassVar[str] = "refused"
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __str__(self) -> str:
+        return f"Internal error occurred: failed to allocate a {self.what}: range is full"
 
 
 @attrs.define(eq=False)
@@ -200,6 +246,8 @@ class Gone(ApiError):
     oldest: int
 
     rpc_code: ClassVar[str] = "gone"
+    code: ClassVar[int] = 410
+    reason: ClassVar[str] = "Expired"
 
     def __str__(self) -> str:
         return f"too old resource version: {self.version} ({self.oldest})"
@@ -213,6 +261,8 @@ class OtherEpoch(ApiError):
     epoch: str
 
     rpc_code: ClassVar[str] = "gone"
+    code: ClassVar[int] = 410
+    reason: ClassVar[str] = "Expired"
 
     def __str__(self) -> str:
         return f"resource version {self.version} is of another history of this cluster: list again"
@@ -226,6 +276,8 @@ class StillToCome(ApiError):
     latest: int
 
     rpc_code: ClassVar[str] = "gone"
+    code: ClassVar[int] = 504
+    reason: ClassVar[str] = "Timeout"
 
     def __str__(self) -> str:
         return f"Too large resource version: {self.version}, current: {self.latest}"
@@ -241,6 +293,8 @@ class TooLarge(ApiError):
     limit: int
 
     rpc_code: ClassVar[str] = "too_large"
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = ""
 
     def __str__(self) -> str:
         return "etcdserver: request is too large"

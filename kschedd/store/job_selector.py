@@ -11,8 +11,11 @@ JOB_NAME: Final = "batch.kubernetes.io/job-name"
 Raw = dict[str, Any]
 
 
-def with_selector(job: Raw) -> Raw:
-    """A new Job, whose uid is set, with generated selector and pod labels; unchanged if manualSelector is set."""
+def with_selector(job: Raw, *, own_labels: bool) -> Raw:
+    """A new Job, whose uid is set, with generated selector and pod labels; unchanged if manualSelector is set.
+
+    A Job without labels of its own has those of its pods.
+    """
     spec = job.get("spec") or {}
     template = spec.get("template")
     if spec.get("manualSelector") or not template:
@@ -21,6 +24,8 @@ def with_selector(job: Raw) -> Raw:
     own = {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
     meta = template.get("metadata") or {}
     labelled = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **own}}}
+    if not own_labels:
+        job = {**job, "metadata": {**job["metadata"], "labels": labelled["metadata"]["labels"]}}
     given = spec.get("selector") or {}
     selector = {**given, "matchLabels": {**(given.get("matchLabels") or {}), CONTROLLER_UID: uid}}
     return {**job, "spec": {**spec, "template": labelled, "selector": selector}}

@@ -19,30 +19,39 @@ from typing import Any, Final
 import attrs
 import msgpack
 
+from kschedd.api.codec import decoded, decoded_object, encoded
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Raw, version_of
 from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
 from kschedd.api.qos import qos_of_spec
+from kschedd.api.schema import ANY, field_of, type_named
 from kschedd.api.schema_check import (
-    check_pod_spec_schema,
+    check_meta_schema,
     check_schema,
     check_status_schema,
-    known_without_nulls,
+    schema_for,
     without_nulls,
 )
 from kschedd.api.validation_names import dns_subdomain
+from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
+from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import (
-    default_and_validate,
     default_and_validate_meta,
     default_and_validate_node_affinity,
-    default_and_validate_pod_spec,
     default_and_validate_pod_status,
+    defaulted_pod_spec,
+    validate_pod_spec,
     validate_status,
+    validate_typed,
 )
 from kschedd.store.admission import Admission, Classes
-from kschedd.store.errors import ApiError, Invalid
+from kschedd.store.errors import ApiError, Invalid, Undecodable
 
+_POD_SPEC: Final = type_named("PodSpec")
+_POD_STATUS: Final = type_named("PodStatus")
+_META: Final = type_named("meta.ObjectMeta")
+_NODE_AFFINITY: Final = type_named("NodeAffinity")
 _NOTHING: Mapping[str, Any] = {}
 _REMEMBERED: Final = 1 << 13
 _BRANCHES: Final = 1 << 10
@@ -56,6 +65,8 @@ GATED: Final = {
     "status": "False",
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
 }
 
 
@@ -66,10 +77,16 @@ class InternedPod:
     spec: PodSpec
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
-    status: Mapping[str, Any]  # the status such a pod is born with
+    _status: Mapping[str, Any]  # the status such a pod is born with, but for the time of its condition
     size: int  # bytes of the spec
     branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
+
+    def status_at(self, at: str) -> Mapping[str, Any]:
+        """The status that such a pod is born with at this time."""
+        if "conditions" not in self._status:
+            return self._status
+        return {**self._status, "conditions": [{**GATED, "lastTransitionTime": at}]}
 
     def signature_in(self, namespace: str) -> PodSignature:
         signature = self._signatures.get(namespace)
@@ -138,10 +155,10 @@ class PodStrategy:
                 raise Invalid("Pod", name, tuple(faults))
             size = spec_without_node_affinity.size + len(key)
             found = InternedPod(
-                intern_with_node_affinity(spec_without_node_affinity.spec, clean),
+                intern_with_node_affinity(spec_without_node_affinity.spec, encoded(clean, _NODE_AFFINITY)),
                 spec_without_node_affinity.labels,
                 spec_without_node_affinity.meta,
-                spec_without_node_affinity.status,
+                spec_without_node_affinity._status,
                 size,
             )
             if len(spec_without_node_affinity.branches) >= _BRANCHES:
@@ -150,52 +167,53 @@ class PodStrategy:
         return found
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:
-        clean, faults = default_and_validate_meta(meta, BY_NAME["Pod"])
-        if not faults:
-            done, faults = default_and_validate_pod_spec(spec, clean.get("labels") or _NOTHING)
-        if faults:
+        kind = BY_NAME["Pod"]
+        clean, faults = default_and_validate_meta(meta, kind)
+        done, mistyped = defaulted_pod_spec(spec)
+        if mistyped or check_meta_schema(meta):
             accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
-            raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
+            raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {mistyped}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
         admitted = self._admission.create_pod(name, done, self._classes)
-        interned = intern_spec(admitted)
+        admitted = merge_label_keys(drop_disabled(dict(admitted)), clean.get("labels") or _NOTHING)
+        if faults := [*faults, *validate_pod_spec(admitted)]:
+            raise Invalid("Pod", name, tuple(faults))
+        interned = intern_spec(encoded(admitted, _POD_SPEC))
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
         return InternedPod(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
 
-    def restored_status(self, admitted: InternedPod, raw: Raw, meta: Raw, name: str) -> Raw:
+    def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
-        key = packed("Pod", name, (raw["status"], admitted.status))
+        key = packed("Pod", name, (raw["status"], born))
         found = self._statuses.get(key)
         if found is None:
             status, faults = default_and_validate_pod_status(raw["status"])
             if faults:
                 accepted("Pod", name, {**raw, "metadata": meta})
                 raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
-            found = {**admitted.status, **status}
+            found = encoded({**born, **status}, _POD_STATUS)
             if len(self._statuses) >= _REMEMBERED_STATUSES:
                 self._statuses.clear()
             self._statuses[key] = found
         return found
 
-    def admit_update(self, raw: Raw, name: str, check: Callable[[Raw], list[FieldError]]) -> dict[str, Any]:
+    def admit_update(self, raw: Raw, name: str, old: Raw, check: Callable[[Raw], list[FieldError]]) -> dict[str, Any]:
         """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` returns the faults of the change itself. Raises Invalid with all faults, and Forbidden.
+        `old` is the present spec, `check` returns the faults of the change. Raises Invalid with all, and Forbidden.
         """
         # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
-        spec, faults = default_and_validate_pod_spec(raw.get("spec"))
-        meta, more = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
-        faults = [*more, *faults]
-        if faults and (check_pod_spec_schema(without_nulls(raw.get("spec"))) or not isinstance(raw.get("spec"), dict)):
-            raise Invalid("Pod", name, tuple(faults))
-        admitted = {**raw, "metadata": meta, "spec": spec}
-        if not faults:
-            admitted["spec"] = self._admission.update_pod(name, spec, self._classes)
-        if faults := [*faults, *check(admitted)]:
+        spec, mistyped = defaulted_pod_spec(raw.get("spec"))
+        meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
+        if mistyped or check_meta_schema(raw.get("metadata")):
+            raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
+        spec = drop_disabled(dict(self._admission.update_pod(name, spec, self._classes)), old)
+        admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
+        if faults := [*faults, *validate_pod_spec(spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
         return admitted
 
@@ -222,28 +240,44 @@ def _plain(annotations: Any) -> bool:
 
 
 def accepted(
-    kind: str, name: str, raw: Raw, check: Callable[[Raw], list[FieldError]] = lambda raw: []
+    kind: str,
+    name: str,
+    raw: Raw,
+    prepare: Callable[[dict[str, Any]], dict[str, Any]] = lambda raw: raw,
+    check: Callable[[Raw], list[FieldError]] = lambda raw: [],
 ) -> dict[str, Any]:
-    """The defaulted manifest. Raises Invalid with all its faults, those found by `check` last."""
-    done = default_and_validate(dict(raw))
-    faults = done.faults
-    if not faults or not check_schema(known_without_nulls(dict(raw))):
-        faults = (*faults, *check(done.raw))
-    if faults:
+    """The manifest with its defaults, as `prepare` leaves it.
+
+    Raises Undecodable, and Invalid with all its faults, those found by `check` last.
+    """
+    if mistyped := check_schema(dict(raw)):
+        raise Undecodable(kind, name, tuple(mistyped))
+    done = prepare(default_typed(decoded_object(dict(raw))))
+    if faults := (*validate_typed(done), *check(done)):
         raise Invalid(kind, name, faults)
-    return done.raw
+    return done
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
     """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
-    if raw.get("status") is None:
-        return {field: value for field, value in raw.items() if field != "status"}
-    status = without_nulls(raw["status"])
-    if kind in BY_NAME:
-        faults = check_status_schema(kind, status) or validate_status(kind, status)
-        if faults:
-            raise Invalid(kind, name, tuple(faults))
-    return {**raw, "status": status}
+    status = raw.get("status")
+    fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
+    if fields is None or fields is ANY:
+        return {**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)
+    if status is None:
+        status = {}
+    if faults := check_status_schema(kind, status):
+        raise Undecodable(kind, name, tuple(faults))
+    status = decoded(status, fields)
+    if kind == "Pod":
+        status = with_pod_ips(status)
+    if faults := validate_status(kind, status):
+        raise Invalid(kind, name, tuple(faults))
+    return {**raw, "status": encoded(status, fields)}
+
+
+def _without_status(raw: dict[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in raw.items() if field != "status"}
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:

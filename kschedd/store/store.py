@@ -18,23 +18,28 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.codec import decoded_object, encoded_object
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import FieldError, invalid, required
 from kschedd.api.kinds import BY_NAME, Kind, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
+from kschedd.api.schema_check import check_meta_schema, check_schema
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
+from kschedd.registry.defaults import default_typed
+from kschedd.registry.service_addresses import stack_faults, validate_addresses
+from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
-from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
+from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, TAINT_NODES, Admission
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
 from kschedd.store.deletion import Propagation, begin_deletion, check_delete_preconditions, finished
-from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, TooLarge
+from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, TooLarge, Undecodable
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
 from kschedd.store.job_selector import with_selector
@@ -42,6 +47,7 @@ from kschedd.store.leases import LEASE, renewed
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
+from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
@@ -69,13 +75,16 @@ class Store:
         version: int = 0,
         history: int = 100_000,
         max_object_bytes: int = MAX_OBJECT_BYTES,
+        service_range: str = SERVICE_RANGE,
     ) -> None:
         self.max_object_bytes = max_object_bytes
+        self.service_range = service_range
         self._now = now
         self._seed = seed
         self._random = random.Random(f"{seed}/{version}")
         self._random_aside = random.Random(f"{seed}/{version}/aside")  # of `_ASIDE`
-        self._admission = admission or Admission()
+        # By itself a store has nobody who takes the taint of new nodes away.
+        self._admission = admission or Admission({TAINT_NODES: False})
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
         self._log = EventLog(version, history=history)
@@ -234,7 +243,7 @@ class Store:
         if name in self._space(kind, namespace):
             raise AlreadyExists(kind, name)
         make = self._new_pod if kind == "Pod" else self._new_object
-        created = make(kind, raw, meta, name, restore)
+        created = make(kind, raw, meta, name, restore, dry_run)
         if not dry_run:
             self._commit(ADDED, None, created)
         return created
@@ -465,6 +474,7 @@ class Store:
             objects=(),
             version=self.version,
             max_object_bytes=self.max_object_bytes,
+            service_range=self.service_range,
         )
         twin._by_kind = {
             kind: {namespace: dict(space) for namespace, space in spaces.items()}
@@ -569,12 +579,13 @@ class Store:
             meta["uid"] = self._new_uid(kind)
         if not (restore and meta.get("creationTimestamp")):
             meta["creationTimestamp"] = stamp(self._now())
+        meta.pop("selfLink", None)
         if not restore:
             meta.pop("deletionTimestamp", None)
             meta.pop("deletionGracePeriodSeconds", None)
         meta.pop("managedFields", None)
         meta["resourceVersion"] = str(self._log.version + 1)
-        if kind in updates.BORN_WITH_GENERATION and not (restore and meta.get("generation")):
+        if strategy_of(kind).born and not (restore and meta.get("generation")):
             meta["generation"] = 1
 
     def _has_uid(self, uid: str) -> bool:
@@ -592,7 +603,7 @@ class Store:
         bits = f"{self._random_of(kind).getrandbits(128):032x}"
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
-    def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
+    def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool, dry_run: bool) -> Object:
         spec = raw.get("spec")
         node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
@@ -602,28 +613,52 @@ class Store:
             meta.pop(field, None)
         meta.update(admitted.meta)
         self._born(kind, meta, restore)
-        status: Raw = admitted.status
+        status: Raw = admitted.status_at(meta["creationTimestamp"])
         if restore and raw.get("status"):
-            status = self._pod_strategy.restored_status(admitted, raw, meta, name)
+            status = self._pod_strategy.restored_status(status, raw, meta, name)
         self._check_size(kind, name, admitted.size + len(packed(kind, name, (meta, status))))
         return new_pod(raw, meta, admitted, node_name, status)
 
-    def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool) -> Object:
-        whole = accepted(kind, name, {**raw, "metadata": meta})
+    def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool, dry_run: bool) -> Object:
+        def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
+            admitted = self._admission.create_object(kind, defaulted)
+            prepared = prepare_create(kind, admitted, stamp(self._now()))
+            if restore and defaulted.get("status"):
+                prepared["status"] = defaulted["status"]
+            meta = dict(prepared["metadata"])
+            if restore and (given := defaulted["metadata"].get("generation")):
+                meta["generation"] = given
+            if kind == "Job":
+                self._born(kind, meta, restore)
+            prepared["metadata"] = meta
+            if kind == "Service" and not restore:
+                return self._with_addresses(prepared, None, dry_run)
+            if kind == "Job":
+                return with_selector(prepared, own_labels=bool((raw.get("metadata") or {}).get("labels")))
+            return prepared
+
+        whole = accepted(kind, name, {**raw, "metadata": meta}, prepare)
         self._check_devices(kind, name, whole)
         self._admission.check(kind, whole, name, self)
-        stored = dict(whole)
-        meta = dict(stored["metadata"])
-        self._born(kind, meta, restore)
-        stored["metadata"] = meta
-        if kind in ("Deployment", "ReplicaSet") and not restore:
-            stored["status"] = {}
-        elif kind in ("Job", "ResourceClaim", "ResourceQuota"):
-            stored.setdefault("status", {})
-        if kind == "Job":
-            stored = with_selector(stored)
+        if kind != "Job":  # whose selector names its uid
+            meta = dict(whole["metadata"])
+            self._born(kind, meta, restore)
+            whole["metadata"] = meta
+        stored = encoded_object(whole)
         self._check_size(kind, name, len(packed(kind, name, stored)))
         return self._typed(kind, stored)
+
+    def _with_addresses(self, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
+        """A Service with its cluster IP and node ports; raises Invalid if it cannot have those it asks for.
+
+        Of one whose ports or address are at fault by themselves nothing is allocated: validation refuses it.
+        """
+        spec = service["spec"]
+        faults = validate_addresses(spec) or stack_faults(spec)
+        if faults:
+            raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
+        others = [obj for space in self.present("Service") for obj in space if old is None or obj.uid != old.uid]
+        return allocate(service, others, self.service_range, dry_run)
 
     def _check_size(self, kind: str, name: str, size: int) -> None:
         if size > self.max_object_bytes:
@@ -647,41 +682,64 @@ class Store:
     def _replace(
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> Object:
-        wanted = updates.merged_update(old, raw, subresource, with_status=with_status)
+        if subresource == "status" and isinstance(old, Pod):
+            # Much the most frequent write; the rest of the pod is not looked at.
+            mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
+        else:
+            mistyped = check_schema(dict(raw)) if old.kind in BY_NAME else []
+        if mistyped:
+            raise Undecodable(old.kind, old.name, tuple(mistyped))
         if subresource == "status":
-            wanted = checked_status(old.kind, old.name, wanted)
-            if faults := validate_status_update(old.raw, wanted):
-                raise Invalid(old.kind, old.name, tuple(faults))
+            wanted = self._checked_status(old, raw)
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
         else:
-            wanted = self._checked(old, wanted, subresource)
+            wanted = self._checked(old, updates.merged_update(old, raw, subresource), subresource, dry_run)
+            if with_status and raw.get("status"):
+                wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
         if dry_run:
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return self._retyped(old, {**wanted, "metadata": meta})
         return self._settle(old, wanted)
 
-    def _checked(self, old: Object, wanted: dict[str, Any], subresource: updates.Subresource) -> dict[str, Any]:
+    def _checked_status(self, old: Object, raw: Raw) -> dict[str, Any]:
+        """The object with its new status, decoded and found valid."""
+        meta = updates.merged_meta(old, raw.get("metadata") or _NOTHING)
+        wanted = {**raw, "metadata": meta}
+        if not isinstance(old, Pod) and old.kind in BY_NAME:
+            wanted = default_typed(decoded_object(wanted))
+        wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
+        wanted = checked_status(old.kind, old.name, wanted)
+        if faults := validate_status_update(old.raw, wanted):
+            raise Invalid(old.kind, old.name, tuple(faults))
+        return wanted
+
+    def _checked(
+        self, old: Object, wanted: dict[str, Any], subresource: updates.Subresource, dry_run: bool
+    ) -> dict[str, Any]:
         """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
 
+        # A pod's update is compared as it is stored, any other as it is decoded.
+        before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
+
+        def prepare(new: dict[str, Any]) -> dict[str, Any]:
+            prepared = prepare_update(old.kind, new, before)
+            return self._with_addresses(prepared, old, dry_run) if old.kind == "Service" else prepared
+
         def check(new: Raw) -> builtins.list[FieldError]:
-            return updates.update_faults(old, new, subresource)
+            return updates.update_faults(old, before, new, subresource)
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._pod_strategy.admit_update(wanted, old.name, check)
-            if checked.get("status") is not old.raw.get("status"):
-                checked = checked_status(old.kind, old.name, checked)
+            checked = self._pod_strategy.admit_update(wanted, old.name, old.raw["spec"], check)
+            checked = prepare(checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
-        else:
-            checked = accepted(old.kind, old.name, wanted, check)
-            self._check_devices(old.kind, old.name, checked)
-            self._admission.check(old.kind, checked, old.name, self)
-        if old.kind in updates.WITH_GENERATION and updates.spec_changed(old.raw, checked):
-            meta = checked["metadata"]
-            checked["metadata"] = {**meta, "generation": updates.next_generation(old.metadata)}
-        return checked
+            return checked
+        checked = accepted(old.kind, old.name, wanted, prepare, check)
+        self._check_devices(old.kind, old.name, checked)
+        self._admission.check(old.kind, checked, old.name, self)
+        return encoded_object(checked)
 
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
         """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""

@@ -16,26 +16,9 @@ from kschedd.store.errors import Conflict, Invalid
 
 Subresource = Literal["", "status", "resize", "ephemeralcontainers"]
 
-WITH_STATUS: Final = frozenset(
-    "Namespace Node Pod Service ReplicationController ResourceQuota PersistentVolume PersistentVolumeClaim ReplicaSet"
-    " Deployment StatefulSet DaemonSet Job CronJob PodDisruptionBudget VolumeAttachment ResourceClaim Ingress"
-    " HorizontalPodAutoscaler".split()
-)
-"""Kinds whose status is a subresource."""
-
-WITH_GENERATION: Final = frozenset(
-    "Pod ReplicationController ReplicaSet Deployment StatefulSet DaemonSet Job CronJob PodDisruptionBudget"
-    " DeviceClass ResourceSlice".split()
-)
-"""Kinds whose metadata.generation counts changes of the desired state."""
-
-BORN_WITH_GENERATION: Final = WITH_GENERATION | {"PriorityClass"}
-
-_LAST_GENERATION: Final = 2**63 - 1
 _IDENTITY: Final = (
     "name",
     "namespace",
-    "generateName",
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
@@ -63,37 +46,26 @@ def check_resource_version(old: Object, meta: Raw) -> None:
         raise Conflict(old.kind, old.name)
 
 
-def merged_update(old: Object, raw: Raw, subresource: Subresource, *, with_status: bool) -> dict[str, Any]:
+def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:
     """The updated object: the part that this request may change from `raw`, the rest from `old`."""
-    if subresource == "status":
-        changed = dict(old.raw)
-        status = raw.get("status")
-        if status is None and old.kind == "Pod":
-            status = {}
-        if status is None:
-            changed.pop("status", None)
-            return changed
-        if old.kind == "Pod" and isinstance(status, Mapping) and "qosClass" not in status:
-            status = {**status, "qosClass": old.status.get("qosClass")}
-        changed["status"] = status
-        return changed
+    meta = merged_meta(old, raw.get("metadata") or {})
     if subresource == "resize":
-        spec = raw.get("spec") or {}
-        return {**old.raw, "spec": _resized(old.raw["spec"], spec) if isinstance(spec, Mapping) else spec}
+        return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
     if subresource == "ephemeralcontainers":
         added = (raw.get("spec") or {}).get("ephemeralContainers") or []
         return {**old.raw, "spec": {**old.raw["spec"], "ephemeralContainers": added}}
-    before = old.metadata
-    if faults := validate_meta_update(before, raw.get("metadata") or {}):
-        raise Invalid(old.kind, old.name, tuple(faults))
-    meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name not in _IDENTITY}
-    meta.update((name, before[name]) for name in _IDENTITY if name in before)
     changed = {**raw, "metadata": meta}
     changed.setdefault("apiVersion", old.raw.get("apiVersion"))
-    if old.kind in WITH_STATUS and not with_status:
-        changed.pop("status", None)
-        if "status" in old.raw:
-            changed["status"] = old.raw["status"]
+    return changed
+
+
+def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
+    """The metadata of an update, with what only the server sets."""
+    before = old.metadata
+    if faults := validate_meta_update(before, given):
+        raise Invalid(old.kind, old.name, tuple(faults))
+    meta = {name: value for name, value in given.items() if name not in _IDENTITY}
+    meta.update((name, before[name]) for name in _IDENTITY if name in before)
     if "deletionTimestamp" in before:
         present = before.get("finalizers") or ()
         added = [f for f in meta.get("finalizers") or () if f not in present]
@@ -101,7 +73,7 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource, *, with_statu
             shown = ", ".join(f'"{f}"' for f in added)
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
             raise Invalid(old.kind, old.name, (forbidden("metadata.finalizers", why),))
-    return changed
+    return meta
 
 
 def _resized(old: Raw, new: Raw) -> Raw:
@@ -126,28 +98,17 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
     return {field: value for field, value in changed.items() if field not in _RESIZED or field in now}
 
 
-def spec_changed(old: Raw, new: Raw) -> bool:
-    """Whether anything but metadata and status differs, so that the generation is incremented."""
-    aside = ("metadata", "status")
-    return any(old.get(name) != new.get(name) for name in {*old, *new} if name not in aside)
-
-
-def next_generation(meta: Raw) -> int:
-    """The incremented generation, capped at int64's maximum."""
-    return min((meta.get("generation") or 0) + 1, _LAST_GENERATION)
-
-
-def update_faults(old: Object, new: Raw, subresource: Subresource) -> list[FieldError]:
-    """Faults for changes of immutable fields."""
+def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
+    """The faults of changes of what may not change; `before` is the old object, decoded as the new one is."""
     if old.kind != "Pod":
-        return validate_update(old.raw, new)
+        return validate_update(before, new)
     if subresource == "ephemeralcontainers":
-        before = old.raw["spec"].get("ephemeralContainers") or []
+        present = before["spec"].get("ephemeralContainers") or []
         after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or []}
-        if any(after.get(each.get("name")) != each for each in before):
+        if any(after.get(each.get("name")) != each for each in present):
             why = "existing ephemeral containers may not be changed or removed"
             return [forbidden("spec.ephemeralContainers", why)]
         return []
     if subresource == "resize":
-        return validate_pod_resize(old.raw["spec"], new["spec"], old.status)
-    return validate_pod_update(old.raw["spec"], new["spec"])
+        return validate_pod_resize(before["spec"], new["spec"], old.status)
+    return validate_pod_update(before["spec"], new["spec"])

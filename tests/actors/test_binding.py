@@ -37,7 +37,7 @@ class Wishes:
 
         def ready(cluster: SchedulerCache) -> Status | None:
             granted = cluster.get("ConfigMap", f"default/{pod.name}")
-            if granted is None or "granted" not in granted.raw["data"]:
+            if granted is None or "granted" not in granted.raw.get("data", {}):
                 return None
             good = granted.raw["data"]["granted"] == "yes"
             return Status(Code.SUCCESS) if good else error("the wish was refused")

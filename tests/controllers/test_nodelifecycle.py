@@ -159,6 +159,7 @@ def test_a_node_that_comes_back_loses_its_taints_and_its_pods_are_ready_again() 
     assert silent == {
         "type": "Ready",
         "status": "False",
+        "lastProbeTime": None,
         "lastTransitionTime": stamp(START + 65),
         "observedGeneration": 1,
     }

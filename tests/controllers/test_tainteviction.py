@@ -233,6 +233,7 @@ def test_an_evicted_pod_has_the_condition_and_the_event_of_upstream() -> None:
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "DeletionByTaintManager",
+        "lastProbeTime": None,
         "message": "Taint manager: deleting due to NoExecute taint",
         "lastTransitionTime": stamp(START + 5),
     }

@@ -7,6 +7,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.ephemeral import EphemeralVolumes
+from kschedd.controllers.protection import StorageProtection
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.volumes import VolumeController
@@ -15,12 +16,13 @@ from kschedd.store.store import Store
 
 
 class SchedulerCache:
-    """A store with the three controllers, and a clock that is moved by hand."""
+    """A store with the controllers of volumes, and a clock that is moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
         self.store = Store(now=lambda: self.now)
-        controllers: list[Controller] = [VolumeController(), Provisioner(delay_s=5.0), EphemeralVolumes()]
+        controllers: list[Controller] = [VolumeController(), StorageProtection()]
+        controllers += [Provisioner(delay_s=5.0), EphemeralVolumes()]
         self.settling = ControllerRunner(self.store, controllers)
 
     def create(self, *raws: dict[str, Any]) -> None:
@@ -226,6 +228,8 @@ def test_claim_whose_volume_is_gone_is_lost(cluster: SchedulerCache) -> None:
     cluster.create(volume("short-lived"))
     cluster.create(claim())
     cluster.delete("PersistentVolume", "", "short-lived")
+    assert cluster.claim().status["phase"] == "Bound", "a bound volume is protected"
+    cluster.patch("PersistentVolume", "", "short-lived", {"metadata": {"finalizers": None}})
     lost = cluster.claim()
     assert lost.status == {"phase": "Lost"}
     assert cluster.messages() == ["Bound claim has lost its PersistentVolume. Data on the volume is lost!"]

@@ -182,7 +182,7 @@ def test_keys_without_a_selector_stay_alone() -> None:
 
 
 def test_nulls_are_absent_fields() -> None:
-    done = default(pod(affinity=None, terminationGracePeriodSeconds=None, tolerations=[None]))
+    done = default(pod(affinity=None, terminationGracePeriodSeconds=None, tolerations=None))
     assert done["spec"]["terminationGracePeriodSeconds"] == 30
     assert "affinity" not in done["spec"]
     assert "tolerations" not in done["spec"]
@@ -217,7 +217,7 @@ def test_a_node_has_what_it_is_capable_of() -> None:
             "StatefulSet",
             "apps/v1",
             {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}},
-            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}},
+            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "partition": 0}}},
         ),
         ("DaemonSet", "apps/v1", {}, {"revisionHistoryLimit": 10}),
         ("Job", "batch/v1", {}, {"completions": 1, "parallelism": 1, "backoffLimit": 6}),

@@ -52,7 +52,7 @@ def test_a_generated_name_may_end_in_a_dash() -> None:
 
 def test_two_controllers_own_nothing() -> None:
     owner = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "1", "controller": True}
-    (fault,) = said(with_meta(ownerReferences=[owner, owner]))
+    (fault,) = said(with_meta(ownerReferences=[owner, {**owner, "name": "y", "uid": "2"}]))
     assert "only one reference can have controller set to true" in fault
 
 

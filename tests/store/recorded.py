@@ -7,7 +7,7 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ _PLACEHOLDERS = {
     "<uid>": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "<time>": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)",
     "<resourceVersion>": r"\d+",
+    "<ip>": r"[0-9a-f]*[.:][0-9a-f.:]+",
+    "<scheme>": r'[^"]*',
+    "<address>": r"0x[0-9a-f]+",
     "*****": r"[a-z0-9]{5}",
 }
 _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
@@ -38,11 +41,20 @@ _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 @attrs.frozen
 class Answer:
-    accepted: bool
+    code: int
     object: Mapping[str, Any] | None = None
-    causes: frozenset[str] = frozenset()
+    causes: tuple[tuple[str, str], ...] = ()  # field, message
+    reason: str = ""
     message: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.code < 300
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset(field for field, _ in self.causes)
 
 
 def records(name: str) -> list[dict[str, Any]]:
@@ -62,7 +74,8 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 
 def answer(record: Mapping[str, Any]) -> Answer | None:
     """What the store says to a record; None where it cannot be asked, as its setup was refused."""
-    store = Store(now=lambda: NOW_S, admission=Admission({"MemoryPressureToleration": False}))
+    admission = Admission({"MemoryPressureToleration": False})
+    store = Store(now=lambda: NOW_S, admission=admission, service_range="10.0.0.0/24")
     names: dict[str, Any] = {}
     try:
         for manifest in record.get("setup", ()):
@@ -72,18 +85,27 @@ def answer(record: Mapping[str, Any]) -> Answer | None:
     except ApiError:
         return None
     if target is not None:
-        meta = target.raw["metadata"]
-        names |= {"<uid>": meta["uid"], "<resourceVersion>": meta["resourceVersion"]}
-        names |= {"<time>": meta["creationTimestamp"]}
+        names |= _given(target.raw)
     warnings: list[str] = []
     try:
         made = _ask(store, record, target, names, warnings)
-    except Invalid as refusal:
-        causes = frozenset(fault.path for fault in refusal.faults)
-        return Answer(False, None, causes, str(refusal), tuple(warnings))
     except ApiError as refusal:
-        return Answer(False, None, frozenset(), str(refusal), tuple(warnings))
-    return Answer(True, made.raw, warnings=tuple(warnings))
+        faults = refusal.faults if isinstance(refusal, Invalid) and refusal.code == 422 else ()
+        causes = tuple(dict.fromkeys((fault.path, fault.why) for fault in faults))
+        return Answer(refusal.code, None, causes, refusal.reason, str(refusal), tuple(warnings))
+    return Answer(201 if "manifest" in record else 200, made.raw, warnings=tuple(warnings))
+
+
+def _given(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the placeholders of a request stand for: what the server gave to the object it is about."""
+    meta, spec = raw["metadata"], raw.get("spec") or {}
+    names = {"<uid>": meta["uid"], "<resourceVersion>": meta["resourceVersion"], "<time>": meta["creationTimestamp"]}
+    if "clusterIP" in spec:
+        names["<ip>"] = spec["clusterIP"]
+    for port in spec.get("ports") or ():
+        if "nodePort" in port:
+            names["<nodePort>"] = port["nodePort"]
+    return names
 
 
 def _make(store: Store, manifest: Mapping[str, Any], names: dict[str, Any]) -> Any:
@@ -109,14 +131,32 @@ def _filled(value: Any, names: Mapping[str, Any]) -> Any:
 
 
 def agreement(record: Mapping[str, Any], got: Answer) -> dict[str, bool]:
+    """Each part that is asked, and whether it agrees."""
     want = record["want"]
-    found = {"accepted": (want["code"] < 300) == got.accepted}
-    if want["code"] < 300:
+    found = {"accepted": (want["code"] < 300) == got.accepted, "code": want["code"] == got.code}
+    refusal = want.get("status") or {}
+    if not refusal:
         found["object"] = got.accepted and not differences(bare(want["object"]), bare(got.object or {}))
-    elif want["status"]["causes"]:
-        wanted = {cause["field"] for cause in want["status"]["causes"]}
-        found["causes"] = wanted == {"patch"} or wanted == set(got.causes)
+    causes = refusal.get("causes") or []
+    if causes or got.causes:
+        found["causes"] = {cause["field"] for cause in causes} == got.fields
+    if refusal or not got.accepted:
+        found["message"] = refusal.get("reason") == got.reason and _same_message(refusal["message"], got.message)
+    if want.get("warnings") or got.warnings:
+        found["warnings"] = _alike_all(want.get("warnings", []), got.warnings)
     return found
+
+
+def _same_message(want: str, got: str) -> bool:
+    """Equal, or equal but for the order of what stands in brackets."""
+    got = got.split("\n@@ ")[0]
+    (head, _, rest), (other, _, others) = want.partition("["), got.partition("[")
+    parts = rest.rstrip("]").split(", "), others.rstrip("]").split(", ")
+    return _alike(want, got) or (_alike(head, other) and _alike_all(sorted(parts[0]), sorted(parts[1])))
+
+
+def _alike_all(want: Sequence[str], got: Sequence[str]) -> bool:
+    return len(want) == len(got) and all(map(_alike, want, got))
 
 
 def bare(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,8 +166,11 @@ def bare(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def differences(want: Any, got: Any, path: str = "") -> list[str]:
     if isinstance(want, Mapping) and isinstance(got, Mapping):
-        names = [*want, *(name for name in got if name not in want)]
-        return [d for n in names for d in differences(want.get(n, ...), got.get(n, ...), f"{path}.{n}")]
+        rest, found = dict(got), []
+        for name, inner in want.items():
+            match = name if name in rest else next((n for n in rest if n not in want and _alike(name, n)), name)
+            found += differences(inner, rest.pop(match, ...), f"{path}.{name}")
+        return found + [f"{path}.{name}: want nothing, got {inner!r}" for name, inner in rest.items()]
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         return [d for i, (a, b) in enumerate(zip(want, got, strict=True)) for d in differences(a, b, f"{path}[{i}]")]
     return [] if _alike(want, got) else [f"{path}: want {want!r}, got {got!r}"]
@@ -141,6 +184,8 @@ def _alike(want: Any, got: Any) -> bool:
         for name, form in _PLACEHOLDERS.items():
             expression = expression.replace(re.escape(name), form)
         return re.fullmatch(expression, got) is not None
+    if want == "<nodePort>":
+        return isinstance(got, int)
     return bool(want == got) and isinstance(want, bool) == isinstance(got, bool)
 
 

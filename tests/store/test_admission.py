@@ -174,7 +174,7 @@ def test_plugins_that_are_off_can_be_turned_on() -> None:
 
 
 def test_an_unknown_plugin_is_named_with_those_there_are() -> None:
-    with pytest.raises(UnknownAdmissionPlugin, match='"Prio" does not exist; there are: NamespaceLifecycle, Priority'):
+    with pytest.raises(UnknownAdmissionPlugin, match='"Prio" does not exist; there are: NamespaceLifecycle, Taint'):
         Admission({"Prio": True})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.registry.validation import defaulted_pod_spec
 from kschedd.store.admission import Admission
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.pod_strategy import accepted
@@ -97,9 +98,15 @@ def _any_pod(dice: Random, name: str) -> dict[str, Any]:
 
 
 def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
-    """What a pod's spec and status become, by the plain rule; the refusal where it is refused."""
+    """What a pod's spec and status become, by the plain rule; the refusal where it is refused.
+
+    Admission comes before validation.
+    """
     name = raw["metadata"]["name"]
+    spec, mistyped = defaulted_pod_spec(raw["spec"])
     try:
+        if not mistyped:
+            Admission().create_pod(name, spec, store)
         bare = accepted("Pod", name, {field: raw[field] for field in raw if field != "status"})
         spec = Admission().create_pod(name, bare["spec"], store)
         return spec, accepted("Pod", name, raw)["status"]

@@ -4,6 +4,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.protection import StorageProtection
 from kschedd.controllers.workloads.statefulsets import StatefulSets
 from tests.controllers.workloads.clusters import WorkloadCluster
 from tests.store.manifests import workload
@@ -18,7 +19,7 @@ def claim_template(name: str = "data") -> dict[str, Any]:
 
 class StatefulCluster(WorkloadCluster):
     def __init__(self, *, nodes: int = 2, rest: bool = True, **spec: Any) -> None:
-        super().__init__([StatefulSets()], nodes)
+        super().__init__([StatefulSets(), StorageProtection()], nodes)
         self.created: list[str] = []
         self.store.create(workload("StatefulSet", **{"serviceName": "web", **spec}))
         if rest:

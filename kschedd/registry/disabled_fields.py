@@ -1,0 +1,173 @@
+"""Fields of features that are off by default: dropped from new objects, kept where the old object uses them.
+
+Source: Kubernetes v1.34, pkg/api/pod/util.go (dropDisabledFields) and pkg/registry/resource/*/strategy.go; the defaults
+of the feature gates in pkg/features/kube_features.go.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+Raw = dict[str, Any]
+Old = Mapping[str, Any]
+
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+
+def drop_disabled(spec: Raw, old: Old | None = None) -> Raw:
+    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride and EnvFiles."""
+    used = _used(old or {})
+    wanted = _used(spec) - used
+    if not wanted:
+        return spec
+    new = dict(spec)
+    if "hostnameOverride" in wanted:
+        del new["hostnameOverride"]
+    gone: frozenset[str] = frozenset()
+    if "image" in wanted:
+        gone = frozenset(volume.get("name") or "" for volume in spec["volumes"] if "image" in volume)
+        new["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
+        if not new["volumes"]:
+            del new["volumes"]
+    if "projected" in wanted:
+        new["volumes"] = [_without_projections(volume) for volume in new["volumes"]]
+    for field in _CONTAINERS:
+        if field in spec:
+            new[field] = [_container(container, wanted, gone) for container in spec[field]]
+    return new
+
+
+def _each_container(spec: Old) -> Iterator[Raw]:
+    for field in _CONTAINERS:
+        yield from spec.get(field) or ()
+
+
+_PROJECTIONS: Final = ("clusterTrustBundle", "podCertificate")
+
+
+def _used(spec: Old) -> set[str]:
+    """The disabled features that a pod uses."""
+    used = {"hostnameOverride"} if spec.get("hostnameOverride") is not None else set()
+    for volume in spec.get("volumes") or ():
+        if "image" in volume:
+            used.add("image")
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if any(name in source for name in _PROJECTIONS):
+                used.add("projected")
+    for container in _each_container(spec):
+        if container.get("restartPolicyRules"):
+            used.add("restartPolicyRules")
+        if (container.get("lifecycle") or {}).get("stopSignal") is not None:
+            used.add("stopSignal")
+        if any("fileKeyRef" in (variable.get("valueFrom") or {}) for variable in container.get("env") or ()):
+            used.add("fileKeyRef")
+    for container in spec.get("containers") or ():
+        if container.get("restartPolicy") is not None:
+            used.add("restartPolicyRules")
+    return used
+
+
+def _without_projections(volume: Raw) -> Raw:
+    if "projected" not in volume:
+        return volume
+    sources = [
+        {name: source for name, source in each.items() if name not in _PROJECTIONS}
+        for each in volume["projected"].get("sources") or ()
+    ]
+    return {**volume, "projected": {**volume["projected"], "sources": sources}}
+
+
+def _container(container: Raw, wanted: set[str], gone: frozenset[str]) -> Raw:
+    new = dict(container)
+    if gone and "volumeMounts" in new:
+        new["volumeMounts"] = [mount for mount in new["volumeMounts"] if mount.get("name") not in gone]
+        if not new["volumeMounts"]:
+            del new["volumeMounts"]
+    if "restartPolicyRules" in wanted:
+        new.pop("restartPolicyRules", None)
+    if "stopSignal" in wanted and "lifecycle" in new:
+        lifecycle = {name: hook for name, hook in new["lifecycle"].items() if name != "stopSignal"}
+        if lifecycle:
+            new["lifecycle"] = lifecycle
+        else:
+            del new["lifecycle"]
+    if "fileKeyRef" in wanted and "env" in new:
+        new["env"] = [_without_file_key(variable) for variable in new["env"]]
+    return new
+
+
+def _without_file_key(variable: Raw) -> Raw:
+    source = variable.get("valueFrom")
+    if not source or "fileKeyRef" not in source:
+        return variable
+    return {**variable, "valueFrom": {name: value for name, value in source.items() if name != "fileKeyRef"}}
+
+
+_OF_REQUEST: Final = ("tolerations", "capacity")
+_OF_DEVICE: Final = (
+    "consumesCounters", "nodeName", "nodeSelector", "allNodes", "taints", "bindsToNode", "bindingConditions",
+    "bindingFailureConditions", "allowMultipleAllocations",
+)  # fmt: skip
+
+
+def drop_disabled_device_fields(new: Raw, old: Old | None) -> None:
+    """Drop fields from an object of resource.k8s.io. Modifies `new`, which is already a copy.
+
+    Those of DRAPartitionableDevices, DeviceTaints, DeviceBindingConditions, ConsumableCapacity, ExtendedResource.
+    """
+    spec = new.get("spec") or {}
+    before = (old or {}).get("spec") or {}
+    if new.get("kind") == "DeviceClass":
+        if "extendedResourceName" not in before:
+            new["spec"] = _without(spec, ("extendedResourceName",))
+    elif new.get("kind") == "ResourceSlice":
+        fields = [f for f in ("sharedCounters", "perDeviceNodeSelection") if f not in before]
+        slim = _without(spec, fields)
+        if "devices" in slim:
+            used = {field for device in before.get("devices") or () for field in device}
+            rest = [field for field in _OF_DEVICE if field not in used]
+            slim = {**slim, "devices": [_device(device, rest) for device in slim["devices"]]}
+        new["spec"] = slim
+    elif new.get("kind") == "ResourceClaim":
+        new["spec"] = _claim(spec, before)
+    elif new.get("kind") == "ResourceClaimTemplate" and "spec" in spec:
+        new["spec"] = {**spec, "spec": _claim(spec["spec"], before.get("spec") or {})}
+
+
+def _without(raw: Raw, fields: Any) -> Raw:
+    return raw if not any(field in raw for field in fields) else {f: v for f, v in raw.items() if f not in fields}
+
+
+def _device(device: Raw, fields: list[str]) -> Raw:
+    slim = _without(device, fields)
+    if "capacity" in slim and "allowMultipleAllocations" in fields:
+        capacity = {name: _without(each, ("requestPolicy",)) for name, each in slim["capacity"].items()}
+        slim = {**slim, "capacity": capacity}
+    return slim
+
+
+def _claim(spec: Raw, before: Old) -> Raw:
+    devices = spec.get("devices")
+    if not devices:
+        return spec
+    changed = dict(devices)
+    used = {field for request in _requests_of(before) for field in request}
+    fields = [field for field in _OF_REQUEST if field not in used]
+    if devices.get("requests"):
+        changed["requests"] = [_request(request, fields) for request in devices["requests"]]
+    return {**spec, "devices": changed}
+
+
+def _requests_of(spec: Old) -> Iterator[Raw]:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        if "exactly" in request:
+            yield request["exactly"]
+        yield from request.get("firstAvailable") or ()
+
+
+def _request(request: Raw, fields: list[str]) -> Raw:
+    new = dict(request)
+    if "exactly" in new:
+        new["exactly"] = _without(new["exactly"], fields)
+    if "firstAvailable" in new:
+        new["firstAvailable"] = [_without(each, fields) for each in new["firstAvailable"]]
+    return new

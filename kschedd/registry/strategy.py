@@ -1,0 +1,330 @@
+"""Strategies: what the API server does to an object of each kind as it is created and updated, besides defaults.
+
+A strategy says whether the kind has a status subresource, what counts as a change of the desired state (which
+increments metadata.generation), and what is set or kept by the server whatever the request says. `prepare_create`,
+`prepare_update` and `prepare_status` apply it to an object that is decoded and has its defaults; validation comes
+after them. They return a new object; nothing is modified in place.
+
+Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
+deprecated fields in pkg/apis/*/v1/conversion.go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.registry.disabled_fields import drop_disabled, drop_disabled_device_fields
+from kschedd.registry.same import same
+from kschedd.registry.services import create_service, update_service
+
+Raw = dict[str, Any]
+Old = Mapping[str, Any]
+
+_LAST_GENERATION: Final = 2**63 - 1
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+@attrs.frozen
+class KindStrategy:
+    """The strategy of one kind. `counts` are the parts of which a change increments the generation."""
+
+    status: bool = False  # a subresource: dropped at creation, and kept by a plain update
+    created_with_status: bool = False
+    counts: tuple[str, ...] = ()
+    born: bool = False  # with generation 1
+    unconditional: bool = True  # an update need not name a resourceVersion
+    status_keeps: tuple[str, ...] = ()  # what of the metadata an update of the status does not change
+    on_create: Callable[[Raw, str], None] | None = None  # with the present time
+    on_update: Callable[[Raw, Old], None] | None = None
+    on_status: Callable[[Raw, Old, str], None] | None = None
+
+
+def strategy_of(kind: str) -> KindStrategy:
+    return _BY_KIND.get(kind, _PLAIN)
+
+
+def prepare_create(kind: str, raw: Raw, at: str) -> Raw:
+    """The object as it is created; `at` is the present time."""
+    strategy = strategy_of(kind)
+    new = dict(raw)
+    if strategy.status and not strategy.created_with_status:
+        new["status"] = {}
+    if strategy.born:
+        new["metadata"] = {**(new.get("metadata") or {}), "generation": 1}
+    if strategy.on_create is not None:
+        strategy.on_create(new, at)
+    return new
+
+
+def prepare_update(kind: str, raw: Raw, old: Old) -> Raw:
+    """The updated object with what a plain update does not change, and its generation."""
+    strategy = strategy_of(kind)
+    new = dict(raw)
+    if strategy.status:
+        _keep(new, old, "status")
+    if strategy.on_update is not None:
+        strategy.on_update(new, old)
+    if any(not same(new.get(part), old.get(part)) for part in strategy.counts) or (
+        kind == "Deployment" and not same(_annotations(new), _annotations(old))
+    ):
+        new["metadata"] = {**new["metadata"], "generation": next_generation(old.get("metadata") or {})}
+    return new
+
+
+def prepare_status(kind: str, raw: Raw, old: Old, at: str) -> Raw:
+    """The object with the request's status (and metadata, as far as the kind allows); all else is kept."""
+    strategy = strategy_of(kind)
+    new = {**old, "status": raw.get("status") or {}, "metadata": raw["metadata"]}
+    if strategy.status_keeps:
+        meta = dict(new["metadata"])
+        for field in strategy.status_keeps:
+            _keep(meta, old["metadata"], field)
+        new["metadata"] = meta
+    if strategy.on_status is not None:
+        strategy.on_status(new, old, at)
+    return new
+
+
+def next_generation(meta: Old) -> int:
+    """The incremented generation, capped at int64's maximum."""
+    return min((meta.get("generation") or 0) + 1, _LAST_GENERATION)
+
+
+def _keep(new: Raw, old: Old, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _annotations(raw: Old) -> Any:
+    return (raw.get("metadata") or {}).get("annotations")
+
+
+def _with_finalizer(new: Raw, finalizer: str) -> None:
+    meta = new["metadata"]
+    present = meta.get("finalizers") or []
+    if finalizer not in present:
+        new["metadata"] = {**meta, "finalizers": [*present, finalizer]}
+
+
+# --- core ----------------------------------------------------------------------------------------------------------
+
+
+def _pod_status(new: Raw, old: Old, at: str) -> None:
+    """The QoS class is decided at creation; nobody need repeat it."""
+    if not new["status"].get("qosClass") and "qosClass" in (old.get("status") or {}):
+        new["status"] = {**new["status"], "qosClass": old["status"]["qosClass"]}
+
+
+def _create_namespace(new: Raw, at: str) -> None:
+    new["status"] = {"phase": "Active"}
+    spec = new.get("spec") or {}
+    finalizers = spec.get("finalizers") or []
+    if "kubernetes" not in finalizers:
+        new["spec"] = {**spec, "finalizers": [*finalizers, "kubernetes"]}
+
+
+def _update_namespace(new: Raw, old: Old) -> None:
+    spec = dict(new.get("spec") or {})
+    _keep(spec, old.get("spec") or {}, "finalizers")
+    new["spec"] = spec
+
+
+def _pod_cidrs(new: Raw, *_: Any) -> None:
+    """podCIDR is podCIDRs[0] under an older name; the older one counts where they differ."""
+    spec = new.get("spec") or {}
+    one, more = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and not more:
+        new["spec"] = {**spec, "podCIDRs": [one]}
+    elif more and not one:
+        new["spec"] = {**spec, "podCIDR": more[0]}
+
+
+def _create_volume(new: Raw, at: str) -> None:
+    new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": at}
+    _with_finalizer(new, "kubernetes.io/pv-protection")
+
+
+def _volume_status(new: Raw, old: Old, at: str) -> None:
+    status, before = new["status"], old.get("status") or {}
+    given, known = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+    if status.get("phase") != before.get("phase") and (given is None or given == known):
+        new["status"] = {**status, "lastPhaseTransitionTime": at}
+
+
+def _create_claim(new: Raw, at: str) -> None:
+    new["status"] = {"phase": "Pending"}
+    _claim_sources(new)
+    _with_finalizer(new, "kubernetes.io/pvc-protection")
+
+
+def _claim_sources(new: Raw, *_: Any) -> None:
+    """dataSourceRef and the older dataSource, for claims and snapshots only, are the same where both can be."""
+    spec = dict(new["spec"])
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and not _claim_or_snapshot(source):
+        source = None
+        del spec["dataSource"]
+    if reference is not None and "namespace" in reference:
+        reference = spec["dataSourceRef"] = {name: value for name, value in reference.items() if name != "namespace"}
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = source
+    elif reference is not None and source is None:
+        spec["dataSource"] = reference
+    new["spec"] = spec
+
+
+def _claim_or_snapshot(source: Raw) -> bool:
+    kind, group = source.get("kind"), source.get("apiGroup")
+    if kind == "PersistentVolumeClaim":
+        return not group
+    return kind == "VolumeSnapshot" and group == "snapshot.storage.k8s.io"
+
+
+def _lease(new: Raw, *_: Any) -> None:
+    """CoordinatedLeaderElection is off."""
+    spec = new.get("spec") or {}
+    if "strategy" in spec or "preferredHolder" in spec:
+        new["spec"] = {name: value for name, value in spec.items() if name not in ("strategy", "preferredHolder")}
+
+
+def _csi_driver(new: Raw, *old: Any) -> None:
+    before = (old[0].get("spec") or {}) if isinstance(old[0], Mapping) else {}
+    field = "nodeAllocatableUpdatePeriodSeconds"  # MutableCSINodeAllocatableCount is off
+    if field in (new.get("spec") or {}) and field not in before:
+        new["spec"] = {name: value for name, value in new["spec"].items() if name != field}
+
+
+# --- workloads -----------------------------------------------------------------------------------------------------
+
+
+def _drop_from_template(new: Raw, old: Old | None) -> None:
+    template = (new.get("spec") or {}).get("template") or {}
+    pod = template.get("spec")
+    if pod is None:
+        return
+    before = ((((old or {}).get("spec") or {}).get("template")) or {}).get("spec")
+    kept = drop_disabled(pod, before)
+    if kept is not pod:
+        new["spec"] = {**new["spec"], "template": {**template, "spec": kept}}
+
+
+def _create_workload(new: Raw, at: str) -> None:
+    _drop_from_template(new, None)
+
+
+def _update_workload(new: Raw, old: Old) -> None:
+    _drop_from_template(new, old)
+
+
+def _drop_max_unavailable(new: Raw, old: Old) -> None:
+    """MaxUnavailableStatefulSet is off."""
+    before = (((old.get("spec") or {}).get("updateStrategy")) or {}).get("rollingUpdate") or {}
+    strategy = (new.get("spec") or {}).get("updateStrategy") or {}
+    rolling = strategy.get("rollingUpdate") or {}
+    if "maxUnavailable" in rolling and "maxUnavailable" not in before:
+        rolling = {name: value for name, value in rolling.items() if name != "maxUnavailable"}
+        new["spec"] = {**new["spec"], "updateStrategy": {**strategy, "rollingUpdate": rolling}}
+
+
+def _create_stateful_set(new: Raw, at: str) -> None:
+    _drop_from_template(new, None)
+    _drop_max_unavailable(new, {})
+
+
+def _update_stateful_set(new: Raw, old: Old) -> None:
+    _drop_from_template(new, old)
+    _drop_max_unavailable(new, old)
+
+
+def _create_daemon_set(new: Raw, at: str) -> None:
+    _drop_from_template(new, None)
+    given = (new["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "1"
+    _annotate(new, TEMPLATE_GENERATION, given if given.isdecimal() and int(given) >= 1 else "1")
+
+
+def _update_daemon_set(new: Raw, old: Old) -> None:
+    _drop_from_template(new, old)
+    before = int((_annotations(old) or {}).get(TEMPLATE_GENERATION) or 0)
+    changed = not same((new.get("spec") or {}).get("template"), (old.get("spec") or {}).get("template"))
+    if before + changed:
+        _annotate(new, TEMPLATE_GENERATION, str(before + changed))
+
+
+def _annotate(new: Raw, name: str, value: str) -> None:
+    meta = new["metadata"]
+    new["metadata"] = {**meta, "annotations": {**(meta.get("annotations") or {}), name: value}}
+
+
+def _in_job_template(new: Raw, old: Old | None) -> None:
+    template = (new.get("spec") or {}).get("jobTemplate")
+    if template:
+        inner = dict(template)
+        _drop_from_template(inner, ((old or {}).get("spec") or {}).get("jobTemplate"))
+        new["spec"] = {**new["spec"], "jobTemplate": inner}
+
+
+def _create_cron_job(new: Raw, at: str) -> None:
+    _in_job_template(new, None)
+
+
+def _update_cron_job(new: Raw, old: Old) -> None:
+    _in_job_template(new, old)
+
+
+# --- devices -------------------------------------------------------------------------------------------------------
+
+
+def _create_devices(new: Raw, at: str) -> None:
+    drop_disabled_device_fields(new, None)
+
+
+def _update_devices(new: Raw, old: Old) -> None:
+    drop_disabled_device_fields(new, old)
+
+
+_PLAIN: Final = KindStrategy()
+_WITH_STATUS: Final = KindStrategy(status=True)
+_WORKLOAD: Final = KindStrategy(
+    status=True, counts=("spec",), born=True, on_create=_create_workload, on_update=_update_workload
+)
+_CONDITIONAL: Final = KindStrategy(unconditional=False)
+_DEVICES: Final = KindStrategy(on_create=_create_devices, on_update=_update_devices)
+
+_BY_KIND: Final[Mapping[str, KindStrategy]] = {
+    "Pod": KindStrategy(
+        status=True, counts=("spec",), born=True, status_keeps=("ownerReferences",), on_status=_pod_status
+    ),
+    "Node": KindStrategy(status=True, created_with_status=True, on_create=_pod_cidrs, on_update=_pod_cidrs),
+    "Namespace": KindStrategy(status=True, on_create=_create_namespace, on_update=_update_namespace),
+    "Service": KindStrategy(status=True, on_create=create_service, on_update=update_service),
+    "ResourceQuota": _WITH_STATUS,
+    "PersistentVolume": KindStrategy(status=True, on_create=_create_volume, on_status=_volume_status),
+    "PersistentVolumeClaim": KindStrategy(status=True, on_create=_create_claim, on_update=_claim_sources),
+    "ReplicationController": _WORKLOAD,
+    "ReplicaSet": _WORKLOAD,
+    "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",)),
+    "StatefulSet": attrs.evolve(_WORKLOAD, on_create=_create_stateful_set, on_update=_update_stateful_set),
+    "DaemonSet": attrs.evolve(_WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set),
+    "Job": _WORKLOAD,
+    "CronJob": KindStrategy(
+        status=True, counts=("spec",), born=True, on_create=_create_cron_job, on_update=_update_cron_job
+    ),
+    "PodDisruptionBudget": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
+    "PriorityClass": KindStrategy(born=True),
+    "RuntimeClass": _CONDITIONAL,
+    "CSINode": _CONDITIONAL,
+    "CSIDriver": KindStrategy(counts=("spec",), unconditional=False, on_create=_csi_driver, on_update=_csi_driver),
+    "CSIStorageCapacity": _CONDITIONAL,
+    "VolumeAttachment": KindStrategy(status=True, unconditional=False),
+    "Lease": KindStrategy(unconditional=False, on_create=_lease, on_update=_lease),
+    "ResourceClaim": attrs.evolve(_DEVICES, status=True),
+    "ResourceClaimTemplate": _DEVICES,
+    "ResourceSlice": attrs.evolve(_DEVICES, counts=("spec",), born=True),
+    "DeviceClass": attrs.evolve(_DEVICES, counts=("spec",), born=True),
+    "Ingress": KindStrategy(status=True, counts=("spec",), born=True),
+    "NetworkPolicy": KindStrategy(counts=("spec",), born=True),
+    "HorizontalPodAutoscaler": _WITH_STATUS,
+}

@@ -1,0 +1,107 @@
+"""Cluster IPs and node ports of Services: given out as a Service is created or changed.
+
+Addresses and ports are taken from the lowest end that is free, so that the same requests get the same ones.
+Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator; kube-apiserver's
+--service-node-port-range.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from kschedd.api.fields import invalid
+from kschedd.api.objects import Object
+from kschedd.registry.service_addresses import headless, needs_cluster_ip
+from kschedd.registry.services import needs_health_check_port, needs_node_port
+from kschedd.store.errors import Invalid, RangeFull
+
+Raw = dict[str, Any]
+
+SERVICE_RANGE: Final = "10.96.0.0/12"
+NODE_PORTS: Final = range(30_000, 32_768)
+
+
+def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
+    """The Service with the addresses and ports that it lacks; `others` are all other Services.
+
+    Raises Invalid for one that somebody else has, or that is outside the range; of stated ports upstream does not ask
+    that in a dry run.
+    """
+    spec = dict(service["spec"])
+    name = service["metadata"].get("name") or ""
+    specs = [other.spec for other in others]
+    if needs_cluster_ip(spec) and not headless(spec):
+        _allocate_address(name, spec, specs, ipaddress.ip_network(network))
+    if needs_node_port(spec):
+        _allocate_ports(name, spec, specs, dry_run)
+    if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
+        used = {*_used_ports(specs), *_used_ports([spec])}
+        spec["healthCheckNodePort"] = _free_port(used)
+    return {**service, "spec": spec}
+
+
+def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], network: Any) -> None:
+    used = {address for other in specs for address in other.get("clusterIPs") or ()}
+    if given := spec.get("clusterIPs"):
+        why = ""
+        if given[0] in used:
+            why = "provided IP is already allocated"
+        elif ipaddress.ip_address(given[0]) not in network:
+            why = f"provided IP is not in the valid range. The range of valid IPs is {network}"
+        if why:
+            path = "spec.clusterIPs"
+            raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
+        return
+    for address in _hosts(network):
+        if address not in used:
+            spec["clusterIP"], spec["clusterIPs"] = address, [address]
+            return
+    raise RangeFull("serviceIP")
+
+
+def _hosts(network: Any) -> Iterator[str]:
+    """The addresses of the range but its first, which is the network's, its second, which is the API server's, and its
+    last.
+    """
+    for offset in range(2, network.num_addresses - 1):
+        yield str(network[offset])
+
+
+def _used_ports(specs: Iterable[Mapping[str, Any]]) -> set[int]:
+    used = {port["nodePort"] for spec in specs for port in spec.get("ports") or () if port.get("nodePort")}
+    return used | {spec["healthCheckNodePort"] for spec in specs if spec.get("healthCheckNodePort")}
+
+
+def _free_port(used: set[int]) -> int:
+    for port in NODE_PORTS:
+        if port not in used:
+            return port
+    raise RangeFull("nodePort")
+
+
+def _allocate_ports(name: str, spec: Raw, specs: list[Mapping[str, Any]], dry_run: bool) -> None:
+    """Ports of one number and several protocols have the same node port."""
+    used = _used_ports(specs)
+    stated = [port for port in spec.get("ports") or () if port.get("nodePort")]
+    by_number: dict[int, int] = {port.get("port") or 0: port["nodePort"] for port in stated}
+    mine = {*by_number.values()}
+    ports: list[Raw] = []
+    for index, port in enumerate(spec.get("ports") or ()):
+        given = port.get("nodePort")
+        here = f"spec.ports[{index}].nodePort"
+        if given:
+            if given in used and not dry_run:
+                raise Invalid("Service", name, (invalid(here, given, "provided port is already allocated"),))
+            if given not in NODE_PORTS and not dry_run:
+                ends = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+                why = f"provided port is not in the valid range. The range of valid ports is {ends}"
+                raise Invalid("Service", name, (invalid(here, given, why),))
+        else:
+            given = by_number.get(port.get("port") or 0)
+            taken = {each.get("protocol") for each in ports if each["nodePort"] == given}
+            if given is None or port.get("protocol") in taken:
+                given = _free_port(used | mine)
+            mine.add(given)
+            by_number.setdefault(port.get("port") or 0, given)
+        ports.append({**port, "nodePort": given})
+    spec["ports"] = ports

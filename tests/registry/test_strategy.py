@@ -1,0 +1,71 @@
+"""What is set, dropped and counted as an object is created and updated."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update
+
+NOW = "2025-01-01T00:00:00Z"
+Raw = dict[str, Any]
+
+
+def made(kind: str, **parts: Any) -> Raw:
+    return prepare_create(kind, {"kind": kind, "metadata": {"name": "x"}, **parts}, NOW)
+
+
+def test_a_status_is_not_created_but_with_a_node() -> None:
+    status = {"replicas": 3}
+    assert made("ReplicaSet", spec={}, status=status)["status"] == {}
+    assert made("Node", status={"phase": "x"})["status"] == {"phase": "x"}
+
+
+@pytest.mark.parametrize(("kind", "born"), [("Pod", 1), ("Job", 1), ("Service", None), ("Node", None)])
+def test_a_generation_is_for_kinds_whose_changes_are_counted(kind: str, born: int | None) -> None:
+    assert made(kind, spec={})["metadata"].get("generation") == born
+
+
+def test_a_change_of_the_spec_is_counted_one_of_the_status_is_not() -> None:
+    old = made("Deployment", spec={"replicas": 1})
+    changed = prepare_update("Deployment", {**old, "spec": {"replicas": 2}}, old)
+    assert changed["metadata"]["generation"] == 2
+    assert prepare_status("Deployment", {**old, "status": {"replicas": 1}}, old, NOW)["metadata"]["generation"] == 1
+
+
+def test_annotations_of_a_deployment_count_as_they_are_copied_to_its_replica_sets() -> None:
+    old = made("Deployment", spec={})
+    noted = {**old, "metadata": {**old["metadata"], "annotations": {"a": "b"}}}
+    assert prepare_update("Deployment", noted, old)["metadata"]["generation"] == 2
+    old = made("ReplicaSet", spec={})
+    noted = {**old, "metadata": {**old["metadata"], "annotations": {"a": "b"}}}
+    assert prepare_update("ReplicaSet", noted, old)["metadata"]["generation"] == 1
+
+
+def test_claims_and_volumes_are_protected_from_birth() -> None:
+    assert made("PersistentVolumeClaim", spec={})["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    volume = made("PersistentVolume", spec={})
+    assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
+    assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
+
+
+def test_a_namespace_keeps_its_finalizers_through_an_update() -> None:
+    old = made("Namespace")
+    assert old["spec"] == {"finalizers": ["kubernetes"]}
+    assert prepare_update("Namespace", {**old, "spec": {}}, old)["spec"] == {"finalizers": ["kubernetes"]}
+
+
+def test_fields_of_features_that_are_off_are_dropped_unless_the_old_object_has_them() -> None:
+    pod = {"containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGTERM"}}]}
+    new = made("ReplicaSet", spec={"template": {"spec": pod}})
+    assert new["spec"]["template"]["spec"] == {"containers": [{"name": "c"}]}
+    old = {"kind": "ReplicaSet", "metadata": {"name": "x"}, "spec": {"template": {"spec": pod}}}
+    assert prepare_update("ReplicaSet", dict(old), old)["spec"]["template"]["spec"] == pod
+
+
+def test_labels_of_a_deployment_are_not_for_an_update_of_its_status() -> None:
+    old = made("Deployment", spec={})
+    asked = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
+    assert "labels" not in prepare_status("Deployment", asked, old, NOW)["metadata"]
+    old = made("ReplicaSet", spec={})
+    asked = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
+    assert prepare_status("ReplicaSet", asked, old, NOW)["metadata"]["labels"] == {"a": "b"}
