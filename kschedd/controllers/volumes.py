@@ -28,7 +28,10 @@ from kschedd.storage.claims import (
     PROVISIONED_BY,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
+    asks_for_no_class,
     class_of,
+    default_class,
+    is_default_class,
     requested,
     volume_of,
 )
@@ -96,8 +99,11 @@ class VolumeController:
             else:
                 index.put_volume(obj)
                 volumes[obj.name] = None
-        elif event.type == ADDED:
-            claims.update(dict.fromkeys(index.waiting_for_class(obj.name)))
+        else:
+            if event.type == ADDED:
+                claims.update(dict.fromkeys(index.waiting_for_class(obj.name)))
+            if event.type != DELETED and is_default_class(obj):
+                claims.update(dict.fromkeys(index.waiting_for_class("")))
 
     # --- claims ------------------------------------------------------------------------------------------------
 
@@ -140,6 +146,9 @@ class VolumeController:
             return [*self._tell(claim, "WaitForFirstConsumer", why, now), *_phase(claim, PENDING)]
         storage_class = classes.get(class_of(claim))
         if not class_of(claim):
+            default = default_class(classes.values()) if asks_for_no_class(claim) else None
+            if default is not None:
+                return [patch_of(claim, {"spec": {"storageClassName": default.name}})]
             why = "no persistent volumes available for this claim and no storage class is set"
             return [*self._tell(claim, "FailedBinding", why, now), *_phase(claim, PENDING)]
         if storage_class is None:

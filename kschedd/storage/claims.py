@@ -5,7 +5,7 @@ Units: storage in nanos (billionths of a byte) where it is compared, in whole by
 Errors: QuantityError for a claim whose storage request cannot be parsed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -20,6 +20,8 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 BETA_STORAGE_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+BETA_DEFAULT_CLASS: Final = "storageclass.beta.kubernetes.io/is-default-class"
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 FILESYSTEM: Final = "Filesystem"
@@ -70,6 +72,21 @@ def not_made_for(pod: Pod, claim: Object) -> str:
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def is_default_class(storage_class: Object) -> bool:
+    return any(storage_class.annotations.get(name) == "true" for name in (DEFAULT_CLASS, BETA_DEFAULT_CLASS))
+
+
+def default_class(classes: Iterable[Object]) -> Object | None:
+    """The class of claims that name none: the newest that is marked as default, then the first by name."""
+    marked = sorted((c for c in classes if is_default_class(c)), key=lambda c: c.name)
+    return max(marked, key=lambda c: c.metadata.get("creationTimestamp") or "", default=None)
+
+
+def asks_for_no_class(claim: Object) -> bool:
+    """Whether a claim leaves its class open; one that names the class "" wants none."""
+    return claim.spec.get("storageClassName") is None and BETA_CLASS not in claim.annotations
 
 
 def class_of(claim: Object) -> str:

@@ -268,3 +268,39 @@ def test_topology_keys_of_the_driver_count_before_the_zone(cluster: SchedulerCac
     made = cluster.volume(cluster.claim().spec["volumeName"])
     (term,) = made.spec["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert [e["key"] for e in term["matchExpressions"]] == ["kubernetes.io/hostname"]
+
+
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+
+
+def classless(name: str = "data") -> dict[str, Any]:
+    raw = claim(name)
+    del raw["spec"]["storageClassName"]
+    return raw
+
+
+def test_a_claim_that_leaves_its_class_open_gets_the_default_one(cluster: SchedulerCache) -> None:
+    cluster.create(storage_class("plain"), storage_class("usual", annotations=DEFAULT), classless())
+    assert cluster.claim().spec["storageClassName"] == "usual"
+    cluster.advance(5)
+    assert cluster.claim().status["phase"] == "Bound"
+
+
+def test_a_class_that_becomes_the_default_later_is_given_to_claims_that_wait(cluster: SchedulerCache) -> None:
+    cluster.create(classless(), storage_class("usual"))
+    assert "storageClassName" not in cluster.claim().spec
+    cluster.patch("StorageClass", "", "usual", {"metadata": {"annotations": DEFAULT}})
+    assert cluster.claim().spec["storageClassName"] == "usual"
+
+
+def test_of_several_default_classes_the_newest_is_taken(cluster: SchedulerCache) -> None:
+    cluster.create(storage_class("b", annotations=DEFAULT))
+    cluster.now += 10
+    cluster.create(storage_class("d", annotations=DEFAULT), storage_class("c", annotations=DEFAULT), classless())
+    assert cluster.claim().spec["storageClassName"] == "c"
+
+
+def test_a_claim_that_wants_no_class_gets_none(cluster: SchedulerCache) -> None:
+    cluster.create(storage_class("usual", annotations=DEFAULT), claim(storage_class=""))
+    assert cluster.claim().spec["storageClassName"] == ""
+    assert cluster.claim().status["phase"] == "Pending"
