@@ -1,11 +1,10 @@
 """Pod templates and owner references, shared by the ReplicaSet and Deployment controllers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod
 from kschedd.api.schema import Fields, ListOf, MapOf, Schema, type_named
 
 TEMPLATE_HASH: Final = "pod-template-hash"
@@ -106,8 +105,3 @@ def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:
         if meta.get(name):
             wanted[name] = meta[name]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": wanted, "spec": template.get("spec") or {}}
-
-
-def active(pods: Sequence[Object]) -> list[Pod]:
-    """The pods that are neither terminated nor being deleted."""
-    return [pod for pod in pods if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp]
