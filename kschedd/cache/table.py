@@ -126,6 +126,12 @@ def _with_column(columns: Ints) -> Ints:
     return room[: count + 1]
 
 
+def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
+    """The node's images that ImageLocality sees: those of known size."""
+    images = node.images
+    return images if all(size for _, size in images) else tuple(each for each in images if each[1])
+
+
 class NodeTable:
     """The columns. Rows are int64 index arrays wherever a method takes several."""
 
@@ -225,7 +231,7 @@ class NodeTable:
         ):
             self._set_labels(row, node)
             parts.append(LABELS)
-        if old is None or old.images != node.images:
+        if old is None or _attracting(old) != _attracting(node):
             self._set_images(row, old, node)
             parts.append(IMAGES)
         self.versions.touch_node(row, *parts)
@@ -357,16 +363,14 @@ class NodeTable:
     def _set_images(self, row: int, old: Node | None, node: Node) -> None:
         if old is not None:
             self._forget_images(row, old)
-        for name, size in node.images:
-            if not size:
-                continue  # an image of unknown size attracts nobody
+        for name, size in _attracting(node):
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size, set())
             state.rows.add(row)
 
     def _forget_images(self, row: int, node: Node) -> None:
-        for name in {name for name, size in node.images if size}:
+        for name in {name for name, _ in _attracting(node)}:
             state = self.images[name]
             state.rows.discard(row)
             if not state.rows:

@@ -379,6 +379,7 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
     setting = _assignments([word for word in changes if "=" in word], "tier=web")
     removing = [word[:-1] for word in changes if "=" not in word]
     failed = 0
+    answers = []
     for kind, name, namespace in selected(session, targets_of(session, rest), options):
         params: dict[str, Any] = {"kind": kind.name, "name": name, "set": setting, "remove": removing}
         params |= {"overwrite": options.overwrite, **where(kind, namespace)}
@@ -386,8 +387,10 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
         if answer is None:
             failed += 1
             continue
+        answers.append(answer)
         changed = _changed(answer)
         _answer(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
+    session.warn_unsupported(answers)
     return 1 if failed else 0
 
 
