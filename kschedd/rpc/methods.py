@@ -5,6 +5,7 @@
     methods_nodes      cordon, uncordon, taint
     methods_eviction   the Eviction subresource of pods
     methods_lifecycle  kubelets that stop and start, zones, pods that leave
+    methods_pressure   nodes that are short of memory, disk or process ids
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
@@ -28,6 +29,7 @@ from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_plugins import PluginMethods
+from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
 from kschedd.rpc.table import Method, method_table
@@ -42,6 +44,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *BindingMethods(cluster).table(),
         *EvictionMethods(cluster).table(),
         *LifecycleMethods(cluster).table(),
+        *PressureMethods(cluster).table(),
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),

@@ -12,9 +12,12 @@ from typing import Protocol
 import attrs
 
 from kschedd.api.kinds import KINDS, lookup
+from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing.scheduling import PLACES
 from kschedd.verbs.grammar import Verb, VerbParser
 from kschedd.verbs.node import CHANGES as NODE_CHANGES
+from kschedd.verbs.node import PRESSURE as NODE_PRESSURE
+from kschedd.verbs.node import SWITCH
 from kschedd.verbs.node import WORDS as NODE_WORDS
 from kschedd.verbs.parsing import Flag
 from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
@@ -242,8 +245,15 @@ def _positional(
         case "kubelet":
             if not plain:
                 return [CompletionCandidate(word) for word in NODE_WORDS]
-            nodes = names.of("Node", "") if plain[0] in NODE_CHANGES else ()
-            return [CompletionCandidate(name) for name in nodes if name not in plain]
+            if plain[0] == NODE_PRESSURE and plain[-1] in PRESSURES:
+                return [CompletionCandidate(word) for word in SWITCH]
+            found = (
+                [name for name in names.of("Node", "") if name not in plain]
+                if plain[0] in (*NODE_CHANGES, NODE_PRESSURE)
+                else []
+            )
+            found += PRESSURES if plain[0] == NODE_PRESSURE and len(plain) > 1 else ()
+            return [CompletionCandidate(name) for name in found]
         case "object":
             return _slashed(last, names, namespace) if not plain else ()
         case "profile":

@@ -1,9 +1,10 @@
-"""node: stops, starts and initializes nodes; shows zones, what is about to happen to nodes, and which pods leave."""
+"""node: stops, starts and initializes nodes, makes them short of something; zones, what is next, and who leaves."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing import documents
 from kschedd.printing.ages import seconds_of, span
 from kschedd.printing.tables import Table, render
@@ -12,14 +13,16 @@ from kschedd.verbs.nodes import each_node, node_names
 from kschedd.verbs.session import VerbSession
 
 CHANGES: Final = {"stop": "stopped", "start": "started", "initialize": "initialized"}
-ZONES, LEAVING = "zones", "leaving"
-WORDS: Final = (*CHANGES, ZONES, LEAVING)
+PRESSURE, ZONES, LEAVING = "pressure", "zones", "leaving"
+WORDS: Final = (*CHANGES, PRESSURE, ZONES, LEAVING)
+SWITCH: Final = ("on", "off")
 _FORMS: Final = ("table", "json", "yaml")
 _NONE: Final = "<none>"
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="+", metavar="stop|start|initialize NODE... | zones | leaving")
+    uses = "stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
+    words.add_argument("what", nargs="+", metavar=uses)
     words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
     output_flag(words, _FORMS)
@@ -36,6 +39,8 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
             lambda name: session.daemon.call(f"nodes.{word}", name=name),
             lambda changed: done if changed else f"already {done}",
         )
+    if word == PRESSURE:
+        return _pressure(session, options, names)
     if word not in WORDS:
         raise UsageError(f"node {word}: there is {', '.join(WORDS)}{suggest(word, WORDS)}", "node")
     if names or options.selector or options.all:
@@ -50,6 +55,32 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
     else:
         _write_leaving(session, answer)
     return 0
+
+
+def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
+    """Have nodes be short of something, or be short of it no longer."""
+    on = words[-1:] != ["off"]
+    rest = words[:-1] if words[-1:] in (["on"], ["off"]) else words
+    allowed = f"allowed are {', '.join(PRESSURES)}"
+    if not rest:
+        raise UsageError(
+            f"node {PRESSURE} NODE... WHAT [on|off]: which node, and what is it short of? For WHAT {allowed}"
+        )
+    *names, what = rest
+    if what not in PRESSURES:
+        raise UsageError(f'no pressure "{what}": {allowed}{suggest(what, PRESSURES)}', "node")
+
+    def said(changed: bool) -> str:
+        if on:
+            return f"{'is now' if changed else 'is already'} short of {what}"
+        return f"is {'no longer' if changed else 'not'} short of {what}"
+
+    return each_node(
+        session,
+        node_names(session, options, names),
+        lambda name: session.daemon.call("nodes.pressure", name=name, pressure=what, on=on),
+        said,
+    )
 
 
 def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
@@ -99,13 +130,15 @@ def _ahead(session: VerbSession, time: str | None) -> str:
 VERBS = (
     Verb(
         "node",
-        "Stop, start and initialize nodes; see zones, and which pods leave.",
+        "Stop, start and initialize nodes, make them short of something; see zones, and which pods leave.",
         node,
         _words,
         examples=(
             "node stop node-a",
             "node stop -l topology.kubernetes.io/zone=zone-a",
             "node start --all",
+            "node pressure node-a memory",
+            "node pressure node-a memory off",
             "node zones",
             "node leaving",
         ),

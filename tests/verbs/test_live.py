@@ -227,6 +227,7 @@ LINES = [
     ("node stop node-a", "node/node-a stopped"),
     ("node start -l disk=ssd", "node/node-a started"),
     ("node initialize node-a", "node/node-a already initialized"),
+    ("node pressure node-a pid off", "node/node-a is not short of pid"),
     ("evict little --dry-run", "pod/little evicted (server dry run)"),
     ("drain node-a --force --dry-run", "node/node-a drained (server dry run)"),
     ("taint node node-a a-", "untainted"),
