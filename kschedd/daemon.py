@@ -41,7 +41,7 @@ from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
 from kschedd.actors.journal import Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
-from kschedd.actors.plugin_calls import Called, PluginThreads
+from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
@@ -121,6 +121,7 @@ async def cluster_actors(
         start_limit_s=plain.start_limit_s,
         sources=plain.sources,
         on_fault=_log_plugin_fault,
+        run_async=run_async,
     )
     driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None
@@ -176,7 +177,14 @@ async def cluster_actors(
         store_client.clone(),
         bell,
         Inboxes(popped_in, answered_in, expired_in, to_expired, called_in, to_called, driver_in),
-        Outboxes(to_queue, to_binding, to_events.clone(), to_decisions.clone(), workers, ExtenderClients()),
+        Outboxes(
+            to_queue,
+            to_binding,
+            to_events.clone(),
+            to_decisions.clone(),
+            workers,
+            ExtenderClients(driver.machine.registry.costs),
+        ),
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
     )

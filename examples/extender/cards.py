@@ -101,6 +101,7 @@ def serve(cards: Cards, port: int) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # so that the scheduler's connection is kept
+        disable_nagle_algorithm = True  # or the second part of an answer waits 40 ms for the first to be confirmed
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

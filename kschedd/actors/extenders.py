@@ -8,6 +8,7 @@ Bodies are made and read in threads, since those with thousands of nodes take lo
 
 from collections.abc import Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,6 +17,7 @@ import trio
 
 from kschedd.config.model import Extender
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.framework.costs import CallCosts
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
@@ -27,6 +29,7 @@ _SMALL = 1 << 14  # bytes of an answer that is read at once: a thread costs more
 
 @attrs.define(eq=False)
 class ExtenderClients:
+    costs: CallCosts = attrs.field(factory=CallCosts)
     _clients: "dict[Extender, AsyncClient]" = attrs.field(factory=dict)
 
     async def ask(self, calls: Sequence[ExtenderCall]) -> list[Any]:
@@ -43,11 +46,20 @@ class ExtenderClients:
 
     async def answer(self, call: ExtenderCall) -> Any:
         """What the extender answers, or an ExtenderFailure as a value."""
+        started = perf_counter()
         said = await self._answer(call)
+        self._note(call, said, perf_counter() - started)
         if isinstance(said, ExtenderFailure):
             skipped = call.extender.ignorable or call.action == call.extender.prioritize_verb
             log.warning("extender_failed", url=call.url, pod=call.pod, why=said.why, skipped=skipped)
         return said
+
+    def _note(self, call: ExtenderCall, said: Any, took_s: float) -> None:
+        name, failed = call.extender.url_prefix, isinstance(said, ExtenderFailure)
+        if failed and took_s >= call.extender.http_timeout_s:
+            self.costs.timed_out(name, call.action)
+        else:
+            self.costs.returned(name, call.action, took_s, failed=failed)
 
     async def _answer(self, call: ExtenderCall) -> Any:
         from kschedd.extenders import http  # httpx takes long to import, and most have no extenders

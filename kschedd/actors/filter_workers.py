@@ -17,6 +17,7 @@ import trio
 from kschedd.actors.mailbox import Reply
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
+from kschedd.scheduling.filters import PluginBatch
 
 Shard = Callable[[], Any]
 
@@ -45,7 +46,8 @@ class FilterWorker:
     async def _work(self, job: Job) -> None:
         call = GuardedCall(scheduler=self._lock)
         answer: Any = None
-        with trio.move_on_after(self._limit_s) as limit:
+        limit_s = job.shard.limit_s if isinstance(job.shard, PluginBatch) else self._limit_s
+        with trio.move_on_after(limit_s) as limit:
             try:
                 answer = await trio.to_thread.run_sync(
                     call.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
@@ -54,7 +56,7 @@ class FilterWorker:
                 job.reply.refuse(fault)
                 return
         if limit.cancelled_caught:
-            job.reply.refuse(call.give_up(self._limit_s))
+            job.reply.refuse(call.give_up(limit_s))
         else:
             job.reply.give(answer)
 

@@ -10,6 +10,8 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine 
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 import structlog
@@ -24,6 +26,22 @@ from kschedd.framework.writes import Plan
 from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
 
 log = structlog.get_logger("kschedd.plugins")
+
+
+def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
+    """Run a plugin's `async def` in this thread, on a loop of its own: one that blocks holds up nobody.
+
+    At the limit it is cancelled, which a plain method cannot be. Raises TimeoutError.
+    """
+
+    async def main() -> Any:
+        with trio.fail_after(limit_s):
+            return await method(*args)
+
+    try:
+        return trio.run(main)
+    except trio.TooSlowError:
+        raise TimeoutError from None
 
 
 @attrs.frozen(eq=False)

@@ -32,7 +32,7 @@ def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -
         _refuse(path, plugin, "does not score in this profile", ", ".join(ref.name for ref in scoring))
     if not 1 <= weight <= INT32[1]:
         _refuse(path, weight, "not a weight", f"1 to {INT32[1]}")
-    refs = tuple(PluginRef(plugin, weight) if ref.name == plugin else ref for ref in scoring)
+    refs = tuple(attrs.evolve(ref, weight=weight) if ref.name == plugin else ref for ref in scoring)
     return _with_points(config, profile, {"score": refs})
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from kschedd.config import limits
 from kschedd.config.args import written
 from kschedd.config.faults import ConfigError
 from kschedd.config.in_tree import IN_TREE, OLDER, Catalogue
@@ -97,7 +98,12 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
             **(
                 {
                     "enabled": [
-                        {"name": ref.name, **({"weight": ref.weight} if point == "score" else {})} for ref in refs
+                        {
+                            "name": ref.name,
+                            **({"weight": ref.weight} if point == "score" else {}),
+                            **({} if ref.timeout_s is None else {limits.FIELD: ref.timeout_s}),
+                        }
+                        for ref in refs
                     ]
                 }
                 if refs

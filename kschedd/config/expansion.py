@@ -18,6 +18,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kschedd.config.limits import limit_of
 from kschedd.config.model import EXTENSION_POINTS, PluginRef
 from kschedd.config.plugin_sets import (
     FIELD_OF_POINT,
@@ -93,7 +94,14 @@ def expand(
                     spread.append(one.name)
         names = [name for name in own if name in overridden] + spread
         names += [name for name in own if name not in overridden]
-        points[point] = tuple(PluginRef(name, weights.get(name, 1) if point == "score" else 0) for name in names)
+        points[point] = tuple(
+            PluginRef(
+                name,
+                weights.get(name, 1) if point == "score" else 0,
+                limit_of(name, said.enabled, multi.enabled),
+            )
+            for name in names
+        )
     for one in twice.values():
         report(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
     total = sum(ref.weight for ref in points["score"]) * MAX_NODE_SCORE

@@ -39,6 +39,8 @@ class PluginRef:
 
     name: str
     weight: int = 0
+    timeout_s: float | None = None
+    """Limit of a call there; None: the daemon's own (`limits`)."""
 
 
 @attrs.frozen

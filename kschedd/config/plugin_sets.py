@@ -34,6 +34,8 @@ class PluginEntry:
     name: str
     weight: int = 0
     """0: not set."""
+    timeout_s: float | None = None
+    """None: not set (`limits`)."""
     path: str = ""
     """Its path in the configuration; empty for a default."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kschedd.config import limits
 from kschedd.config.args import read_plugin_args
 from kschedd.config.expansion import expand, merged, unknown_plugin, with_new_points
 from kschedd.config.in_tree import OLDER
@@ -146,7 +147,7 @@ def _plugin_set(place: ConfigValue, point: str, loading: Loading) -> PluginSet:
     catalogue = loading.catalogue
     enabled = []
     for item in fields.items("enabled"):
-        inner = item.fields("name", "weight")
+        inner = item.fields("name", "weight", limits.FIELD)
         name = inner.needed_text("name") if inner else None
         if inner is None or name is None:
             continue
@@ -157,7 +158,7 @@ def _plugin_set(place: ConfigValue, point: str, loading: Loading) -> PluginSet:
         weight = inner.integer("weight", 0, (0, INT32[1]))
         if weight and point not in (MULTI_POINT, "score"):
             place.reading.warn(inner.path("weight"), weight, "a weight counts only at score and multiPoint")
-        enabled.append(PluginEntry(name, weight, item.path))
+        enabled.append(PluginEntry(name, weight, limits.read_timeout(inner, name), item.path))
     disabled = []
     for item in fields.items("disabled"):
         # Upstream's type is Plugin here too, but only the name is used.

@@ -8,6 +8,7 @@ Errors: UnreadableAnswer, in Go's words.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -88,7 +89,7 @@ class MetaVictims:
 
 def filter_result(body: bytes, *, names: bool) -> FilterResult:
     """`names`: the extender has nodes of its own, and answers with their names."""
-    said = _Struct(_value(body), "ExtenderFilterResult")
+    said = _Struct(first_value(body), "ExtenderFilterResult")
     given = said.texts("NodeNames")
     nodes = said.optional("Nodes", "v1.NodeList")
     if names and given is not None:
@@ -110,7 +111,7 @@ def _name_of(node: "_Struct") -> str:
 
 def priorities(body: bytes) -> list[tuple[str, int]]:
     """(node name, score) in the order of the answer."""
-    value = _value(body)
+    value = first_value(body)
     if value is None:
         return []
     if not isinstance(value, list):
@@ -120,11 +121,11 @@ def priorities(body: bytes) -> list[tuple[str, int]]:
 
 
 def binding_error(body: bytes) -> str:
-    return _Struct(_value(body), "ExtenderBindingResult").text("Error")
+    return _Struct(first_value(body), "ExtenderBindingResult").text("Error")
 
 
 def preemption_result(body: bytes) -> dict[str, MetaVictims]:
-    said = _Struct(_value(body), "ExtenderPreemptionResult")
+    said = _Struct(first_value(body), "ExtenderPreemptionResult")
     by_node = said.get("NodeNameToMetaVictims")
     if by_node is None:
         return {}
@@ -138,14 +139,59 @@ def preemption_result(body: bytes) -> dict[str, MetaVictims]:
     return found
 
 
-def _value(body: bytes) -> Any:
+def first_value(body: bytes) -> Any:
     """The first JSON value of the body."""
     try:
-        text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
-        value, _ = _DECODER.raw_decode(text)
+        value, _ = _decoded(body.decode("utf-8", "replace"), 0, _BY_HAND)
     except (ValueError, RecursionError) as wrong:
         raise UnreadableAnswer(_not_json(body, wrong)) from None
     return value
+
+
+def _decoded(text: str, at: int, by_hand: int) -> tuple[Any, int]:
+    """The value that begins at `at`, and where it ends. Raises ValueError.
+
+    The outer levels are walked by hand: json's decoder lets no other thread run before it is done, and an answer may
+    hold thousands of nodes.
+    """
+    at = _after_space(text, at)
+    opening = text[at : at + 1]
+    if not by_hand or opening not in _CLOSING:
+        return _DECODER.raw_decode(text, at)
+    fields: dict[str, Any] = {}
+    items: list[Any] = []
+    at = _after_space(text, at + 1)
+    while text[at : at + 1] != _CLOSING[opening]:
+        if fields or items:
+            at = _after_space(text, _past(text, at, ","))
+        if opening == "{":
+            if text[at : at + 1] != '"':
+                raise json.JSONDecodeError("a key is expected", text, at)
+            key, at = _DECODER.raw_decode(text, at)
+            value, at = _decoded(text, _past(text, _after_space(text, at), ":"), by_hand - 1)
+            fields[key] = value
+        else:
+            value, at = _decoded(text, at, by_hand - 1)
+            items.append(value)
+        at = _after_space(text, at)
+    return (fields if opening == "{" else items), at + 1
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None, "it matches nothing, too"
+    return found.end()
+
+
+def _past(text: str, at: int, expected: str) -> int:
+    if text[at : at + 1] != expected:
+        raise json.JSONDecodeError(f"{expected} is expected", text, at)
+    return at + 1
+
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_CLOSING: Final = {"{": "}", "[": "]"}
+_BY_HAND: Final = 3  # down to the items of a list of nodes
 
 
 def _no_constant(name: str) -> Any:
@@ -156,13 +202,13 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _not_json(body: bytes, wrong: Exception) -> str:
-    text = body.decode("utf-8", "replace").strip()
-    if not text:
+    text = body.decode("utf-8", "replace")
+    if not text.strip():
         return "EOF"
     at = wrong.pos if isinstance(wrong, json.JSONDecodeError) else 0
     if at >= len(text):
         return "unexpected EOF"
-    where = "looking for beginning of value" if at == 0 else "in what should be JSON"
+    where = "in what should be JSON" if text[:at].strip() else "looking for beginning of value"
     return f"invalid character {text[at]!r} {where}"
 
 

@@ -19,13 +19,15 @@ Source: none upstream; a plugin that hangs blocks kube-scheduler.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.framework.costs import CallCosts
 from kschedd.framework.exclusion import SchedulerLock, passed_on, to_be_taken
 from kschedd.framework.faults import BadAnswer, PluginError, PluginTimeout
 from kschedd.framework.status import fault_text
@@ -62,6 +64,8 @@ class GuardedCall:
         """The limit has passed: the error names the running plugin, which is not called again until it returns."""
         with self.lock:
             self.given_up = True
+        if self.calling is not None:
+            self.calling.costs.timed_out(self.calling.plugin, self.method)
         if self.calling is None:
             return PluginTimeout("", "", f"a plugin did not return within {limit_s:g}s")
         self.calling.hanging.append(self.done)
@@ -105,28 +109,37 @@ def alone() -> Iterator[None]:
 
 
 class PluginGuard:
-    """One plugin's time limit and its threads; `on_fault` receives faults that fail no call."""
+    """One plugin's time limits and its threads; `on_fault` receives faults that fail no call."""
 
     def __init__(
-        self, plugin: str, limit_s: float = PLUGIN_LIMIT_S, on_fault: Callable[[PluginError], None] | None = None
+        self,
+        plugin: str,
+        limit_s: float = PLUGIN_LIMIT_S,
+        on_fault: Callable[[PluginError], None] | None = None,
+        costs: CallCosts | None = None,
     ) -> None:
         self.plugin = plugin
         self.limit_s = limit_s
+        self.limits: Mapping[str, float] = {}  # by method, where they differ from `limit_s`
+        self.costs = CallCosts() if costs is None else costs
         self.hanging: list[threading.Event] = []  # each set when an abandoned call returns after all
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of threads that have nothing to do
 
-    def call(self, name: str, work: Callable[..., T], *args: Any, limit_s: float | None = None) -> T:
-        """Call the plugin's method `name`. Raises PluginError, and nothing else."""
+    def call(
+        self, name: str, work: Callable[..., T], *args: Any, limit_s: float | None = None, noted: bool = True
+    ) -> T:
+        """Call the plugin's method `name`; what it takes is `noted`. Raises PluginError, and nothing else."""
         if self.hanging:
             self.hanging = [done for done in self.hanging if not done.is_set()]
             if self.hanging:
                 raise PluginTimeout(self.plugin, name, f"{name} was not called: an earlier call has not returned yet")
         current: GuardedCall | None = getattr(_this_thread, "call", None)
         if current is not None:
-            return self._inline(current, name, work, args)
+            return self._inline(current, name, work, args, noted)
         call = _Call(self, name, work, args)
-        limit_s = self.limit_s if limit_s is None else limit_s
+        limit_s = self.limit_of(name) if limit_s is None else limit_s
+        started = perf_counter()
         with passed_on():
             thread = self._thread()
             thread.put(call)
@@ -134,13 +147,22 @@ class PluginGuard:
                 thread.put(None)  # it ends when it is back
                 raise call.guarded.give_up(limit_s)
             self._idle.append(thread)
+        if noted:
+            self._note(name, started, call.fault is not None)
         if call.fault is not None:
             raise call.fault
         return call.value  # type: ignore[no-any-return]
 
     def batch(self, name: str, work: Callable[[], T]) -> T:
         """Run work that makes many calls of this plugin as one call with one limit."""
-        return self.call(name, work)
+        return self.call(name, work, noted=False)
+
+    def limit_of(self, name: str) -> float:
+        """How long a call of this method may take."""
+        return self.limits.get(name, self.limit_s)
+
+    def _note(self, name: str, started: float, failed: bool) -> None:
+        self.costs.returned(self.plugin, name, perf_counter() - started, failed=failed)
 
     def report(self, fault: PluginError) -> None:
         """Report a fault that fails no call."""
@@ -148,22 +170,27 @@ class PluginGuard:
             self._on_fault(fault)
 
     def timeout(self, name: str, limit_s: float | None = None) -> PluginTimeout:
-        limit_s = self.limit_s if limit_s is None else limit_s
+        limit_s = self.limit_of(name) if limit_s is None else limit_s
         return PluginTimeout(self.plugin, name, f"{name} did not return within {limit_s:g}s")
 
-    def _inline(self, current: GuardedCall, name: str, work: Callable[..., T], args: tuple[Any, ...]) -> T:
+    def _inline(self, current: GuardedCall, name: str, work: Callable[..., T], args: tuple[Any, ...], noted: bool) -> T:
         if current.given_up:
             raise self.timeout(name)
         before = current.calling, current.method
         current.calling, current.method = self, name
+        started, failed = perf_counter(), True
         try:
-            return work(*args)
+            said = work(*args)
+            failed = False
+            return said
         except BaseException as fault:
             if isinstance(fault, KeyboardInterrupt) and not current.limited:
                 raise
             raise self.error(name, fault) from None
         finally:
             current.calling, current.method = before
+            if noted and not current.given_up:
+                self._note(name, started, failed)
 
     def error(self, name: str, fault: BaseException) -> PluginError:
         """The plugin's exception as a PluginError. To be called in the plugin's thread."""

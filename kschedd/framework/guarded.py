@@ -9,7 +9,8 @@ not guarded: they are part of the program.
 Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be constructed; PluginError from the methods.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
@@ -23,6 +24,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, TableCopy
 from kschedd.config.args import RawArgs
 from kschedd.framework import answers, fast_path
+from kschedd.framework.costs import CallCosts
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import DEPENDENCIES
 from kschedd.framework.faults import BadAnswer, PluginError, shown
@@ -103,6 +105,7 @@ GUARDED_METHODS: Final[Mapping[str, Check]] = _guarded_methods()
 """The methods of a plugin that are called on behalf of a pod, and how what they return is checked: as the Protocols of
 the extension points and of the fast path say."""
 
+_MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
 _WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # their faults are reported and fail nothing
 
 
@@ -136,6 +139,14 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
     return out
 
 
+RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
+"""Runs a coroutine function with these arguments to its end, within so many seconds. Raises TimeoutError."""
+
+
+def _no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
+    raise BadAnswer(f"{method.__name__} is async: only the daemon runs such methods")
+
+
 # -- the plugin ------------------------------------------------------------------------------------------------------
 
 
@@ -144,9 +155,10 @@ class GuardedPlugin:
 
     name: str
 
-    def __init__(self, name: str, plugin: Any, guard: PluginGuard) -> None:
+    def __init__(self, name: str, plugin: Any, guard: PluginGuard, run_async: RunAsync) -> None:
         self.name = name
         self.guard = guard
+        self._run_async = run_async
         self.depends_on = _depends_on(getattr(plugin, "depends_on", None))
         self.pre_score_by_signature = answers.flag(
             "pre_score_by_signature", getattr(plugin, "pre_score_by_signature", False)
@@ -165,15 +177,31 @@ class GuardedPlugin:
         if missing := missing_methods(self):
             raise BadAnswer(f"{missing}; a plugin with one has both")
 
+    def limit(self, by_point: Mapping[str, float]) -> None:
+        """Set the limits of its calls, by extension point; elsewhere the daemon's own holds."""
+        self.guard.limits = {
+            method: seconds
+            for point, seconds in by_point.items()
+            for protocol in (*POINTS[point].any_of, *POINTS[point].extensions)
+            for method in methods_of(protocol)
+        }
+
     def batch(self, method: str, work: Callable[[], Any]) -> Any:
         """Run work that makes many calls of this plugin under one limit."""
         return self.guard.batch(method, work)
 
     def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
         guard = self.guard
+        is_async = name in _MAY_BE_ASYNC and inspect.iscoroutinefunction(method)
 
         def work(*args: Any) -> Any:
             out = _outgoing(args, guard)
+            if is_async:
+                try:
+                    said = self._run_async(method, out, guard.limit_of(name))
+                except TimeoutError:
+                    raise guard.timeout(name) from None
+                return check(self, name, args, said)
             if name == "post_filter":
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
@@ -240,7 +268,10 @@ def _depends_on(value: object) -> frozenset[str] | None:
 
 
 class GuardedRegistry(Registry):
-    """A registry that guards out-of-tree plugins. `on_fault` receives faults that fail no call."""
+    """A registry that guards out-of-tree plugins.
+
+    `on_fault` receives faults that fail no call; `run_async` runs methods that are `async def`.
+    """
 
     def __init__(
         self,
@@ -250,18 +281,23 @@ class GuardedRegistry(Registry):
         start_limit_s: float = START_LIMIT_S,
         sources: Mapping[str, str] | None = None,
         on_fault: Callable[[PluginError], None] | None = None,
+        run_async: RunAsync = _no_async,
     ) -> None:
         super().__init__(dict(added or {}), dict(sources or {}), start_limit_s)
         self.limit_s = limit_s
         self.on_fault = on_fault
+        self.costs = CallCosts()
+        self.run_async = run_async
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         """A plugin ready for use; an out-of-tree one that cannot be constructed raises PluginLoadError."""
         if name not in self.added:
             return super().make(name, args, handle)
-        guard = PluginGuard(name, self.limit_s, self.on_fault)
+        guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs)
         try:
-            return guard.call("from_args", self._made, name, args, handle, guard, limit_s=self.start_limit_s)
+            return guard.call(
+                "from_args", self._made, name, args, handle, guard, limit_s=self.start_limit_s, noted=False
+            )
         except PluginError as fault:
             raise self.cannot_make(name, fault) from None
 
@@ -269,7 +305,7 @@ class GuardedRegistry(Registry):
         if isinstance(args, RawArgs):
             args = attrs.evolve(args, values=frozen(args.values))
         view: Any = HandleView(handle)
-        return GuardedPlugin(name, self.construct(name, args, view), guard)
+        return GuardedPlugin(name, self.construct(name, args, view), guard, self.run_async)
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:

@@ -136,6 +136,23 @@ def weights_table(config: Raw, profile: str = "") -> Table:
     return Table(("PROFILE", "PLUGIN", "WEIGHT"), tuple(rows))
 
 
+def plugin_costs_table(costs: Sequence[Raw]) -> Table:
+    """What calls of out-of-tree plugins and of extenders take, in milliseconds."""
+    numbers = ("p50_ms", "p99_ms", "longest_ms")
+    rows = [
+        (
+            str(cost["name"]),
+            str(cost["call"]),
+            str(cost["calls"]),
+            *["-" if cost[number] is None else f"{cost[number]:.3g}" for number in numbers],
+            str(cost["timeouts"]),
+            str(cost["failures"]),
+        )
+        for cost in costs
+    ]
+    return Table(("PLUGIN", "CALL", "CALLS", "P50 MS", "P99 MS", "LONGEST MS", "TIMEOUTS", "FAILURES"), tuple(rows))
+
+
 def profiles_of(config: Raw) -> list[tuple[str, Raw]]:
     """(name, profile) of a configuration in which profiles are a list or a map by name."""
     profiles = config.get("profiles") or {}

@@ -11,6 +11,7 @@ from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterReader
 
 MOST_GRACE_S = 3600
@@ -41,12 +42,15 @@ class DaemonMethods:
                 self.info,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, faults, limits: {max_request_body_bytes, "
+                "resource_version, epoch, journal, read_only, faults, plugins, limits: {max_request_body_bytes, "
                 "max_object_bytes}}`; epoch names the history that versions count in; journal is its file, null if "
                 "objects are kept in memory only; read_only says why the journal cannot be written now, so that writes "
                 "are refused, null if it can; faults are the objects that cannot be handled now, each `{kind, "
                 "namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the daemon raised "
-                "what, how often, and when it tries again (seconds since the epoch; null: at the next start).",
+                "what, how often, and when it tries again (seconds since the epoch; null: at the next start); "
+                "plugins are the calls of out-of-tree plugins and of extenders, each `{name, call, calls, p50_ms, "
+                "p99_ms, longest_ms, timeouts, failures}`: the method or verb, quantiles of the last 1,000 calls, and "
+                "counts since the start.",
             ),
             Method(
                 "daemon.stop",
@@ -87,6 +91,7 @@ class DaemonMethods:
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
             "faults": as_maps(await cluster.faults()),
+            "plugins": await cluster.scheduler.query(_costs),
             "limits": {"max_request_body_bytes": self._daemon.max_request_body_bytes, **limits},
         }
 
@@ -94,6 +99,26 @@ class DaemonMethods:
         self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
         return {"stopping": True}
+
+
+def _costs(driver: SchedulingDriver) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": cost.name,
+            "call": cost.method,
+            "calls": cost.calls,
+            "p50_ms": _milliseconds(cost.p50_s),
+            "p99_ms": _milliseconds(cost.p99_s),
+            "longest_ms": _milliseconds(cost.longest_s),
+            "timeouts": cost.timeouts,
+            "failures": cost.failures,
+        }
+        for cost in driver.machine.registry.costs.all()
+    ]
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1000 * seconds, 3)
 
 
 def _counted(store: ClusterReader) -> dict[str, Any]:

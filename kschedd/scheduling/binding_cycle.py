@@ -18,7 +18,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.framework.writes import Plan
+from kschedd.framework.writes import Bind, Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.scheduler import ScheduleResult
@@ -89,6 +89,7 @@ class CallExtender:
 
     uid: str  # of the pod that is being bound
     call: ExtenderCall
+    binding: Bind  # the write that it makes
 
     def run(self) -> Status | None:
         """Make the call at once."""

@@ -9,8 +9,7 @@ Errors: PluginFault where a vector filter fails; a failing per-node filter gives
 """
 
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -189,7 +188,24 @@ def _plain_shard(
 
 def as_one_call(plugin: Plugin, method: str, work: Callable[[], T]) -> Callable[[], T]:
     """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded."""
-    return partial(plugin.batch, method, work) if isinstance(plugin, GuardedPlugin) else work
+    return PluginBatch(plugin, method, work) if isinstance(plugin, GuardedPlugin) else work
+
+
+@attrs.frozen(eq=False)
+class PluginBatch(Generic[T]):
+    """Many calls of one method of an out-of-tree plugin, with one limit."""
+
+    _plugin: GuardedPlugin
+    _method: str
+    _work: Callable[[], T]
+
+    @property
+    def limit_s(self) -> float:
+        return self._plugin.guard.limit_of(self._method)
+
+    def __call__(self) -> T:
+        done: T = self._plugin.batch(self._method, self._work)
+        return done
 
 
 def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:

@@ -22,7 +22,7 @@ from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import Recorder
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
@@ -136,8 +136,15 @@ class SchedulingLoop:
             for wanted in effects.plans:
                 driver.plan_executed(wanted.uid, self._execute(wanted.plan), environment.now_s)
             for called in effects.calls:
-                driver.plugin_called(called.uid, called.run(), environment.now_s)
+                driver.plugin_called(called.uid, self._call(called), environment.now_s)
             self._on_effects(effects)
+
+    def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
+        """Make the call now. An extender cannot write into this cluster: what it has bound is bound here for it."""
+        answer = called.run()
+        if isinstance(called, CallExtender) and answer is None:
+            return self.environment.write(called.binding)
+        return answer
 
     def _execute(self, plan: Plan) -> Status | None:
         """Do the writes of a plan up to the first refused one."""

@@ -48,7 +48,7 @@ from kschedd.framework.interface import (
 )
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.framework.writes import Plan, Write
+from kschedd.framework.writes import Bind, Plan, Write
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
@@ -299,7 +299,8 @@ class SchedulingMachine:
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):
                 continue
-            refused = yield CallExtender(pod.uid, extender.bind(pod, node_name))
+            binding = Bind(pod.namespace, pod.name, pod.uid, node_name)
+            refused = yield CallExtender(pod.uid, extender.bind(pod, node_name), binding)
             assert not isinstance(refused, Plan), "an extender has no plans"
             if refused is None or not extender.ignorable:
                 return refused
@@ -346,7 +347,7 @@ def _called(
         said = _contained(plugin, method, state, pod, node_name)
     else:
         assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
-        limit_s = plugin.guard.limit_s
+        limit_s = plugin.guard.limit_of(method.__name__)
         said = yield CallPlugin(pod.uid, plugin.name, method.__name__, limit_s, partial(method, state, pod, node_name))
     if isinstance(said, Plan):
         said = yield ExecutePlan(pod.uid, said)

@@ -14,9 +14,10 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.config.limits import limits_of
 from kschedd.config.model import Config, Profile
 from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency
-from kschedd.framework.guarded import guarded
+from kschedd.framework.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
     FILTER,
@@ -161,6 +162,9 @@ def build_profile(
         else registry.make(name, of.args, handle)
         for name, of in made_of.items()
     }
+    for name, plugin in plugins.items():
+        if isinstance(plugin, GuardedPlugin):
+            plugin.limit(limits_of(profile, name))
     called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
 
     def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:

@@ -10,6 +10,7 @@ from kschedd.printing.scheduling import (
     counts_text,
     history_table,
     on_the_way_text,
+    plugin_costs_table,
     profiles_of,
     queue_table,
     status_text,
@@ -172,6 +173,17 @@ def status(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
+def costs(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("daemon.info").get("plugins") or []
+    if _printed(session, options, found):
+        return 0
+    if found:
+        session.write(render(plugin_costs_table(found), session.style))
+    else:
+        session.write_error("no out-of-tree plugin or extender has been called\n")
+    return 0
+
+
 def _weights_words(words: VerbParser) -> None:
     words.add_argument("profile", nargs="?", default="", metavar="PROFILE")
     output_flag(words, _FORMS)
@@ -203,5 +215,11 @@ VERBS = (
     Verb("allow", "Let a waiting pod go on.", allow, _decide_words, completes="pod"),
     Verb("reject", "Send a waiting pod back.", reject, _decide_words, completes="pod"),
     Verb("status", "Which daemon this is, what is in it, what it is doing.", status, _output_words, aliases=("info",)),
+    Verb(
+        "costs",
+        "What calls of out-of-tree plugins and extenders take, and how many failed or came too late.",
+        costs,
+        _output_words,
+    ),
     Verb("weights", "Score plugins and their weights.", weights, _weights_words, completes="profile"),
 )

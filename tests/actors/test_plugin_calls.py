@@ -262,8 +262,62 @@ async def test_a_call_that_hangs_in_a_binding_cycle_fails_its_pod_alone(gate: Ga
     async with cluster_actors(config, registry=registry, plugin_limit_s=0.2) as cluster:
         await cluster.store.create(node())
         await cluster.store.create(slow("a"))
-        assert 'running Bind plugin "SlowBind": bind did not return within 0.2s' in await rejected(cluster, "a")
+        assert (await rejected(cluster, "a")).startswith('running Bind plugin "SlowBind": bind ')
         await cluster.store.create(pod("other"))
         await placed(cluster, "other")
         gate.open.set()
         await placed(cluster, "a")
+
+
+async def test_limits_of_the_profile_hold_by_plugin_and_point_and_costs_are_counted(gate: Gate) -> None:
+    limited = {"bind": {**INSTEAD_OF_DEFAULT["bind"], "enabled": [{"name": "SlowBind", "timeoutSeconds": 0.2}]}}
+    config, registry = profiles(SlowBind, **limited)
+    async with cluster_actors(config, registry=registry, plugin_limit_s=PATIENCE_S) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create(slow("a"))
+        assert (await rejected(cluster, "a")).startswith('running Bind plugin "SlowBind": bind ')
+        [cost] = await cluster.scheduler.query(lambda driver: driver.machine.registry.costs.all())
+        assert (cost.name, cost.method, cost.timeouts) == ("SlowBind", "bind", 1)
+        gate.open.set()
+
+
+@pytest.mark.parametrize("method", ["filter", "score"])
+async def test_so_they_do_for_a_whole_shard_of_nodes(method: str, gate: Gate) -> None:
+    config, registry = profiles(slow_at(method), **{method: {"enabled": [{"name": "Slow", "timeoutSeconds": 0.2}]}})
+    async with cluster_actors(config, registry=registry, plugin_limit_s=PATIENCE_S) as cluster:
+        await cluster.store.create_many([node("n1"), node("n2")])
+        await cluster.store.create(slow("slow"))
+        assert method in await rejected(cluster, "slow")
+        costs = await cluster.scheduler.query(lambda driver: driver.machine.registry.costs.all())
+        assert [(cost.method, cost.timeouts) for cost in costs if cost.timeouts] == [(method, 1)]
+        gate.open.set()
+
+
+class AsyncBind:
+    """Binds by an `async def`, which never ends for some pods."""
+
+    name: ClassVar = "AsyncBind"
+    ended: ClassVar[list[str]] = []
+
+    async def bind(self, state: Any, pod: Pod, node_name: str) -> Plan:
+        try:
+            await trio.lowlevel.checkpoint()
+            if pod.name == "endless":
+                await trio.sleep_forever()
+            return Plan((Bind(pod.namespace, pod.name, pod.uid, node_name),))
+        finally:
+            self.ended.append(pod.name)
+
+
+async def test_a_plugin_may_bind_by_a_coroutine_which_is_cancelled_at_its_limit() -> None:
+    AsyncBind.ended.clear()
+    limited = {"bind": {**INSTEAD_OF_DEFAULT["bind"], "enabled": [{"name": "AsyncBind", "timeoutSeconds": 0.5}]}}
+    config, registry = profiles(AsyncBind, **limited)
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create(node())
+        await cluster.store.create(slow("endless"))
+        assert (await rejected(cluster, "endless")).startswith('running Bind plugin "AsyncBind": bind ')
+        await cluster.store.delete("Pod", "default", "endless")
+        await cluster.store.create(slow("web"))
+        await placed(cluster, "web")
+    assert AsyncBind.ended[0] == "endless"

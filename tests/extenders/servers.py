@@ -34,6 +34,7 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # or the second part of an answer waits 40 ms for the first to be confirmed
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -17,7 +17,9 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.simulate.engine import Engine
 from kschedd.store.log import ADDED, WatchEvent
+from tests.extenders.servers import serving
 from tests.scheduling.driven import NOW, Raw, node, pod
 
 Answer = Callable[[Raw], Any]
@@ -387,3 +389,24 @@ def test_one_to_be_ignored_changes_nothing_where_it_names(fault: str) -> None:
     run = crowded({**PREEMPTS, "ignorable": True})
     run.answers["a/preempt"] = PREEMPT_FAILURES[fault][0]
     assert preemption(run).nominated_node == "n1"
+
+
+# -- in virtual time --------------------------------------------------------------------------------------------------
+
+
+def test_a_simulation_asks_real_extenders_and_binds_for_one_that_does() -> None:
+    with serving({"filter": lambda args: {"NodeNames": ["n2"]}, "bind": lambda args: {}}) as extender:
+        verbs = {"filterVerb": "filter", "bindVerb": "bind", "nodeCacheCapable": True}
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [{"urlPrefix": extender.url, **verbs}],
+        }
+        engine = Engine(config_from_raw(raw))
+        for manifest in (node("n1"), node("n2"), pod("p")):
+            engine.store.create(manifest)
+        engine.run_until_idle()
+        placed = engine.store.get("Pod", "default", "p")
+        assert isinstance(placed, Pod)
+        assert placed.node_name == "n2"
+        assert [verb for verb, _ in extender.asked] == ["filter", "bind"]

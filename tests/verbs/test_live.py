@@ -196,6 +196,7 @@ LINES = [
     ("status", "Profiles:"),
     ("weights", "ImageLocality"),
     ("plugins", "FROM"),
+    ("costs", "Hold"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
     ("config show", "default of v1.34"),

@@ -1,0 +1,74 @@
+"""CallCosts: what calls of out-of-tree plugins and of extenders take: how many, how long, how many came too late.
+
+Shown by `kschedd costs` and `daemon.info`. Quantiles are of the last calls of each kind; the rest counts from the
+start of the daemon, and outlives instances of plugins. Written from several threads.
+"""
+
+from collections import deque
+from threading import Lock
+from typing import Final
+
+import attrs
+
+_RECENT: Final = 1000  # calls of one kind that quantiles are of
+
+
+@attrs.frozen
+class CallCost:
+    """Of one method of a plugin, or one verb of an extender. Seconds are None before the first call that returned."""
+
+    name: str
+    method: str
+    calls: int
+    p50_s: float | None
+    p99_s: float | None
+    longest_s: float | None
+    timeouts: int
+    failures: int  # calls that raised, or answered what may not be; time-outs are not among them
+
+
+@attrs.define(eq=False)
+class _Kind:
+    calls: int = 0
+    timeouts: int = 0
+    failures: int = 0
+    longest_s: float = 0.0
+    recent_s: deque[float] = attrs.field(factory=lambda: deque(maxlen=_RECENT))
+
+
+class CallCosts:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+
+    def returned(self, name: str, method: str, seconds: float, *, failed: bool) -> None:
+        """A call came back, in order or not."""
+        with self._lock:
+            kind = self._kinds.setdefault((name, method), _Kind())
+            kind.calls += 1
+            kind.failures += failed
+            kind.longest_s = max(kind.longest_s, seconds)
+            kind.recent_s.append(seconds)
+
+    def timed_out(self, name: str, method: str) -> None:
+        """A call was given up."""
+        with self._lock:
+            kind = self._kinds.setdefault((name, method), _Kind())
+            kind.calls += 1
+            kind.timeouts += 1
+
+    def all(self) -> list[CallCost]:
+        """By name and method."""
+        with self._lock:
+            return [_cost(name, method, kind) for (name, method), kind in sorted(self._kinds.items())]
+
+
+def _cost(name: str, method: str, kind: _Kind) -> CallCost:
+    if not kind.recent_s:
+        return CallCost(name, method, kind.calls, None, None, None, kind.timeouts, kind.failures)
+    in_order = sorted(kind.recent_s)
+    last = len(in_order) - 1
+    p50, p99 = (in_order[round(last * share)] for share in (0.5, 0.99))
+    return CallCost(name, method, kind.calls, p50, p99, kind.longest_s, kind.timeouts, kind.failures)
