@@ -20,6 +20,7 @@ import trio
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.mailbox import Doorbell
 from kschedd.framework.exclusion import SchedulerLock
+from kschedd.framework.faults import PluginTimeout
 from kschedd.framework.guard import GuardedCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
@@ -68,9 +69,10 @@ class PluginThreads:
                 return await trio.to_thread.run_sync(
                     call.run, wanted.run, abandon_on_cancel=True, limiter=self._unlimited
                 )
-        late = call.give_up(wanted.limit_s)
-        log.warning("plugin_fault", plugin=wanted.plugin, method=wanted.method, why=late.why)
-        return wanted.failed(late)
+        call.give_up(wanted.limit_s)
+        why = f"{wanted.method} did not return within {wanted.limit_s:g}s"
+        log.warning("plugin_fault", plugin=wanted.plugin, method=wanted.method, why=why)
+        return wanted.failed(PluginTimeout(wanted.plugin, wanted.method, why))
 
 
 @attrs.frozen(eq=False)
