@@ -64,7 +64,7 @@ def read_json(data: bytes, begin: str = "") -> Body:
     except RecursionError:
         raise bad_request(f"{begin}nested too deeply") from None
     except ValueError as error:
-        shown = data[:20].decode("utf-8", "replace")
+        shown = data[:20].decode("utf-8", "replace") or "<empty>"
         why = f"couldn't get version/kind; json parse error: {go_json_error(data, error)} ({shown})"
         raise bad_request(f"{begin}{why}" if begin else go_json_error(data, error)) from None
     return Body(value, _paths(value, duplicates) if duplicates else ())
@@ -163,7 +163,7 @@ def field_validation(query: Query) -> FieldValidation:
             from kschedd.api.fields import unsupported
             from kschedd.apiserver.status import invalid_options
 
-            fault = unsupported("fieldValidation", other[:100], ("Ignore", "Strict", "Warn", ""))
+            fault = unsupported("fieldValidation", other[:100], ("", "Ignore", "Strict", "Warn"))
             raise invalid_options("CreateOptions", (fault,))
 
 

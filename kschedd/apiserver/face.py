@@ -38,6 +38,8 @@ from kschedd.apiserver.status import (
     failure,
     method_not_allowed,
     not_found_path,
+    of_events_group,
+    of_storage,
     refusal_of,
     too_large_version,
 )
@@ -97,7 +99,10 @@ class ApiFace:
         try:
             return await self._answer(request, peer)
         except KscheddError as error:
-            return refused(refusal_of(error), request)
+            refusal = of_storage(refusal_of(error), request.target.decode("latin-1").partition("?")[0])
+            if request.target.startswith(b"/apis/events.k8s.io/"):
+                refusal = of_events_group(refusal)
+            return refused(refusal)
 
     def explain(self, fault: HttpFault) -> HttpResponse:
         """The answer to what could not be read as a request."""
@@ -337,7 +342,7 @@ def _no_page() -> HttpResponse:
     return text_response("404 page not found\n", 404)
 
 
-def refused(refusal: StatusError, request: HttpRequest) -> HttpResponse:
+def refused(refusal: StatusError) -> HttpResponse:
     """The Status of a refusal."""
     status = failure(refusal.code, refusal.reason, refusal.message, refusal.details)
     return json_response(status, refusal.code, form=Form(), headers=refusal.headers)

@@ -7,6 +7,7 @@ Raises: StatusError (406).
 import gzip
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -87,11 +88,27 @@ def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:
     if form.media == YAML:
         import yaml
 
-        text = yaml.dump(json.loads(encode(value)), Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True)
+        text = yaml.dump(json.loads(encode(value)), Dumper=_dumper(), sort_keys=True, allow_unicode=True)
         return text.encode()
     if pretty:
         return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
     return encode(value) + b"\n"
+
+
+@cache
+def _dumper() -> Any:
+    """YAML as upstream writes it: in double quotes what would otherwise be no text."""
+    import yaml
+
+    class Dumper(yaml.CSafeDumper):
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        plain = dumper.resolve(yaml.ScalarNode, value, (True, False)) == "tag:yaml.org,2002:str"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+    Dumper.add_representer(str, text)
+    return Dumper
 
 
 def takes_gzip(headers: Mapping[str, str]) -> bool:

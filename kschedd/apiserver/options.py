@@ -79,13 +79,21 @@ def _selectors(query: Query) -> tuple[LabelSelector | None, FieldSelector | None
     try:
         labels = parse_selector_text(text) if text else None
     except SelectorTextError as error:
-        raise bad_request(error.why.replace("or the end", "or 'end of string'")) from None
+        raise bad_request(_selector_words(error.why)) from None
     text = query.text("fieldSelector")
     try:
         fields = parse_field_selector(text) if text else None
     except SelectorTextError:
         raise bad_request(f"invalid selector: '{text[:200]}'; can't understand '{text[:200]}'") from None
     return labels, fields
+
+
+def _selector_words(why: str) -> str:
+    """A fault of a label selector as upstream says it."""
+    words = why.replace("or the end", "or 'end of string'").replace("found the end", "found ''")
+    if words.endswith("expected: '('"):
+        return f"unable to parse requirement: {words.replace(', expected', ' expected')}"
+    return words
 
 
 def _version(text: str, watch: bool) -> int | None:

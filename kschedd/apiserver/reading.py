@@ -31,7 +31,7 @@ from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, too_large_version
-from kschedd.apiserver.tables import TableColumns, table_columns
+from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
 from kschedd.store.cluster_api import ClusterReader
@@ -121,13 +121,20 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
 
     present, version = await face.cluster.store.do(read)
     if target.resource.stored == "Event":
-        present = [*present, *await face.recorded_events(namespace)]
-        present = [each for each in _by_namespace(present)]
+        present = _by_namespace([*present, *await face.recorded_events(namespace)])
+        present = [[_as_core_event(obj) for obj in space] for space in present]
     if precise and wanted:
         present = await _as_it_was(face, asked, present, wanted, version, namespace)
         version = wanted
     found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
     return _page(found, options, version)
+
+
+def _as_core_event(event: Object) -> Object:
+    """An Event whose fields have the names that are selected by."""
+    if event.raw.get("apiVersion") == "v1":
+        return event
+    return attrs.evolve(event, raw=converted(event.raw, "v1"))
 
 
 def _by_namespace(present: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
@@ -205,6 +212,8 @@ def _page(found: list[Object], options: ReadOptions, version: int) -> ListPage:
 
 def _row(columns: TableColumns, asked: Asked, resource: Resource, raw: Raw, now: float) -> dict[str, Any]:
     row: dict[str, Any] = {"cells": columns.row(raw, now)}
+    if resource.stored == "Pod" and (conditions := row_conditions(raw)):
+        row["conditions"] = conditions
     included = asked.query.text("includeObject") or "Metadata"
     if included == "Object":
         row["object"] = converted(raw, resource.api_version)

@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
+from kschedd.api.fields import FieldError
 from kschedd.apiserver.resources import Catalogue, Resource
-from kschedd.apiserver.status import bad_request, method_not_allowed, not_found_path
+from kschedd.apiserver.status import bad_request, invalid_options, method_not_allowed, not_found_path
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
@@ -91,7 +92,14 @@ class Asked:
 
     @property
     def dry_run(self) -> bool:
-        return self.query.text("dryRun") == "All"
+        """Raises StatusError where it is asked for in another way than there is."""
+        given = self.query.text("dryRun")
+        if given not in ("", "All"):
+            kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
+            why = f'Unsupported value: ["{given[:100]}"]: supported values: "All"'
+            fault = FieldError("dryRun", given, why)
+            raise invalid_options(kind.get(self.target.verb, "DeleteOptions"), (fault,))
+        return given == "All"
 
 
 def split_target(target: bytes) -> tuple[str, Query]:

@@ -34,6 +34,8 @@ _CAUSES: Final = (
 )
 
 
+_BAD_OPERATION: Final = "the server rejected our request due to an error in our request"
+_VERSION_NEEDED: Final = "Invalid value: 0: must be specified for an update"
 _HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
 
 
@@ -126,8 +128,14 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(404, "NotFound", str(error), _named(kind, name))
         case store.AlreadyExists(kind=kind, name=name):
             return StatusError(409, "AlreadyExists", str(error), _named(kind, name))
+        case store.PreconditionFailed(kind=kind, name=name):
+            return StatusError(409, "Conflict", str(error), {"name": name, "kind": kind})
         case store.Conflict(kind=kind, name=name, subresource=subresource):
             return StatusError(409, "Conflict", str(error), _named(kind, name, subresource))
+        case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
+            # Said before the object is looked at, so by the resource and not by the kind.
+            details = {**_named(kind, name), "causes": causes((fault,))}
+            return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.Invalid(kind=kind, name=name, faults=faults):
             return StatusError(422, "Invalid", without_hints(str(error)), _invalid(kind, name, faults))
         case store.Forbidden(kind=kind, name=name):
@@ -152,11 +160,36 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
         case store.StrictDecodingError():
             return bad_request(without_hints(str(error)))
+        case store.BadPatch(why=why) if why.startswith(_BAD_OPERATION):
+            return StatusError(422, "Invalid", _BAD_OPERATION, {})
         case store.BadRequest() | store.BadPatch():
             return bad_request(str(error))
     if getattr(error, "rpc_code", "") == "shutting_down":
         return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
     return bad_request(str(error))
+
+
+def of_events_group(refusal: StatusError) -> StatusError:
+    """A refusal about an Event that was asked for as one of events.k8s.io: the store has them in the core group."""
+    details = refusal.details
+    if details is None or details.get("kind") != "events":
+        return refusal
+    named = {"name": details.get("name"), "group": "events.k8s.io", "kind": "events"}
+    message = refusal.message.replace("events ", "events.events.k8s.io ", 1)
+    return attrs.evolve(refusal, message=message, details={**details, **named})
+
+
+def of_storage(refusal: StatusError, path: str) -> StatusError:
+    """A refusal because of a uid or version that is not the object's, as the storage below upstream words it."""
+    before, mark, why = refusal.message.partition(": Precondition failed: ")
+    details = refusal.details
+    if not mark or details is None or "AdditionalErrorMsg" in before:
+        return refusal
+    parts = path.split("/")
+    space = f"{parts[parts.index('namespaces') + 1]}/" if "namespaces" in parts[:-2] else ""
+    key = f"/registry/{details.get('kind')}/{space}{details.get('name')}"
+    error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg"
+    return attrs.evolve(refusal, message=f"{before}: {error}{mark}{why}")
 
 
 def without_hints(text: str) -> str:

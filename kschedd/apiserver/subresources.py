@@ -137,7 +137,8 @@ def _named_as_path(asked: Asked, raw: Raw, kind: str) -> Mapping[str, Any]:
         raise bad_request(f"metadata of the {kind} is no mapping")
     if meta.get("namespace") and meta["namespace"] != asked.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    if asked.target.name and meta.get("name") and meta["name"] != asked.target.name:
+    named = meta.get("name")
+    if asked.target.name and named != asked.target.name and (named or kind == "Eviction"):
         raise bad_request(f"name in URL does not match name in {kind} object")
     return meta
 
@@ -172,25 +173,15 @@ async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
         if asked.dry_run:
             return
         store.bind(namespace, name, str(target["name"]), uid=uid)
-        carried = {
-            field: {**(pod.metadata.get(field) or {}), **dict(meta[field])}
-            for field in ("annotations", "labels")
-            if meta.get(field)
-        }
-        if carried:
-            store.merge_patch("Pod", namespace, name, {"metadata": carried})
+        if meta.get("annotations"):
+            store.merge_patch("Pod", namespace, name, {"metadata": {"annotations": dict(meta["annotations"])}})
 
     await face.cluster.store.do(bound)
     return json_response(success(201), 201)
 
 
 def _precondition(pod: Object, why: str) -> Conflict:
-    key = f"/registry/pods/{pod.namespace}/{pod.name}"
-    text = (
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: {why}"
-    )
-    return Conflict("Pod", pod.name, text)
+    return Conflict("Pod", pod.name, f"Precondition failed: {why}")
 
 
 async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:

@@ -46,6 +46,17 @@ class TableColumns:
         return [cell(raw, around) for cell in self._cells]
 
 
+def row_conditions(pod: Raw) -> list[dict[str, str]]:
+    """What a row says beside its cells: that a pod has ended, so that a client may leave it out."""
+    ended = {
+        "Succeeded": ("Succeeded", "The pod has completed successfully."),
+        "Failed": ("Failed", "The pod failed."),
+    }.get(str(status(pod).get("phase")))
+    if ended is None:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": ended[0], "message": ended[1]}]
+
+
 def table_columns(resource: Resource) -> TableColumns:
     if resource.definition is not None:
         return _defined(resource)

@@ -17,31 +17,45 @@ _TO_EVENTS: Final = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
+#: Fields that are written even when empty.
+_EVENT_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
+    ("source", {}),
+    ("firstTimestamp", None),
+    ("lastTimestamp", None),
+    ("eventTime", None),
+    ("reportingComponent", ""),
+    ("reportingInstance", ""),
+)
+_EVENTS_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
+    ("eventTime", None),
+    ("deprecatedSource", {}),
+    ("deprecatedFirstTimestamp", None),
+    ("deprecatedLastTimestamp", None),
+)
 _TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
     """The object in this version; itself where it is in that already."""
-    if raw.get("apiVersion") == api_version:
-        return raw
     kind = raw.get("kind")
     if kind == "Event":
         return _event(raw, api_version)
+    if raw.get("apiVersion") == api_version:
+        return raw
     if kind == "HorizontalPodAutoscaler":
         return _autoscaler(raw, api_version)
     return {**raw, "apiVersion": api_version}
 
 
 def _event(raw: Raw, api_version: str) -> dict[str, Any]:
-    names = _TO_EVENTS if api_version.startswith("events") else _TO_CORE
-    changed = {names.get(name, name): value for name, value in raw.items()}
-    changed["apiVersion"] = api_version
-    if api_version == "v1":
-        changed.setdefault("source", {})
-        changed.setdefault("firstTimestamp", None)
-        changed.setdefault("lastTimestamp", None)
-    else:
-        changed.setdefault("eventTime", None)
+    changed = dict(raw)
+    if raw.get("apiVersion") != api_version:
+        names = _TO_EVENTS if api_version.startswith("events") else _TO_CORE
+        changed = {names.get(name, name): value for name, value in raw.items()}
+        changed["apiVersion"] = api_version
+    for name, empty in _EVENT_FIELDS if api_version == "v1" else _EVENTS_FIELDS:
+        if changed.get(name) is None:
+            changed[name] = empty
     return changed
 
 

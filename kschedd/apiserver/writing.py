@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedd.api.objects import Object
+from kschedd.api.fields import FieldError, forbidden, invalid, required
+from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.bodies import (
     Body,
     checked_kind,
@@ -23,12 +24,12 @@ from kschedd.apiserver.bodies import (
     warning_headers,
 )
 from kschedd.apiserver.negotiation import json_response, wanted_form
-from kschedd.apiserver.options import ReadOptions, read_options
-from kschedd.apiserver.reading import ListPage, list_response, object_response, read_page
+from kschedd.apiserver.options import read_options
+from kschedd.apiserver.reading import list_response, object_response, read_page
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, method_not_allowed, success
+from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.http.server import HttpResponse
 from kschedd.rpc.aside import change
 from kschedd.store.cluster_api import ClusterWriter
@@ -48,6 +49,8 @@ PATCHES: Final[Mapping[str, PatchType]] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
+
+_APPLY: Final = "application/apply-patch+yaml"
 
 #: Kinds of which a PUT makes one that is missing.
 _MADE_BY_UPDATE: Final = frozenset(
@@ -125,12 +128,21 @@ async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     if raw["metadata"].get("resourceVersion"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
 
+    dry_run = asked.dry_run
+
     def made(store: ClusterWriter) -> dict[str, Any]:
         known, warnings = known_fields(raw, validation)
-        return {"object": store.create(known, dry_run=asked.dry_run).raw, "warnings": warnings}
+        return {"object": store.create(known, dry_run=dry_run).raw, "warnings": warnings}
 
     answer = await write(face, asked, made)
-    return object_response(face, asked, answer["object"], 201, form, warning_headers((*told, *answer["warnings"])))
+    shown = without_version(answer["object"]) if dry_run else answer["object"]
+    return object_response(face, asked, shown, 201, form, warning_headers((*told, *answer["warnings"])))
+
+
+def without_version(raw: Raw) -> Raw:
+    """A new object that was tried only: no version is its own."""
+    kept = {field: value for field, value in raw["metadata"].items() if field != "resourceVersion"}
+    return {**raw, "metadata": kept}
 
 
 async def update(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
@@ -181,8 +193,19 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
     return object_response(face, asked, answer["object"], 200, form, warning_headers(tuple(answer["warnings"])))
 
 
+def _check_patch_options(asked: Asked, *, applied: bool) -> None:
+    faults = []
+    if applied and not asked.query.text("fieldManager"):
+        faults.append(required("fieldManager", "is required for apply patch"))
+    if not applied and asked.query.flag("force"):
+        faults.append(forbidden("force", "may not be specified for non-apply patch"))
+    if faults:
+        raise invalid_options("PatchOptions", faults)
+
+
 def read_patch(asked: Asked) -> tuple[PatchType, Any]:
     media = media_type(asked.headers.get("content-type", ""))
+    _check_patch_options(asked, applied=media == _APPLY)
     patch_type = PATCHES.get(media)
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
@@ -225,13 +248,13 @@ def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise bad_request("gracePeriodSeconds is no integer")
     asked = given.get("propagationPolicy")
+    if asked is not None and given.get("orphanDependents") is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_options("DeleteOptions", (invalid("propagationPolicy", asked, why),))
     if asked is None:
         asked = "Orphan" if given.get("orphanDependents") else "Background"
     propagation = _PROPAGATION.get(asked) if isinstance(asked, str) else None
     if propagation is None:
-        from kschedd.api.fields import FieldError
-        from kschedd.apiserver.status import invalid_options
-
         supported = '"Foreground", "Background", "Orphan", "nil"'
         why = f'Unsupported value: "{str(asked)[:100]}": supported values: {supported}'
         raise invalid_options("DeleteOptions", (FieldError("propagationPolicy", asked, why),))
@@ -281,34 +304,24 @@ def _delete(store: ClusterWriter, resource: Resource, namespace: str, name: str,
 
 
 async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Delete all that is selected; answered with what there was of it."""
+    """Delete all that is selected; answered with the objects as they were."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=False)
     options = delete_options(asked)
-    reading = read_options(asked.query, watch=False)
-    page = await read_page(face, asked, attrs.evolve(reading, limit=0, cont=None))
-    page = _kept_back(target.resource, page, reading)
-    deleted: list[Object] = []
+    if target.resource.stored == "Namespace":
+        raise method_not_allowed()
+    page = await read_page(face, asked, read_options(asked.query, watch=False))
+    if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
+        page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for start in range(0, len(page.objects), _IN_ONE_GO):
         part = page.objects[start : start + _IN_ONE_GO]
 
-        def all_of(store: ClusterWriter, part: Sequence[Object] = part) -> list[Object]:
-            found = []
+        def all_of(store: ClusterWriter, part: Sequence[Object] = part) -> None:
             for obj in part:
                 try:
-                    found.append(_delete(store, target.resource, obj.namespace, obj.name, options))
+                    _delete(store, target.resource, obj.namespace, obj.name, options)
                 except NotFound:
                     continue
-            return found
 
-        deleted += await face.cluster.store.do(all_of)
-    return await list_response(face, asked, attrs.evolve(page, objects=deleted), form)
-
-
-def _kept_back(resource: Resource, page: ListPage, options: ReadOptions) -> ListPage:
-    """A collection of namespaces cannot be deleted; of events those of the scheduler are nobody's to delete."""
-    if resource.stored == "Namespace":
-        raise method_not_allowed()
-    if resource.stored == "Event":
-        return attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
-    return page
+        await face.cluster.store.do(all_of)
+    return await list_response(face, asked, page, form)

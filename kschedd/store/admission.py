@@ -211,7 +211,7 @@ def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
 _CHAIN: Final[Mapping[str, tuple[Plugin, bool, bool]]] = {
     "Priority": (priority, False, True),
     "DefaultTolerationSeconds": (default_toleration_seconds, True, True),
-    "MemoryPressureToleration": (memory_pressure_toleration, True, True),
+    "MemoryPressureToleration": (memory_pressure_toleration, True, False),
     "ExtendedResourceToleration": (extended_resource_toleration, True, False),
     "RuntimeClass": (runtime_class, False, True),
     "LimitPodHardAntiAffinityTopology": (limit_hard_anti_affinity, True, False),

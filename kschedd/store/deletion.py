@@ -47,6 +47,16 @@ def grace_of(obj: Object, asked: int | None) -> int:
     return int(grace) if grace >= 0 else 1
 
 
+def marked(obj: Object, now: float) -> dict[str, Any]:
+    """The object as watchers see it before it goes at once: being deleted, with nothing to wait for."""
+    meta = {**obj.metadata, "deletionGracePeriodSeconds": 0}
+    if not obj.deleting:
+        meta["deletionTimestamp"] = stamp(now)
+        if meta.get("generation"):
+            meta["generation"] = next_generation(meta)
+    return {**obj.raw, "metadata": meta}
+
+
 def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
     """The object with its deletionTimestamp set, or None if it is to be removed at once.
 

@@ -38,7 +38,7 @@ from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, TAINT_N
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
-from kschedd.store.deletion import Propagation, begin_deletion, check_delete_preconditions, finished
+from kschedd.store.deletion import Propagation, begin_deletion, check_delete_preconditions, finished, marked
 from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, TooLarge, Undecodable
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.indexes import Indexes
@@ -362,10 +362,17 @@ class Store:
             raise Forbidden(kind, name, "this namespace may not be deleted")
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
-            return old
+            if left is None and isinstance(old, Pod):
+                left = marked(old, self._now())
+            return old if left is None else self._retyped(old, left)
         if kind == custom.DEFINITION:
             return self._delete_definition(old, left)
-        return self._remove(old) if left is None else self._write(old, left)
+        if left is not None:
+            return self._write(old, left)
+        if isinstance(old, Pod):
+            # Pods are deleted gracefully even without a grace period: watchers see that it is being deleted first.
+            old = self._write(old, marked(old, self._now()))
+        return self._remove(old)
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
         """Delete the objects of a custom resource, and its definition with the last of them."""
@@ -744,7 +751,9 @@ class Store:
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
         """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
         if finished(old.kind, wanted):
-            return self._remove(old)
+            gone = self._remove(old)
+            meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
+            return self._retyped(old, {**wanted, "metadata": meta})
         return self._write(old, wanted)
 
     def _write(self, old: Object, wanted: dict[str, Any]) -> Object:

@@ -184,9 +184,13 @@ class FakeCluster:
         grace = 0
         if isinstance(old, Pod) and old.node_name and not old.finished:
             grace = 30 if grace_period_s is None else grace_period_s
-        if not grace and not old.metadata.get("finalizers"):
-            return old if dry_run else self._drop(old)
         marked = {"deletionTimestamp": _NOW, "deletionGracePeriodSeconds": grace}
+        if not grace and not old.metadata.get("finalizers"):
+            if dry_run:
+                return old
+            if kind == "Pod" and not old.deleting:
+                old = self._put(self._key(old), {**old.raw, "metadata": {**old.metadata, **marked}}, False)
+            return self._drop(old)
         return self._put(self._key(old), {**old.raw, "metadata": {**old.metadata, **marked}}, dry_run)
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:

@@ -134,8 +134,7 @@ MEMORY = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "ef
 @pytest.mark.parametrize(
     ("spec", "tolerations"),
     [
-        pytest.param({}, [NOT_READY, UNREACHABLE, MEMORY], id="both-by-default"),
-        pytest.param({"cpu": None}, [NOT_READY, UNREACHABLE], id="best-effort-does-not-tolerate-memory-pressure"),
+        pytest.param({}, [NOT_READY, UNREACHABLE], id="both-by-default"),
         pytest.param(
             {"cpu": None, "tolerations": [{**NOT_READY, "tolerationSeconds": 5}]},
             [{**NOT_READY, "tolerationSeconds": 5}, UNREACHABLE],
@@ -146,6 +145,17 @@ MEMORY = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "ef
 )
 def test_default_tolerations(spec: dict, tolerations: list) -> None:
     assert admitted(store_with(), **spec)["tolerations"] == tolerations
+
+
+@pytest.mark.parametrize(
+    ("spec", "tolerations"),
+    [
+        pytest.param({}, [NOT_READY, UNREACHABLE, MEMORY], id="burstable"),
+        pytest.param({"cpu": None}, [NOT_READY, UNREACHABLE], id="best-effort"),
+    ],
+)
+def test_memory_pressure_is_tolerated_where_that_is_wanted(spec: dict, tolerations: list) -> None:
+    assert admitted(store_with(MemoryPressureToleration=True), **spec)["tolerations"] == tolerations
 
 
 def test_every_plugin_can_be_turned_off() -> None:

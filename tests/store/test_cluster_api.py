@@ -241,6 +241,7 @@ async def test_a_watch_tells_every_write_in_order_once(api: ClusterApi) -> None:
     assert [(event.type, event.new.name) for event in events] == [
         ("ADDED", "a"),
         ("MODIFIED", "a"),
+        ("MODIFIED", "a"),  # it is being deleted
         ("DELETED", "a"),
     ]
     versions = [event.version for event in events]

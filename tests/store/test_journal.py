@@ -182,7 +182,7 @@ def test_a_damaged_tail_is_found_and_can_be_dropped(path: Path, sql: str, words:
     whole.create(pod("a"))
     store, lost = salvaged(path)
     assert everything(store) == everything(whole)
-    assert "the writes from version 9 to version 13" in lost
+    assert "the writes from version 9 to version 14" in lost
     with pytest.raises(Gone):
         store.watch(None, 8)
     assert everything(loaded(path)) == everything(store)

@@ -1,0 +1,154 @@
+"""Clients of Kubernetes as they are installed, on a face with a port of its own: what programs do with them works.
+
+Real time, since the clients wait in threads; nothing here asks how long anything took.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import trio
+
+from kschedd.apiserver.access import Address, HttpSettings
+from kschedd.apiserver.serving import http_face
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.parts import without_parts
+from kschedd.daemon import cluster_actors
+from tests.apiserver.asking import node, pod
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[str]:
+    """A cluster with a scheduler and kubelets, a node, and the address of its face."""
+    controllers = without_parts(embedded_controllers(), {"controllers"})
+    settings = HttpSettings(Address("127.0.0.1", 0))
+    async with (
+        cluster_actors(controllers=controllers) as cluster,
+        http_face(settings, cluster, "test", 3 << 20) as face,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(face.run)
+        await cluster.store.create(node("n1"))
+        yield face.url
+        face.shut_down(0)
+
+
+async def in_thread(work: Callable[[str], T], url: str) -> T:
+    with trio.fail_after(120):
+        return await trio.to_thread.run_sync(work, url, abandon_on_cancel=True)
+
+
+@pytest.mark.filterwarnings("ignore:HTTPResponse.getheaders:DeprecationWarning")  # how the client reads an error
+async def test_the_official_client() -> None:
+    """Create, list, watch until it runs, patch, conflict, delete."""
+
+    def work(url: str) -> list[str]:
+        from kubernetes import client, watch  # type: ignore[import-untyped]
+
+        configuration = client.Configuration(host=url)
+        told = []
+        with client.ApiClient(configuration) as api:
+            core = client.CoreV1Api(api)
+            core.create_namespaced_pod("default", pod("a"))
+            for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60):
+                if event["object"].status.phase == "Running":
+                    told.append(f"{event['object'].metadata.name} runs on {event['object'].spec.node_name}")
+                    break
+            stale = core.read_namespaced_pod("a", "default")
+            core.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"x": "1"}}})
+            try:
+                core.replace_namespaced_pod("a", "default", stale)
+            except client.ApiException as refused:
+                told.append(f"{refused.status} {refused.reason}")
+            listed = core.list_namespaced_pod("default", label_selector="x=1", limit=10)
+            told += [each.metadata.name for each in listed.items]
+            core.delete_namespaced_pod("a", "default", grace_period_seconds=0)
+            version = client.VersionApi(api).get_code().git_version
+            told.append(version)
+        return told
+
+    async with serving() as url:
+        assert await in_thread(work, url) == ["a runs on n1", "409 Conflict", "a", "v1.34.9"]
+
+
+async def test_kr8s(tmp_path: Path) -> None:
+    """By its own discovery, from a kubeconfig."""
+
+    def work(url: str) -> list[str]:
+        import kr8s
+        from kr8s.objects import Pod
+
+        config = tmp_path / "kubeconfig"
+        config.write_text(KUBECONFIG.format(url=url))
+        api = kr8s.api(kubeconfig=str(config))
+        one: Any = Pod(pod("a", namespace="default"), api=api)
+        one.create()
+        one.wait("jsonpath='{.status.phase}'=Running", timeout=60)
+        one.label({"x": "1"})
+        told = [each.name for each in api.get("pods", namespace="default", label_selector="x=1")]
+        told += [each.name for each in api.get("nodes")]
+        one.delete()
+        return told
+
+    async with serving() as url:
+        assert await in_thread(work, url) == ["a", "n1"]
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: "{url}"}}}}]
+users: [{{name: u, user: {{}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u, namespace: default}}}}]
+current-context: c
+"""
+
+
+def kubectls() -> list[str]:
+    """Those that KSCHEDD_KUBECTL names, with colons between them (see kubectls.py); else the one on PATH."""
+    named = [each for each in os.environ.get("KSCHEDD_KUBECTL", "").split(os.pathsep) if each]
+    found = shutil.which("kubectl")
+    return named or ([found] if found else [])
+
+
+@pytest.mark.parametrize("kubectl", kubectls() or [""], ids=lambda path: Path(path).name or "none")
+async def test_kubectl(tmp_path: Path, kubectl: str) -> None:
+    if not kubectl:
+        pytest.skip("there is no kubectl on PATH: name one, or several, in KSCHEDD_KUBECTL")
+
+    def work(url: str) -> list[str]:
+        config = tmp_path / "kubeconfig"
+        config.write_text(KUBECONFIG.format(url=url))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "KUBECONFIG": str(config)}
+
+        def run(*words: str) -> str:
+            done = subprocess.run([kubectl, *words], capture_output=True, text=True, env=environment, timeout=100)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        told = [
+            run("run", "a", "--image=example/app"),
+            run("wait", "--for=jsonpath={.status.phase}=Running", "pod/a", "--timeout=60s"),
+            run("get", "pods", "-o", "custom-columns=N:.metadata.name,ON:.spec.nodeName", "--no-headers"),
+            run("get", "pods", "--no-headers"),
+            run("label", "pod", "a", "x=1"),
+            run("create", "deployment", "d", "--image=example/app", "--replicas=2"),
+            run("scale", "deployment", "d", "--replicas=3"),
+            run("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}"),
+            run("delete", "pod", "a", "--now"),
+        ]
+        return [" ".join(each.split()) for each in told]
+
+    async with serving() as url:
+        told = await in_thread(work, url)
+    assert told[:3] == ["pod/a created", "pod/a condition met", "a n1"]
+    assert told[3].startswith("a 1/1 Running 0 ")
+    assert told[4:8] == ["pod/a labeled", "deployment.apps/d created", "deployment.apps/d scaled", "3"]
+    assert told[8].startswith('pod "a" deleted')
