@@ -80,6 +80,7 @@ from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.store.admission import Admission
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
+from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
 
 log = structlog.get_logger("kschedd")
@@ -106,6 +107,7 @@ async def cluster_actors(
     driver: SchedulingDriver | None = None,
     leave_out: Collection[ObjectRef] = (),
     max_object_bytes: int = MAX_OBJECT_BYTES,
+    service_range: str = SERVICE_RANGE,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
@@ -128,6 +130,7 @@ async def cluster_actors(
     if store is None:
         kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out)
         store.max_object_bytes = max_object_bytes
+        store.service_range = service_range
 
     # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
@@ -292,6 +295,7 @@ class DaemonOptions:
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
+    service_range: str = SERVICE_RANGE
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
@@ -387,12 +391,15 @@ async def _serve(
                 drop_damaged=options.drop_damaged,
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
+                service_range=options.service_range,
             )
         )
         face = None
         if options.http is not None:
             limit = options.max_request_body_bytes
-            face = await opened.enter_async_context(http_face(options.http, cluster, version(), limit))
+            face = await opened.enter_async_context(
+                http_face(options.http, cluster, version(), limit, options.service_range)
+            )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
             "server": "kschedd",

@@ -8,7 +8,7 @@ Raises: StatusError (401, 403); AccessError for settings that would let in anybo
 import hmac
 import ipaddress
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
+_OPEN_PATHS: Final = frozenset(("healthz", "livez", "readyz", "version", "openapi"))
+_FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
 _LOCAL_NAMES: Final = frozenset(("localhost", "ip6-localhost"))
 
 
@@ -80,6 +82,9 @@ class Access:
     def user_of(self, request: HttpRequest, peer: Peer) -> User:
         if self.local:
             self._check_local(request)
+        return _impersonated(request, self._authenticated(request, peer))
+
+    def _authenticated(self, request: HttpRequest, peer: Peer) -> User:
         if not self.tokens and not self.certificates:
             return ANYBODY
         named = _certified(peer.certificate) if self.certificates else None
@@ -99,6 +104,42 @@ class Access:
         origin = request.headers.get("origin", "")
         if origin and not is_loopback(_host_of(origin.partition("://")[2])):
             raise StatusError(403, "Forbidden", f'the origin "{origin[:100]}" may not ask here')
+
+
+def _impersonated(request: HttpRequest, user: User) -> User:
+    """The user in whose name somebody asks, who is let in; that one may do what its groups may."""
+    name = request.headers.get("impersonate-user", "")
+    if not name:
+        return user
+    groups = [group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip()]
+    return User(name, (*groups, "system:authenticated"), impersonated=True)
+
+
+def check_allowed(user: User, verb: str, path: str) -> None:
+    """Raise StatusError (403) for what a user in whose name somebody asks may not do: all but to see what there is."""
+    if user.may_do_everything:
+        return
+    parts = [part for part in path.split("/") if part]
+    if parts[:1] in (["api"], ["apis"]):
+        group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
+        if rest and rest[0] not in _FOR_EVERYBODY:
+            raise _forbidden_resource(user, verb, group, rest)
+        return
+    if parts and parts[0] not in _OPEN_PATHS:
+        raise StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {verb} path "{path}"', {})
+
+
+def _forbidden_resource(user: User, verb: str, group: str, rest: Sequence[str]) -> StatusError:
+    where = "at the cluster scope"
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        where, rest = f'in the namespace "{rest[1]}"', rest[2:]
+    resource, name = rest[0], rest[1] if len(rest) > 1 else ""
+    qualified = f"{resource}.{group}" if group else resource
+    shown = f'{qualified} "{name}"' if name else qualified
+    asked = f"{resource}/{rest[2]}" if len(rest) > 2 else resource
+    why = f'User "{user.name}" cannot {verb} resource "{asked}" in API group "{group}" {where}'
+    details = {field: value for field, value in (("name", name), ("group", group)) if value}
+    return StatusError(403, "Forbidden", f"{shown} is forbidden: {why}", {**details, "kind": resource})
 
 
 def _host_of(text: str) -> str:

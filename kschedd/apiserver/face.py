@@ -6,6 +6,7 @@ resources.
 Owns: the catalogue, and the documents made from it.  Talks to: the cluster, by `FaceServices`.
 """
 
+import ipaddress
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -15,7 +16,7 @@ import trio
 
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery, openapi
-from kschedd.apiserver.access import Access
+from kschedd.apiserver.access import Access, check_allowed
 from kschedd.apiserver.components import component_statuses
 from kschedd.apiserver.metrics import metrics_of, usage_is_known
 from kschedd.apiserver.negotiation import (
@@ -29,7 +30,7 @@ from kschedd.apiserver.negotiation import (
     wanted_form,
 )
 from kschedd.apiserver.reading import get_object, list_objects
-from kschedd.apiserver.requests import Asked, Query, find_target, split_target
+from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
 from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
 from kschedd.apiserver.reviews import REVIEWS, User, review
 from kschedd.apiserver.services import FaceServices
@@ -52,6 +53,7 @@ from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.service_addresses import SERVICE_RANGE
 
 _OWN_SERVICE: Final[dict[str, Any]] = {
     "apiVersion": "v1",
@@ -62,8 +64,6 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
         "labels": {"component": "apiserver", "provider": "kubernetes"},
     },
     "spec": {
-        "clusterIP": "10.0.0.1",
-        "clusterIPs": ["10.0.0.1"],
         "internalTrafficPolicy": "Cluster",
         "ipFamilies": ["IPv4"],
         "ipFamilyPolicy": "SingleStack",
@@ -87,10 +87,13 @@ class _Document:
 class ApiFace:
     """See the module. Called with a request it gives the answer."""
 
-    def __init__(self, services: FaceServices, access: Access, version: str) -> None:
+    def __init__(
+        self, services: FaceServices, access: Access, version: str, service_range: str = SERVICE_RANGE
+    ) -> None:
         self._services = services
         self._access = access
         self._version = version
+        self._own_address = str(ipaddress.ip_network(service_range)[1])
         self._catalogue = Catalogue(built_in())
         self._listed = self._catalogue  # what discovery names
         self._documents: dict[str, _Document] = {}
@@ -113,6 +116,7 @@ class ApiFace:
     async def _answer(self, request: HttpRequest, peer: Peer) -> HttpResponse:
         path, query = split_target(request.target)
         user = self._access.user_of(request, peer)
+        check_allowed(user, verb_of(request.method, path, query), path)
         parts = [part for part in path.split("/") if part]
         if (parts[:1] == ["api"] and len(parts) > 2) or (parts[:1] == ["apis"] and len(parts) > 3):
             version = parts[1] if parts[0] == "api" else f"{parts[1]}/{parts[2]}"
@@ -128,7 +132,8 @@ class ApiFace:
 
         def registered(store: ClusterWriter) -> None:
             if store.find("Service", "default", "kubernetes") is None:
-                store.create(_OWN_SERVICE)
+                address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
+                store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
         await self._services.cluster.store.do(registered)
 

@@ -141,6 +141,22 @@ def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> R
     return RequestInfo(verb, resource, namespace, name, _checked(resource, verb, name, namespace, subresource))
 
 
+def verb_of(method: str, path: str, query: Query) -> str:
+    """The verb of a request as far as its path tells, for who is not allowed to learn more."""
+    parts = [part for part in path.split("/") if part]
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:
+        rest = rest[2:]
+    if not rest:
+        return "get" if method in ("GET", "HEAD") else method.lower()
+    named = len(rest) > 1
+    if method in ("GET", "HEAD"):
+        return "get" if named else "watch" if query.flag("watch") else "list"
+    if method == "DELETE" and not named:
+        return "deletecollection"
+    return _BY_METHOD.get(method, method.lower())
+
+
 def _verb(method: str, name: str, watched: bool) -> str:
     if method in ("GET", "HEAD"):
         return "watch" if watched else "get" if name else "list"

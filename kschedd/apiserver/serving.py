@@ -17,6 +17,7 @@ from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.rpc.cluster import ClusterBackend
+from kschedd.store.service_addresses import SERVICE_RANGE
 
 _FILES = 4096  # descriptors: each watch of a client is a connection
 
@@ -46,7 +47,7 @@ class HttpFace:
 
 @contextlib.asynccontextmanager
 async def http_face(
-    settings: HttpSettings, cluster: ClusterBackend, version: str, most_body: int
+    settings: HttpSettings, cluster: ClusterBackend, version: str, most_body: int, service_range: str = SERVICE_RANGE
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     access, tls = settings.access(), settings.tls()
@@ -62,7 +63,7 @@ async def http_face(
         port = tcp[0].socket.getsockname()[1]
         url = f"{'https' if tls else 'http'}://{Address(address.host, port)}"
         listeners = [trio.SSLListener(each, tls) for each in tcp] if tls else list(tcp)
-        face = ApiFace(FaceServices(cluster), access, version)
+        face = ApiFace(FaceServices(cluster), access, version, service_range)
         server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
         yield HttpFace(url, server, face, listeners)
 

@@ -34,10 +34,10 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
         },
     },
     "ReplicationController": {"spec": {}, "status": {"replicas": 0}},
-    "Deployment": {"spec": {"selector": None, "template": _TEMPLATE, "strategy": {}}, "status": {}},
-    "ReplicaSet": {"spec": {"selector": None}, "status": {"replicas": 0}},
+    "Deployment": {"spec": {"replicas": 0, "selector": None, "template": _TEMPLATE, "strategy": {}}, "status": {}},
+    "ReplicaSet": {"spec": {"replicas": 0, "selector": None}, "status": {"replicas": 0}},
     "StatefulSet": {
-        "spec": {"selector": None, "template": _TEMPLATE, "serviceName": "", "updateStrategy": {}},
+        "spec": {"replicas": 0, "selector": None, "template": _TEMPLATE, "serviceName": "", "updateStrategy": {}},
         "status": {"replicas": 0, "availableReplicas": 0},
     },
     "DaemonSet": {

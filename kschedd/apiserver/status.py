@@ -132,6 +132,8 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(409, "Conflict", str(error), {"name": name, "kind": kind})
         case store.Conflict(kind=kind, name=name, subresource=subresource):
             return StatusError(409, "Conflict", str(error), _named(kind, name, subresource))
+        case store.Undecodable():
+            return bad_request(str(error))
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
             # Said before the object is looked at, so by the resource and not by the kind.
             details = {**_named(kind, name), "causes": causes((fault,))}

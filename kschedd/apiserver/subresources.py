@@ -16,6 +16,7 @@ from kschedd.apiserver.reading import get_object, object_response
 from kschedd.apiserver.requests import CONNECTED, Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
+from kschedd.apiserver.tables import scale_table
 from kschedd.apiserver.writing import options_of, patch, read_patch, update, write
 from kschedd.http.server import HttpResponse
 from kschedd.printing.columns_workloads import selector_text
@@ -89,7 +90,10 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     if target.verb == "get":
-        return json_response(scale_of(await find(face, asked)), form=form, request_headers=asked.headers)
+        scale = scale_of(await find(face, asked))
+        if form.shape == "Table":
+            return json_response(scale_table(scale, face.now(), form.version), form=form)
+        return json_response(scale, form=form, request_headers=asked.headers)
     given: Any = None
     if target.verb == "patch":
         patch_type, given = read_patch(asked)

@@ -430,6 +430,21 @@ def _by_path(path: str, typed: str) -> Any:
     return cell
 
 
+def scale_table(scale: Raw, now: float, version: str) -> dict[str, Any]:
+    """A Scale, which is no object of its own."""
+    own = meta(scale)
+    counts = [(spec(scale).get("replicas") or 0), (status(scale).get("replicas") or 0)]
+    cells = [own.get("name"), *counts, age(own.get("creationTimestamp"), now)]
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": own}
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": {"resourceVersion": own.get("resourceVersion")},
+        "columnDefinitions": [_definition(*column) for column in _columns()["Scale"]],
+        "rows": [{"cells": cells, "object": partial}],
+    }
+
+
 def component_table(components: Sequence[Raw], version: str) -> dict[str, Any]:
     """ComponentStatuses, which no store has."""
     definitions = [_definition(*column) for column in _columns()["ComponentStatus"]]

@@ -73,6 +73,13 @@ def add_parser(subparsers: Any) -> None:
         "--http-client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
     )
     parser.add_argument(
+        "--service-cluster-ip-range",
+        type=_network,
+        default="10.96.0.0/12",
+        metavar="NETWORK",
+        help="the addresses that Services get (10.96.0.0/12), as kube-apiserver",
+    )
+    parser.add_argument(
         "--without",
         type=_parts,
         default=frozenset(),
@@ -165,6 +172,19 @@ def _size(text: str) -> int:
     return int(text)
 
 
+def _network(text: str) -> str:
+    """Raises ArgumentTypeError."""
+    import ipaddress
+
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(f"{text!r}: {wrong}") from None
+    if network.num_addresses < 8:
+        raise argparse.ArgumentTypeError(f"{text!r}: there are too few addresses in it")
+    return text
+
+
 def _parts(text: str) -> frozenset[str]:
     """Raises ArgumentTypeError."""
     parts = frozenset(part.strip() for part in text.split(",") if part.strip())
@@ -210,6 +230,7 @@ def run(options: argparse.Namespace) -> int:
         controller_options=controller_options(
             {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
         ),
+        service_range=options.service_cluster_ip_range,
         without=options.without,
         http=http,
     )

@@ -86,6 +86,7 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
             meta["generation"] = next_generation(meta)
     changed: dict[str, Any] = {**raw, "metadata": meta}
     if obj.kind == "Namespace":
+        meta.pop("deletionGracePeriodSeconds", None)  # what it waits for are its contents
         changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}
     return None if finished(obj.kind, changed) else changed
 

@@ -17,6 +17,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.daemon import cluster_actors, without_scheduler
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.store.service_addresses import SERVICE_RANGE
 
 JSON = "application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -155,12 +156,17 @@ def node(name: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def asking(
-    *, controllers: Sequence[Controller] = (), scheduler: bool = False, access: Access | None = None
+    *,
+    controllers: Sequence[Controller] = (),
+    scheduler: bool = False,
+    access: Access | None = None,
+    service_range: str = SERVICE_RANGE,
 ) -> AsyncIterator[Asker]:
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
     config = default_config() if scheduler else without_scheduler(default_config())
-    async with cluster_actors(config, controllers=controllers) as cluster, trio.open_nursery() as nursery:
-        face = ApiFace(FaceServices(cluster), access or Access(), "test")
+    actors = cluster_actors(config, controllers=controllers, service_range=service_range)
+    async with actors as cluster, trio.open_nursery() as nursery:
+        face = ApiFace(FaceServices(cluster), access or Access(), "test", service_range)
         await face.register()
         await nursery.start(face.follow)
         yield Asker(face, cluster, nursery)

@@ -306,7 +306,7 @@ ACCEPTED = frozenset(("rbac", "apf"))
 async def replay(file: Path, compare: ModuleType) -> Agreement:
     total = equal = 0
     differences: dict[str, dict[str, list[str]]] = {}
-    async with asking() as api:
+    async with asking(service_range="10.0.0.0/24") as api:
         scenario = Replay(api, compare)
         for recorded in read_scenario(file):
             if recorded.get("manual"):

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.apiserver.access import Access, AccessError, Address, HttpSettings, read_address, read_tokens
+from kschedd.apiserver.access import (
+    Access,
+    AccessError,
+    Address,
+    HttpSettings,
+    check_allowed,
+    read_address,
+    read_tokens,
+)
 from kschedd.apiserver.reviews import User
 from kschedd.apiserver.status import StatusError
 from kschedd.http.protocol import HttpRequest
@@ -91,3 +99,44 @@ def test_a_client_certificate_names_user_and_groups() -> None:
     assert user == User("ann", ("dev", "system:authenticated"))
     with pytest.raises(StatusError):
         access.user_of(request(), Peer(1, "10.0.0.1", {}))
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "message"),
+    [
+        pytest.param(
+            "list",
+            "/api/v1/namespaces/default/pods",
+            'pods is forbidden: User "eve" cannot list resource "pods" in API group "" in the namespace "default"',
+            id="a-list",
+        ),
+        pytest.param(
+            "patch",
+            "/apis/apps/v1/namespaces/x/deployments/d/scale",
+            'deployments.apps "d" is forbidden: User "eve" cannot patch resource "deployments/scale" in API group '
+            '"apps" in the namespace "x"',
+            id="a-subresource",
+        ),
+        pytest.param(
+            "get",
+            "/api/v1/nodes/n",
+            'nodes "n" is forbidden: User "eve" cannot get resource "nodes" in API group "" at the cluster scope',
+            id="the-cluster",
+        ),
+        pytest.param("get", "/metrics", 'forbidden: User "eve" cannot get path "/metrics"', id="no-resource"),
+    ],
+)
+def test_in_somebody_elses_name_nothing_is_done(verb: str, path: str, message: str) -> None:
+    """There are no roles, so nothing allows it; only as one of system:masters everything is."""
+    eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
+    with pytest.raises(StatusError) as refused:
+        check_allowed(eve, verb, path)
+    assert str(refused.value) == message
+    headers = {"impersonate-user": "eve", "impersonate-group": "system:masters"}
+    check_allowed(Access().user_of(request(**headers), Peer(1, "127.0.0.1")), verb, path)
+
+
+def test_what_there_is_everybody_may_see() -> None:
+    eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
+    for path in ("/api", "/apis/apps/v1", "/version", "/readyz", "/openapi/v3"):
+        check_allowed(eve, "get", path)
