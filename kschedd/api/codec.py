@@ -96,9 +96,10 @@ def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             found[name] = item
             continue
         new = decoded(item, schema)
-        if not new and name not in fields.pointers and type(schema) is str and schema is not ANY:
-            same = False
-            continue
+        if not new and type(schema) is str and schema is not ANY and name not in fields.pointers:
+            if name not in fields.always:  # else it is printed, where it stands
+                same = False
+                continue
         found[name] = new
         same = same and new is item
     return value if same else found

@@ -145,7 +145,8 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_no
         "storageClassName": storage_class.name,
         "volumeMode": claim.spec.get("volumeMode") or FILESYSTEM,
         "claimRef": reference(claim),
-        "csi": {"driver": driver, "volumeHandle": f"pvc-{claim.uid}"},
+        # A provisioner need not be named as a CSI driver has to be.
+        "csi": {"driver": driver.replace("/", ".")[:63].lower(), "volumeHandle": f"pvc-{claim.uid}"},
     }
     for field, wanted in (
         ("volumeAttributesClassName", claim.spec.get("volumeAttributesClassName")),

@@ -18,7 +18,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 def default_details(container: Raw) -> None:
     """Fill in the defaults of probes, hooks and environment. Modifies `container`, which belongs to the caller."""
     for field in _PROBES:
-        if probe := container.get(field):
+        if (probe := container.get(field)) is not None:
             container[field] = _filled(_action(probe), _PROBE)
     if lifecycle := container.get("lifecycle"):
         container["lifecycle"] = {name: _action(hook) if _map(hook) else hook for name, hook in lifecycle.items()}

@@ -103,8 +103,8 @@ def with_pod_ips(status: Raw) -> Raw:
 def _template(spec: Raw) -> None:
     """Default the pod template in a workload's spec.  Modifies `spec`, which is already a copy."""
     template = spec.get("template")
-    if template and "spec" in template:
-        spec["template"] = {**template, "spec": default_pod_spec(template["spec"], template=True)}
+    if template is not None:
+        spec["template"] = {**template, "spec": default_pod_spec(template.get("spec") or {}, template=True)}
 
 
 def _node(node: Raw) -> None:
@@ -236,6 +236,7 @@ def _cron_job(job: Raw) -> None:
 def _job_template_spec(spec: Raw) -> Raw:
     """The defaults of a Job are its own; of one in a template only those of its parts are filled in."""
     spec = dict(spec)
+    spec.setdefault("template", {})
     _failure_policy(spec)
     _template(spec)
     return spec

@@ -32,7 +32,7 @@ def drop_disabled(spec: Raw, old: Old | None = None) -> Raw:
         new["volumes"] = [_without_projections(volume) for volume in new["volumes"]]
     for field in _CONTAINERS:
         if field in spec:
-            new[field] = [_container(container, wanted, gone) for container in spec[field]]
+            new[field] = [_container(each, wanted, gone, field == "containers") for each in spec[field]]
     return new
 
 
@@ -76,7 +76,7 @@ def _without_projections(volume: Raw) -> Raw:
     return {**volume, "projected": {**volume["projected"], "sources": sources}}
 
 
-def _container(container: Raw, wanted: set[str], gone: frozenset[str]) -> Raw:
+def _container(container: Raw, wanted: set[str], gone: frozenset[str], own: bool) -> Raw:
     new = dict(container)
     if gone and "volumeMounts" in new:
         new["volumeMounts"] = [mount for mount in new["volumeMounts"] if mount.get("name") not in gone]
@@ -84,6 +84,8 @@ def _container(container: Raw, wanted: set[str], gone: frozenset[str]) -> Raw:
             del new["volumeMounts"]
     if "restartPolicyRules" in wanted:
         new.pop("restartPolicyRules", None)
+        if own:
+            new.pop("restartPolicy", None)
     if "stopSignal" in wanted and "lifecycle" in new:
         lifecycle = {name: hook for name, hook in new["lifecycle"].items() if name != "stopSignal"}
         if lifecycle:

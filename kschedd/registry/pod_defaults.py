@@ -56,8 +56,7 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
         new["dnsPolicy"] = "ClusterFirst"
     if not new.get("schedulerName"):
         new["schedulerName"] = "default-scheduler"
-    if "terminationGracePeriodSeconds" not in new:
-        new["terminationGracePeriodSeconds"] = 30
+    new.setdefault("terminationGracePeriodSeconds", 30)
     if "securityContext" not in new:
         new["securityContext"] = {}
     if new.get("serviceAccountName") and "serviceAccount" not in new:
@@ -83,6 +82,13 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
         if not template:
             _default_pod_level(new)
     return new
+
+
+def with_positive_grace(spec: Raw) -> Raw:
+    """A pod's spec; of a negative grace period the shortest there is is made (pkg/registry/core/pod/strategy.go)."""
+    if (spec.get("terminationGracePeriodSeconds") or 0) >= 0:
+        return spec
+    return {**spec, "terminationGracePeriodSeconds": 1}
 
 
 def image_pull_policy(image: str) -> str:

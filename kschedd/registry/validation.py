@@ -6,15 +6,15 @@ types is validated further.  `default_and_validate` applies defaults and validat
 (`validation_update`).  Objects of unknown kinds need only a name.
 """
 
+import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.codec import decoded, decoded_object
-from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of
-from kschedd.api.quantity import nanos
 from kschedd.api.schema import type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
@@ -23,13 +23,15 @@ from kschedd.api.schema_check import (
     check_pod_status_schema,
     check_schema,
 )
-from kschedd.api.validation_names import dns_label
+from kschedd.api.validation_names import dns_label, qualified_name
 from kschedd.registry.defaults import (
     default_meta,
     default_pod_spec,
     default_pod_status,
     default_typed,
 )
+from kschedd.registry.validation_batch import validate_cron_job, validate_job
+from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
     validate_claim as validate_resource_claim,
@@ -39,9 +41,16 @@ from kschedd.registry.validation_devices import (
     validate_device_class,
     validate_slice,
 )
-from kschedd.registry.validation_meta import validate_custom_kind, validate_labels, validate_meta
+from kschedd.registry.validation_meta import (
+    NOT_STANDARD,
+    STANDARD_FINALIZERS,
+    validate_custom_kind,
+    validate_labels,
+    validate_meta,
+)
 from kschedd.registry.validation_pod import validate_pod_spec, validate_pod_status
-from kschedd.registry.validation_resources import validate_amount, validate_resource_list
+from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
+from kschedd.registry.validation_resources import validate_requirements, validate_resource_list
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_volumes import (
@@ -58,7 +67,6 @@ from kschedd.registry.validation_workloads import (
     validate_daemon_set,
     validate_deployment,
     validate_disruption_budget,
-    validate_job,
     validate_replica_set,
     validate_replication_controller,
     validate_stateful_set,
@@ -183,9 +191,45 @@ def _pod(pod: Raw, faults: Faults) -> None:
         faults += validate_pod_status(status)
 
 
+_MOST_CONFIGURED: Final = 1 << 20
+
+
+def _config_map(item: Raw, faults: Faults) -> None:
+    data, binary = item.get("data") or {}, item.get("binaryData") or {}
+    for key in data:
+        faults += [invalid(f"data[{key}]", key, why) for why in config_key_faults(key)]
+        if key in binary:
+            faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    for key in binary:
+        faults += [invalid(f"binaryData[{key}]", key, why) for why in config_key_faults(key)]
+    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
+    if size > _MOST_CONFIGURED:
+        faults.append(FieldError("", None, f"Too long: may not be more than {_MOST_CONFIGURED} bytes"))
+
+
+def _namespace(namespace: Raw, faults: Faults) -> None:
+    for finalizer in (namespace.get("spec") or {}).get("finalizers") or ():
+        faults += [invalid("spec.finalizers", finalizer, why) for why in qualified_name(finalizer)]
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            faults.append(invalid("spec.finalizers", finalizer, NOT_STANDARD))
+
+
 def _node(node: Raw, faults: Faults) -> None:
-    if taints := (node.get("spec") or {}).get("taints"):
-        validate_taints(taints, "spec.taints", faults)
+    spec = node.get("spec") or {}
+    if taints := spec.get("taints"):
+        validate_taints(taints, "metadata.taints", faults)
+    ranges = spec.get("podCIDRs") or []
+    families = []
+    for index, text in enumerate(ranges):
+        try:
+            families.append(ipaddress.ip_network(text, strict=False).version if "/" in text else 0)
+        except ValueError:
+            families.append(0)
+        if not families[-1]:
+            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            faults.append(invalid(f"spec.podCIDRs[{index}]", text, why))
+    if 0 not in families and (len(ranges) > 2 or len(set(families)) < len(families)):
+        faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
     _node_status(node.get("status") or {}, faults)
 
 
@@ -193,10 +237,6 @@ def _node_status(status: Raw, faults: Faults) -> None:
     for field in ("capacity", "allocatable"):
         if resources := status.get(field):
             validate_resource_list(resources, f"status.{field}", faults)
-    for index, image in enumerate(status.get("images") or ()):
-        size = image.get("sizeBytes") or 0
-        if size < 0:
-            faults.append(invalid(f"status.images[{index}].sizeBytes", size, "must be greater than or equal to 0"))
 
 
 def _priority_class(item: Raw, faults: Faults) -> None:
@@ -210,7 +250,9 @@ def _priority_class(item: Raw, faults: Faults) -> None:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
         faults.append(forbidden("value", why))
     policy = item.get("preemptionPolicy")
-    if policy not in ("Never", "PreemptLowerPriority"):
+    if not policy:
+        faults.append(required("preemptionPolicy"))
+    elif policy not in ("Never", "PreemptLowerPriority"):
         faults.append(unsupported("preemptionPolicy", policy, ("Never", "PreemptLowerPriority")))
 
 
@@ -218,39 +260,19 @@ def _runtime_class(item: Raw, faults: Faults) -> None:
     handler = item.get("handler") or ""
     faults += [invalid("handler", handler, why) for why in dns_label(handler)]
     fixed = (item.get("overhead") or {}).get("podFixed") or {}
-    validate_resource_list(fixed, "overhead.podFixed", faults)
+    validate_requirements({"limits": fixed}, "overhead", faults)
     scheduling = item.get("scheduling") or {}
     validate_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", faults)
-    validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations", faults)
+    tolerations = scheduling.get("tolerations") or ()
+    validate_tolerations(tolerations, "scheduling.tolerations.tolerations", faults)
+    for index, toleration in enumerate(tolerations):
+        if toleration in tolerations[:index]:
+            shown = {name[0].upper() + name[1:]: toleration.get(name) or "" for name in _TOLERATION}
+            shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
+            faults.append(duplicate(f"scheduling.tolerations[{index}]", shown))
 
 
-_QUOTA_SCOPES: Final = (
-    "BestEffort",
-    "CrossNamespacePodAffinity",
-    "NotBestEffort",
-    "NotTerminating",
-    "PriorityClass",
-    "Terminating",
-    "VolumeAttributesClass",
-)
-
-
-def _resource_quota(quota: Raw, faults: Faults) -> None:
-    spec = quota.get("spec") or {}
-    for name, quantity in (spec.get("hard") or {}).items():
-        here = child("spec.hard", name)
-        if nanos(quantity) < 0:
-            validate_amount(name, quantity, here, faults)
-    for index, scope in enumerate(spec.get("scopes") or ()):
-        if scope not in _QUOTA_SCOPES:
-            faults.append(unsupported(f"spec.scopes[{index}]", scope, _QUOTA_SCOPES))
-    for index, term in enumerate((spec.get("scopeSelector") or {}).get("matchExpressions") or ()):
-        here = f"spec.scopeSelector.matchExpressions[{index}]"
-        if term.get("scopeName") not in _QUOTA_SCOPES:
-            faults.append(unsupported(f"{here}.scopeName", term.get("scopeName"), _QUOTA_SCOPES))
-        operators = ("In", "NotIn", "Exists", "DoesNotExist")
-        if term.get("operator") not in operators:
-            faults.append(unsupported(f"{here}.operator", term.get("operator"), operators))
+_TOLERATION: Final = ("key", "operator", "value", "effect")
 
 
 def _lease(lease: Raw, faults: Faults) -> None:
@@ -273,10 +295,14 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "StatefulSet": validate_stateful_set,
     "DaemonSet": validate_daemon_set,
     "Job": validate_job,
+    "CronJob": validate_cron_job,
+    "ConfigMap": _config_map,
+    "Namespace": _namespace,
+    "LimitRange": validate_limit_range,
     "PodDisruptionBudget": validate_disruption_budget,
     "PriorityClass": _priority_class,
     "RuntimeClass": _runtime_class,
-    "ResourceQuota": _resource_quota,
+    "ResourceQuota": validate_resource_quota,
     "PersistentVolume": validate_volume,
     "PersistentVolumeClaim": validate_claim,
     "StorageClass": validate_storage_class,

@@ -20,7 +20,8 @@ from kschedd.api.validation_names import (
 
 _MOST_ANNOTATED: Final = 256 * 1024
 _EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects' finalizers need not be standard ones
-_STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
+STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
+NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace",))
 _DNS1035_NAMED: Final = frozenset(("Service",))
 _PATH_NAMED: Final = frozenset(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"))
@@ -88,15 +89,16 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
             )
     if owners := meta.get("ownerReferences"):
         _validate_owners(owners, f"{path}.ownerReferences", faults)
-    for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        here = f"{path}.finalizers[{index}]"
-        if wrong := qualified_name(finalizer):
-            faults += [invalid(here, finalizer, why) for why in wrong]
-        elif (
-            kind.known and kind.group != _EXTENSIONS and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS
-        ):
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            faults.append(invalid(here, finalizer, why))
+    finalizers = meta.get("finalizers") or ()
+    for finalizer in finalizers:
+        faults += [invalid(f"{path}.finalizers", finalizer, why) for why in qualified_name(finalizer)]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        faults.append(invalid(f"{path}.finalizers", list(finalizers), why))
+    if kind.known and kind.group != _EXTENSIONS:
+        for index, finalizer in enumerate(finalizers):
+            if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+                faults.append(invalid(f"{path}.finalizers[{index}]", finalizer, NOT_STANDARD))
     if (meta.get("generation") or 0) < 0:
         faults.append(invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0"))
     return faults
@@ -112,11 +114,18 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
 
 
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:
-    controllers = 0
-    for index, owner in enumerate(owners):
-        for field in ("apiVersion", "kind", "name", "uid"):
+    controllers = [owner for owner in owners if owner.get("controller")]
+    for owner in owners:
+        version = owner.get("apiVersion") or ""
+        if not version:
+            faults.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        for field in ("kind", "name", "uid"):
             if not owner.get(field):
-                faults.append(required(f"{path}[{index}].{field}", "must not be empty"))
-        controllers += bool(owner.get("controller"))
-    if controllers > 1:
-        faults.append(FieldError(path, None, "Invalid value: only one reference can have controller set to true"))
+                faults.append(invalid(f"{path}.{field}", owner.get(field) or "", "must not be empty"))
+        if (version, owner.get("kind")) in (("v1", "Event"), ("events.k8s.io/v1", "Event")):
+            why = f"{version if '/' in version else '/' + version}, Kind=Event is disallowed from being an owner"
+            faults.append(invalid(path, owner, why))
+    if len(controllers) > 1:
+        one, other = (f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
+        why = f'Only one reference can have Controller set to true. Found "true" in references for {one} and {other}'
+        faults.append(FieldError(path, None, f"Invalid value: {why}"))

@@ -2,31 +2,32 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and what it calls).
 Takes specs that match the schema and have their defaults.  The spec is validated without the pod's metadata, so
-that the result is valid for every pod with that spec.  Not validated: what only a kubelet reads (probes, lifecycle
-hooks, security contexts, details of mounts, sources of environment variables).
+that the result is valid for every pod with that spec.
 """
 
-import ipaddress
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, not_found, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
 from kschedd.registry.pod_defaults import aggregate
-from kschedd.registry.validation_meta import validate_labels
-from kschedd.registry.validation_resources import (
-    NOT_NEGATIVE,
-    container_resource_faults,
-    validate_amount,
-    validate_pod_requirements,
-    validate_requirements,
+from kschedd.registry.validation_containers import (
+    PORT_RANGE,
+    refuse_hooks,
+    validate_environment,
+    validate_hooks,
+    validate_mounts,
+    validate_resize_policy,
 )
+from kschedd.registry.validation_meta import validate_labels
+from kschedd.registry.validation_pod_volumes import validate_volumes
+from kschedd.registry.validation_resources import validate_pod_requirements, validate_requirements
+from kschedd.registry.validation_security import validate_network, validate_pod_security, validate_security
 from kschedd.registry.validation_selectors import validate_affinity, validate_spread, validate_tolerations
-from kschedd.registry.validation_volumes import validate_volumes
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
+Volumes = Mapping[str, Raw]
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -35,15 +36,12 @@ _TERMINATION_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
 _LONGEST_DEADLINE: Final = 2**31 - 1
-PORT_RANGE: Final = between(1, 65535)
 
 
 def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
     """All faults of a pod's spec, or of a pod template's."""
     faults: Faults = []
-    volumes: frozenset[str] = frozenset()
-    if listed := spec.get("volumes"):
-        volumes = validate_volumes(listed, f"{path}.volumes", faults)
+    volumes = validate_volumes(spec, f"{path}.volumes", faults)
     claims: frozenset[str] = frozenset()
     if claimed := spec.get("resourceClaims"):
         claims = _validate_pod_claims(claimed, f"{path}.resourceClaims", faults)
@@ -63,10 +61,10 @@ def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
         if spec.get("nodeName"):
             why = "cannot be set until all schedulingGates have been cleared"
             faults.append(forbidden(f"{path}.nodeName", why))
-    for name, quantity in (spec.get("overhead") or {}).items():
-        here = child(f"{path}.overhead", name)
-        faults += [invalid(here, name, why) for why in container_resource_faults(name)]
-        validate_amount(name, quantity, here, faults)
+    validate_pod_security(spec, path, faults)
+    validate_network(spec, path, faults)
+    if overhead := spec.get("overhead"):
+        validate_requirements({"limits": overhead}, f"{path}.overhead", faults)
     if resources := spec.get("resources"):
         validate_pod_requirements(resources, aggregate(spec, "requests"), f"{path}.resources", faults)
     return faults
@@ -90,8 +88,6 @@ def _validate_policies(spec: Raw, path: str, faults: Faults) -> None:
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         faults.append(required(f"{path}.terminationGracePeriodSeconds"))
-    elif grace < 0:
-        faults.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, NOT_NEGATIVE))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _LONGEST_DEADLINE:
         faults.append(invalid(f"{path}.activeDeadlineSeconds", deadline, between(1, _LONGEST_DEADLINE)))
@@ -144,7 +140,7 @@ def _validate_pod_claims(claims: Sequence[Raw], path: str, faults: Faults) -> fr
     return frozenset(names)
 
 
-def _validate_containers(spec: Raw, path: str, volumes: frozenset[str], claims: frozenset[str], faults: Faults) -> None:
+def _validate_containers(spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults) -> None:
     host_network = bool(spec.get("hostNetwork"))
     names: set[str] = set()
     host_ports: set[tuple[str, str, int]] = set()
@@ -153,18 +149,21 @@ def _validate_containers(spec: Raw, path: str, volumes: frozenset[str], claims: 
         faults.append(required(f"{path}.containers"))
     for index, container in enumerate(containers or ()):
         here = f"{path}.containers[{index}]"
-        _validate_container(container, here, names, volumes, claims, faults)
-        if container.get("restartPolicy") is not None:
-            faults.append(forbidden(f"{here}.restartPolicy", "may not be set for non-init containers"))
+        _validate_container(container, spec, here, names, volumes, claims, faults)
+        validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)
         if ports := container.get("ports"):
             _validate_ports(ports, f"{here}.ports", host_network, host_ports, faults)
     host_ports_of_init: set[tuple[str, str, int]] = set()
     for index, container in enumerate(spec.get("initContainers") or ()):
         here = f"{path}.initContainers[{index}]"
-        _validate_container(container, here, names, volumes, claims, faults)
+        _validate_container(container, spec, here, names, volumes, claims, faults)
         restart = container.get("restartPolicy")
         if restart is not None and restart != "Always":
             faults.append(unsupported(f"{here}.restartPolicy", restart, ("Always",)))
+        if restart == "Always":
+            validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)
+        else:
+            refuse_hooks(container, here, faults)
         if ports := container.get("ports"):
             # Init containers run in sequence; only host ports of sidecars conflict with those of other containers.
             together = host_ports_of_init if restart == "Always" else set()
@@ -172,7 +171,7 @@ def _validate_containers(spec: Raw, path: str, volumes: frozenset[str], claims: 
 
 
 def _validate_container(
-    container: Raw, path: str, names: set[str], volumes: frozenset[str], claims: frozenset[str], faults: Faults
+    container: Raw, spec: Raw, path: str, names: set[str], volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
     name = container.get("name") or ""
     if not name:
@@ -195,38 +194,12 @@ def _validate_container(
         faults.append(unsupported(f"{path}.terminationMessagePolicy", ending, _TERMINATION_POLICIES))
     if resources := container.get("resources"):
         validate_requirements(resources, f"{path}.resources", faults, claims)
-    if mounts := container.get("volumeMounts"):
-        _validate_mounts(mounts, f"{path}.volumeMounts", "mountPath", volumes, faults)
-    if devices := container.get("volumeDevices"):
-        _validate_mounts(devices, f"{path}.volumeDevices", "devicePath", volumes, faults)
-    for index, variable in enumerate(container.get("env") or ()):
-        if not variable.get("name"):
-            faults.append(required(f"{path}.env[{index}].name"))
-
-
-def _validate_mounts(mounts: Sequence[Raw], path: str, where: str, volumes: frozenset[str], faults: Faults) -> None:
-    seen = set()
-    for index, mount in enumerate(mounts):
-        name = mount.get("name") or ""
-        if not name:
-            faults.append(required(f"{path}[{index}].name"))
-        elif name not in volumes:
-            faults.append(not_found(f"{path}[{index}].name", name))
-        place = mount.get(where) or ""
-        if not place:
-            faults.append(required(f"{path}[{index}].{where}"))
-        elif place in seen:
-            faults.append(invalid(f"{path}[{index}].{where}", place, "must be unique"))
-        seen.add(place)
-
-
-@lru_cache(1 << 10)
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+    validate_mounts(container, path, volumes, faults)
+    validate_environment(container, path, faults)
+    if container.get("resizePolicy"):
+        validate_resize_policy(container, path, spec.get("restartPolicy") or "", faults)
+    if context := container.get("securityContext"):
+        validate_security(context, f"{path}.securityContext", spec.get("hostUsers") is not False, faults)
 
 
 def _validate_ports(
@@ -251,10 +224,6 @@ def _validate_ports(
         elif protocol not in _PROTOCOLS:
             faults.append(unsupported(f"{here}.protocol", protocol, _PROTOCOLS))
         address = port.get("hostIP") or ""
-        if address and not _is_address(address):
-            faults.append(
-                invalid(f"{here}.hostIP", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-            )
         on_host = port.get("hostPort") or 0
         if not on_host:
             continue

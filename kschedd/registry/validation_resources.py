@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
-from kschedd.api.quantity import canonical, nanos
+from kschedd.api.quantity import QuantityError, as_stored, canonical, nanos
 from kschedd.api.resource_names import is_extended
 from kschedd.api.validation_names import qualified_name
 
@@ -67,14 +67,21 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
 @lru_cache(1 << 12)
 def container_resource_faults(name: str) -> tuple[str, ...]:
     """The faults of a resource name in a container's requests or limits."""
-    if wrong := resource_name_faults(name):
-        return wrong
+    wrong = resource_name_faults(name)
     if "/" not in name:
         if name not in _FOR_CONTAINERS and not is_huge_page(name):
-            return ("must be a standard resource for containers",)
+            return (*wrong, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
-        return ("doesn't follow extended resource name standard",)
-    return ()
+        return (*wrong, "doesn't follow extended resource name standard")
+    return wrong
+
+
+_NOT_FOR_QUOTA: Final = frozenset(("storage",))
+_FOR_QUOTA: Final = _STANDARD - _NOT_FOR_QUOTA
+
+
+def is_standard_for_quota(name: str) -> bool:
+    return name in _FOR_QUOTA or is_huge_page(name) or is_huge_page(name.removeprefix("requests."))
 
 
 def is_whole(name: str) -> bool:
@@ -103,36 +110,43 @@ def validate_requirements(resources: Raw, path: str, faults: Faults, claims: fro
     """requests, limits and claims of a container; `claims` are the names of the pod's resource claims."""
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
-    huge = False
     for name, quantity in limits.items():
         _validate_asked(name, quantity, f"{path}.limits", faults)
-        huge = huge or is_huge_page(name)
     for name, quantity in requests.items():
         _validate_asked(name, quantity, f"{path}.requests", faults)
-        huge = huge or is_huge_page(name)
         limit = limits.get(name)
         if limit is None:
-            if not may_overcommit(name) and not container_resource_faults(name):
-                why = "Limit must be set for non overcommitable resources"
-                faults.append(required(child(f"{path}.limits", name), why))
-        elif nanos(quantity) > nanos(limit):
-            rule = "equal to" if not may_overcommit(name) else "less than or equal to"
-            why = f"must be {rule} {name} limit of {canonical(limit)}"
-            faults.append(invalid(child(f"{path}.requests", name), quantity, why))
+            if not may_overcommit(name):
+                faults.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
         elif not may_overcommit(name) and nanos(quantity) != nanos(limit):
-            why = f"must be equal to {name} limit of {canonical(limit)}"
-            faults.append(invalid(child(f"{path}.requests", name), quantity, why))
-    if huge and not any(name in asked for name in ("cpu", "memory") for asked in (limits, requests)):
+            why = f"must be equal to {name} limit of {as_stored(limit)}"
+            faults.append(invalid(f"{path}.requests", as_stored(quantity), why))
+        elif nanos(quantity) > nanos(limit):
+            why = f"must be less than or equal to {name} limit of {as_stored(limit)}"
+            faults.append(invalid(f"{path}.requests", as_stored(quantity), why))
+    asked = {**limits, **requests}
+    if any(map(is_huge_page, asked)) and not any(name in asked for name in ("cpu", "memory")):
         faults.append(forbidden(path, "HugePages require cpu or memory"))
     _validate_claims(resources, path, faults, claims)
 
 
 def _validate_asked(name: str, quantity: Any, path: str, faults: Faults) -> None:
-    if wrong := container_resource_faults(name):
-        faults += [invalid(child(path, name), name, why) for why in wrong]
+    here = f"{path}[{name}]"
+    faults += [invalid(here, name, why) for why in container_resource_faults(name)]
     amount = nanos(quantity)
     if amount < 0 or (amount % _UNIT and is_whole(name)):
-        validate_amount(name, quantity, child(path, name), faults)
+        validate_amount(name, quantity, here, faults)
+    if is_huge_page(name) and (size := _page_size(name)) and amount % size:
+        text = as_stored(quantity)
+        faults.append(invalid(here, text, f"{text} is not positive integer multiple of {name}"))
+
+
+@lru_cache(1 << 8)
+def _page_size(name: str) -> int:
+    try:
+        return nanos(name.removeprefix("hugepages-"))
+    except QuantityError:
+        return 0
 
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
@@ -141,14 +155,15 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
         if not name:
-            faults.append(required(f"{here}.name"))
-        elif name not in claims:
-            faults.append(
-                FieldError(f"{here}.name", name, f'Not found: "{name}": must be a name in spec.resourceClaims')
-            )
+            faults.append(required(here))
+            continue
         if (name, request) in seen:
             faults.append(FieldError(here, name, f'Duplicate value: "{name}"'))
         seen.add((name, request))
+        if name not in claims:
+            known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            why = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
+            faults.append(FieldError(here, name, why))
 
 
 _POD_LEVEL: Final = ("cpu", "memory", "hugepages-*")
@@ -159,14 +174,16 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
     for side in ("requests", "limits"):
         for name in resources.get(side) or ():
             if name not in ("cpu", "memory") and not is_huge_page(name):
-                faults.append(unsupported(child(f"{path}.{side}", name), name, _POD_LEVEL))
+                faults.append(unsupported(f"{path}.{side}[{name}]", name, _POD_LEVEL))
                 return
+    if resources.get("claims"):
+        faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     validate_requirements(resources, path, faults)
     for name, quantity in (resources.get("requests") or {}).items():
-        least = together.get(name, 0)
-        if least > nanos(quantity):
+        least = together.get(name)
+        if least is not None and least > nanos(quantity):
             why = f"must be greater than or equal to aggregate container requests of {_amount(least)}"
-            faults.append(invalid(child(f"{path}.requests", name), quantity, why))
+            faults.append(invalid(f"{path}.requests[{name}]", quantity, why))
 
 
 def _amount(total: int) -> str:

@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and apimachiner
 Takes values that match the schema and appends to `faults`.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -164,8 +165,6 @@ def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> No
         key = constraint.get("topologyKey", "")
         if not key:
             faults.append(required(f"{here}.topologyKey", "can not be empty"))
-        else:
-            faults += [invalid(f"{here}.topologyKey", key, why) for why in qualified_name(key)]
         action = constraint.get("whenUnsatisfiable", "")
         if action not in _ACTIONS:
             faults.append(unsupported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
@@ -205,11 +204,12 @@ def validate_tolerations(tolerations: Sequence[Raw], path: str, faults: Faults) 
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             faults.append(invalid(f"{here}.effect", effect, why))
         if operator in ("", "Equal"):
-            faults += [invalid(f"{here}.value", value, why) for why in label_value(value)]
+            if wrong := label_value(value):
+                faults.append(invalid(f"{here}.operator", value, ";".join(wrong)))
         elif operator != "Exists":
             faults.append(unsupported(f"{here}.operator", operator, ("Equal", "Exists")))
         elif value:
-            faults.append(invalid(f"{here}.value", value, "value must be empty when `operator` is 'Exists'"))
+            faults.append(invalid(f"{here}.operator", value, "value must be empty when `operator` is 'Exists'"))
         if effect and effect not in EFFECTS:
             faults.append(unsupported(f"{here}.effect", effect, EFFECTS))
 
@@ -228,11 +228,10 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
         elif effect not in EFFECTS:
             faults.append(unsupported(f"{here}.effect", effect, EFFECTS))
         if (key, effect) in seen:
-            faults.append(
-                FieldError(
-                    here, taint, f'Duplicate value: "{key}:{effect}": taints must be unique by key and effect pair'
-                )
-            )
+            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
+            text = json.dumps(shown, separators=(",", ":"))
+            why = f"Duplicate value: {text}: taints must be unique by key and effect pair"
+            faults.append(FieldError(here, taint, why))
         seen.add((key, effect))
 
 

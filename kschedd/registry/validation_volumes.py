@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos
-from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.api.validation_names import dns_subdomain, qualified_name
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector, validate_node_selector
 
@@ -19,63 +19,6 @@ Faults = list[FieldError]
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "persistentVolumeClaim": ("claimName",),
-    "ephemeral": ("volumeClaimTemplate",),
-    "hostPath": ("path",),
-    "secret": ("secretName",),
-    "configMap": ("name",),
-    "csi": ("driver",),
-    "gcePersistentDisk": ("pdName",),
-    "awsElasticBlockStore": ("volumeID",),
-    "azureDisk": ("diskName", "diskURI"),
-    "cinder": ("volumeID",),
-    "iscsi": ("targetPortal", "iqn"),
-    "rbd": ("monitors", "image"),
-    "nfs": ("server", "path"),
-    "image": ("reference",),
-}
-
-
-def validate_volumes(volumes: Sequence[Raw], path: str, faults: Faults) -> frozenset[str]:
-    """Validate the volumes of a pod and return their names."""
-    names: set[str] = set()
-    for index, volume in enumerate(volumes):
-        here = f"{path}[{index}]"
-        name = volume.get("name") or ""
-        if not name:
-            faults.append(required(f"{here}.name"))
-        elif name in names:
-            faults.append(duplicate(f"{here}.name", name))
-        else:
-            faults += [invalid(f"{here}.name", name, why) for why in dns_label(name)]
-        names.add(name)
-        sources = [field for field in volume if field != "name"]
-        if not sources:
-            faults.append(required(here, "must specify a volume type"))
-        for extra in sources[1:]:
-            faults.append(forbidden(f"{here}.{extra}", "may not specify more than 1 volume type"))
-        _validate_source(volume, here, faults)
-    return frozenset(names)
-
-
-def _validate_source(volume: Raw, path: str, faults: Faults) -> None:
-    for source, needed in _NEEDED.items():
-        stated = volume.get(source)
-        if stated is None:
-            continue
-        for field in needed:
-            if not stated.get(field):
-                faults.append(required(f"{path}.{source}.{field}"))
-    if (disk := volume.get("iscsi")) and not 0 <= (disk.get("lun") or 0) <= 255:
-        faults.append(invalid(f"{path}.iscsi.lun", disk["lun"], "must be between 0 and 255, inclusive"))
-    if (limit := (volume.get("emptyDir") or {}).get("sizeLimit")) is not None and nanos(limit) < 0:
-        why = "SizeLimit field must be a valid resource quantity"
-        faults.append(forbidden(f"{path}.emptyDir.sizeLimit", why))
-    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-    if template:
-        here = f"{path}.ephemeral.volumeClaimTemplate"
-        validate_claim_spec(template.get("spec") or {}, f"{here}.spec", faults)
 
 
 def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> None:
@@ -122,18 +65,75 @@ def validate_claim(claim: Raw, faults: Faults) -> None:
     validate_claim_spec(claim.get("spec") or {}, "spec", faults)
 
 
-_NOT_SOURCES: Final = frozenset(
-    (
-        "capacity",
-        "accessModes",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeMode",
-        "claimRef",
-        "nodeAffinity",
-        "mountOptions",
-        "volumeAttributesClassName",
-    )
+_SOURCES: Final = (
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs",
+    "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
+    "azureDisk", "scaleIO", "local", "storageos", "csi",
+)  # fmt: skip
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "hostPath": ("path",),
+    "gcePersistentDisk": ("pdName",),
+    "awsElasticBlockStore": ("volumeID",),
+    "glusterfs": ("endpoints", "path"),
+    "nfs": ("server", "path"),
+    "rbd": ("monitors", "image"),
+    "quobyte": ("registry", "volume"),
+    "cephfs": ("monitors",),
+    "iscsi": ("targetPortal", "iqn"),
+    "cinder": ("volumeID",),
+    "flexVolume": ("driver",),
+    "azureFile": ("secretName", "shareName"),
+    "vsphereVolume": ("volumePath",),
+    "photonPersistentDisk": ("pdID",),
+    "portworxVolume": ("volumeID",),
+    "azureDisk": ("diskName", "diskURI"),
+    "scaleIO": ("gateway", "system", "volumeName"),
+    "local": ("path",),
+}
+
+
+def _validate_volume_source(spec: Raw, faults: Faults) -> None:
+    """Exactly one source, with what it needs; of two the one that comes later in upstream's order is refused."""
+    stated = [source for source in _SOURCES if spec.get(source) is not None]
+    if not stated:
+        faults.append(required("spec", "must specify a volume type"))
+        return
+    kind, source = stated[0], spec[stated[0]]
+    here = f"spec.{'persistentDisk' if kind == 'gcePersistentDisk' else kind}"
+    faults += [required(f"{here}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
+    path = source.get("path") or ""
+    if kind in ("hostPath", "local") and ".." in path.split("/"):
+        faults.append(invalid(f"{here}.path", path, "must not contain '..'"))
+    elif kind == "nfs" and not path.startswith("/"):
+        faults.append(invalid(f"{here}.path", path, "must be an absolute path"))
+    elif kind == "csi":
+        _validate_csi_source(source, here, faults)
+    for extra in stated[1:]:
+        called = "cephFS" if extra == "cephfs" else extra
+        faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
+
+
+def _validate_csi_source(source: Raw, path: str, faults: Faults) -> None:
+    name = source.get("driver") or ""
+    if not name:
+        faults.append(required(f"{path}.driver"))
+    if len(name) > _LONGEST_DRIVER:
+        faults.append(FieldError(f"{path}.driver", name, f"Too long: may not be more than {_LONGEST_DRIVER} bytes"))
+    faults += [invalid(f"{path}.driver", name, why) for why in dns_subdomain(name.lower())]
+    if not source.get("volumeHandle"):
+        faults.append(required(f"{path}.volumeHandle"))
+    for field in _SECRETS:
+        if (secret := source.get(field)) is not None:
+            faults += [required(f"{path}.{field}.{part}") for part in ("name", "namespace") if not secret.get(part)]
+
+
+_LONGEST_DRIVER: Final = 63
+_SECRETS: Final = (
+    "controllerPublishSecretRef",
+    "nodeStageSecretRef",
+    "nodePublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodeExpandSecretRef",
 )
 
 
@@ -153,14 +153,7 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     for name, quantity in capacity.items():
         if nanos(quantity) <= 0:
             faults.append(invalid(f"spec.capacity[{name}]", quantity, "must be greater than zero"))
-    sources = [field for field in spec if field not in _NOT_SOURCES]
-    if not sources:
-        faults.append(required("spec", "must specify a volume type"))
-    for extra in sources[1:]:
-        faults.append(forbidden(f"spec.{extra}", "may not specify more than 1 volume type"))
-    for source, needed in (("csi", ("driver", "volumeHandle")), ("local", ("path",)), ("hostPath", ("path",))):
-        if (stated := spec.get(source)) is not None:
-            faults += [required(f"spec.{source}.{field}") for field in needed if not stated.get(field)]
+    _validate_volume_source(spec, faults)
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy and policy not in ("Delete", "Recycle", "Retain"):
         faults.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain")))
@@ -169,14 +162,20 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     mode = spec.get("volumeMode")
     if mode and mode not in VOLUME_MODES:
         faults.append(unsupported("spec.volumeMode", mode, VOLUME_MODES))
+    if spec.get("volumeAttributesClassName") is not None and "csi" not in spec:
+        why = "has to be specified when using volumeAttributesClassName"
+        faults.append(required("spec.csi", why))
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         if affinity.get("required") is None:
             faults.append(required("spec.nodeAffinity.required", "must specify required node constraints"))
         else:
             validate_node_selector(affinity["required"], "spec.nodeAffinity.required", faults)
-    elif "local" in spec:
+    elif "local" in spec and next(source for source in _SOURCES if source in spec) == "local":
         faults.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+
+
+_MOST_PARAMETERS, _LARGEST_PARAMETERS = 512, 256 * 1024
 
 
 def validate_storage_class(item: Raw, faults: Faults) -> None:
@@ -193,7 +192,25 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(required("volumeBindingMode"))
     elif mode not in _BINDING_MODES:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
+    size = 0
+    for name, value in (item.get("parameters") or {}).items():
+        if not name:
+            faults.append(invalid("parameters", name, "field can not be empty."))
+        size += len(name) + len(value)
+    if len(item.get("parameters") or ()) > _MOST_PARAMETERS:
+        why = f"Too long: may not be more than {_MOST_PARAMETERS} bytes"
+        faults.append(FieldError("parameters", None, why))
+    elif size > _LARGEST_PARAMETERS:
+        faults.append(FieldError("parameters", None, f"Too long: may not be more than {_LARGEST_PARAMETERS} bytes"))
+    terms: list[Any] = []
     for index, term in enumerate(item.get("allowedTopologies") or ()):
+        pairs = {
+            each.get("key", ""): sorted(each.get("values") or ()) for each in term.get("matchLabelExpressions") or ()
+        }
+        if pairs in terms:
+            here = f"allowedTopologies[{index}].matchLabelExpressions"
+            faults.append(FieldError(here, "", 'Duplicate value: ""'))
+        terms.append(pairs)
         keys = set()
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
             here = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
@@ -210,6 +227,9 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
             keys.add(key)
 
 
+_LONGEST_NODE_ID: Final = 256
+
+
 def validate_csi_node(node: Raw, faults: Faults) -> None:
     names = set()
     for index, driver in enumerate((node.get("spec") or {}).get("drivers") or ()):
@@ -222,8 +242,21 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
         if name in names:
             faults.append(duplicate(f"{here}.name", name))
         names.add(name)
-        if not driver.get("nodeID"):
+        identity = driver.get("nodeID") or ""
+        if not identity:
             faults.append(required(f"{here}.nodeID"))
+        elif len(identity) > _LONGEST_NODE_ID:
+            why = f"must be {_LONGEST_NODE_ID} characters or less"
+            faults.append(invalid(f"{here}.nodeID", identity, why))
+        if len(name) > _LONGEST_DRIVER:
+            why = f"Too long: may not be more than {_LONGEST_DRIVER} bytes"
+            faults.append(FieldError(f"{here}.name", name, why))
+        keys: set[str] = set()
+        for key in driver.get("topologyKeys") or ():
+            faults += [invalid(here, key, why) for why in qualified_name(key)]
+            if key in keys:
+                faults.append(duplicate(here, key))
+            keys.add(key)
         count = (driver.get("allocatable") or {}).get("count")
         if count is not None and count < 0:
             faults.append(invalid(f"{here}.allocatable.count", count, NOT_NEGATIVE))

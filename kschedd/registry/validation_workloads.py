@@ -221,35 +221,6 @@ def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{path}.maxSurge", shares["maxSurge"], "may not be set when maxUnavailable is non-zero"))
 
 
-def validate_job(job: Raw, faults: Faults) -> None:
-    spec = job.get("spec") or {}
-    _validate_counts(spec, faults)
-    _validate_template(spec, ("OnFailure", "Never"), faults)
-    validate_label_selector(spec.get("selector"), "spec.selector", faults)
-    if spec.get("manualSelector"):
-        _validate_manual_selector(spec, faults)
-    mode = spec.get("completionMode")
-    if mode not in ("NonIndexed", "Indexed"):
-        faults.append(unsupported("spec.completionMode", mode, ("NonIndexed", "Indexed")))
-    elif mode == "Indexed" and spec.get("completions") is None:
-        faults.append(required("spec.completions", "when completion mode is Indexed"))
-
-
-def _validate_manual_selector(spec: Raw, faults: Faults) -> None:
-    """The selector that the user sets must match the Job's pods; others are generated with their labels."""
-    if spec.get("selector") is None:
-        faults.append(required("spec.selector"))
-        return
-    try:
-        selector = parse_label_selector(spec["selector"])
-    except SelectorError:
-        return  # reported by the selector's own validation
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if not selector.matches(labels or {}):
-        shown = None if labels is None else dict(sorted(labels.items()))
-        faults.append(invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`"))
-
-
 def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     spec = controller.get("spec") or {}
     _validate_counts(spec, faults)

@@ -36,6 +36,7 @@ from kschedd.api.schema_check import (
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
 from kschedd.registry.disabled_fields import drop_disabled
+from kschedd.registry.pod_defaults import with_positive_grace
 from kschedd.registry.validation import (
     default_and_validate_meta,
     default_and_validate_node_affinity,
@@ -176,7 +177,8 @@ class PodStrategy:
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
         admitted = self._admission.create_pod(name, done, self._classes)
-        admitted = merge_label_keys(drop_disabled(dict(admitted)), clean.get("labels") or _NOTHING)
+        prepared = with_positive_grace(drop_disabled(dict(admitted)))
+        admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
         if faults := [*faults, *validate_pod_spec(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
         interned = intern_spec(encoded(admitted, _POD_SPEC))
@@ -212,6 +214,7 @@ class PodStrategy:
         if mistyped or check_meta_schema(raw.get("metadata")):
             raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
         spec = drop_disabled(dict(self._admission.update_pod(name, spec, self._classes)), old)
+        spec = with_positive_grace(spec)
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
         if faults := [*faults, *validate_pod_spec(spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))

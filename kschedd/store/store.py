@@ -533,8 +533,10 @@ class Store:
         given = raw.get("metadata")
         pod = kind == "Pod" and raw.get("apiVersion", "v1") == "v1"
         known = BY_NAME["Pod"] if pod else self._served_kind(raw) if served else self.kind_of(raw)
+        if given is None:
+            given = _NOTHING
         if not isinstance(given, Mapping):
-            raise Invalid(known.name, "", (required("metadata"),))
+            raise Undecodable(known.name, "", (invalid("metadata", given, "must be a mapping"),))
         meta = {field: value for field, value in given.items() if value is not None and value != {} and value != []}
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"

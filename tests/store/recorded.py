@@ -4,9 +4,11 @@
 (field by field, without what differs from run to run) and `causes` (the set of fields a refusal names).
 """
 
+import argparse
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -220,3 +222,40 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
     )
     warnings += said
     return made
+
+
+def disagreements(record: Mapping[str, Any], got: Answer) -> list[str]:
+    """What differs, a line each: for whoever mends it."""
+    want = record["want"]
+    if (want["code"] < 300) != got.accepted or want["code"] != got.code:
+        return [f"code: want {want['code']}, got {got.code}: {got.message or want['status']['message']}"]
+    if got.accepted:
+        return differences(bare(want["object"]), bare(got.object or {}), "object")
+    wanted = {(cause["field"], cause["message"]) for cause in want["status"]["causes"]}
+    found = [f"missing {field}: {why}" for field, why in sorted(wanted - {*got.causes})]
+    return found + [f"extra {field}: {why}" for field, why in sorted({*got.causes} - wanted)]
+
+
+def main() -> None:
+    """Print what each family agrees in, and each disagreement of the records asked for."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("families", nargs="*", default=["create", "update", "patch"], metavar="FAMILY")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only these, and what differs")
+    options = parser.parse_args()
+    for family in options.families:
+        counts: Counter[tuple[str, bool]] = Counter()
+        for record in records(family):
+            if record.get("content_type", "application/json-patch+json") not in CONTENT_TYPES:
+                continue
+            got = answer(record)
+            if got is None or not record["id"].startswith(options.only):
+                continue
+            counts.update(agreement(record, got).items())
+            if options.only:
+                print(record["id"], *disagreements(record, got), sep="\n  ")
+        parts = dict.fromkeys(part for part, _ in counts)
+        print(family, *(f"{part} {counts[part, True]}/{counts[part, True] + counts[part, False]}" for part in parts))
+
+
+if __name__ == "__main__":
+    main()

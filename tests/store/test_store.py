@@ -114,7 +114,7 @@ def test_a_kind_of_another_group_is_not_ours_of_the_same_name(store: Store) -> N
     ("raw", "error", "words"),
     [
         pytest.param(pod(namespace="nowhere"), NotFound, 'namespaces "nowhere" not found', id="namespace-must-exist"),
-        pytest.param({"kind": "Pod", "apiVersion": "v1"}, Invalid, "metadata: Required value", id="no-metadata"),
+        pytest.param({"kind": "Pod", "apiVersion": "v1"}, Invalid, "name or generateName", id="no-metadata"),
         pytest.param({"metadata": {"name": "x"}}, Invalid, "kind: Required value", id="no-kind"),
         pytest.param({**pod(), "metadata": {}}, Invalid, "name or generateName is required", id="no-name"),
         pytest.param(pod("No_Good"), Invalid, 'Pod "No_Good" is invalid: metadata.name: Invalid value', id="bad-name"),

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.cron_schedule import Schedule, ScheduleError
 from kschedd.api.objects import Object
-from kschedd.controllers.jobs.cron_schedule import Schedule, ScheduleError
 from kschedd.store.times import seconds
 
 _MANY: Final = 100

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 from kschedd.api.objects import Object
 from kschedd.controllers.garbage import GarbageCollector
-from kschedd.controllers.jobs.cron_schedule import ScheduleError, parse_schedule
 from kschedd.controllers.jobs.cron_times import due_time, next_time
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.runner import ControllerRunner

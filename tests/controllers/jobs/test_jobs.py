@@ -292,10 +292,11 @@ def test_a_selector_of_the_users_must_match_the_jobs_pods(run: Run, selector: An
     assert run.store.version == version
 
 
-def test_a_selector_that_does_not_match_makes_no_pods_without_end(run: Run) -> None:
-    """Where the selector is to be generated, whatever the user adds to it is there as well."""
-    run.job(selector={"matchLabels": {"x": "y"}})
-    assert len(run.pods()) == 1
+def test_a_selector_that_does_not_match_is_refused(run: Run) -> None:
+    """Where the selector is to be generated, nobody may add to it: the pods would not match."""
+    with pytest.raises(Invalid, match="`selector` not auto-generated"):
+        run.job(selector={"matchLabels": {"x": "y"}})
+    assert run.pods() == []
 
 
 def test_a_job_that_another_controller_manages_is_left_to_it(run: Run) -> None:

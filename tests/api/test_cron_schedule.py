@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from kschedd.controllers.jobs.cron_schedule import ScheduleError, parse_schedule
+from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 
 
 def instant(text: str) -> float:
