@@ -85,24 +85,26 @@ def decoded(value: Any, schema: Schema) -> Any:
 
 
 def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    same = True
+    found: dict[str, Any] | None = None
     for name, item in value.items():
         schema = fields.get(name)
-        if item is None and (schema is not None or name in ("spec", "status")):
-            same = False
-            continue
-        if schema is None:
-            found[name] = item
-            continue
-        new = decoded(item, schema)
-        if not new and type(schema) is str and schema is not ANY and name not in fields.pointers:
-            if name not in fields.always:  # else it is printed, where it stands
-                same = False
+        if item is None:
+            if schema is None and name not in ("spec", "status"):
                 continue
-        found[name] = new
-        same = same and new is item
-    return value if same else found
+        elif schema is None or (item and (schema is STR or schema is BOOL)):
+            continue
+        else:
+            new = decoded(item, schema)
+            # Go's zero values are as good as nothing; what is printed always stays where it stands.
+            zero = not new and type(schema) is str and schema is not ANY
+            if not zero or name in fields.pointers or name in fields.always:
+                if new is not item:
+                    found = dict(value) if found is None else found
+                    found[name] = new
+                continue
+        found = dict(value) if found is None else found
+        del found[name]
+    return value if found is None else found
 
 
 def _leaf(value: Any, schema: str) -> Any:
@@ -142,10 +144,10 @@ def encoded(value: Any, schema: Schema) -> Any:
 
 def _encoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
     found: dict[str, Any] | None = None
-    for name, item in value.items():
-        schema = fields.get(name)
-        if schema is None or type(schema) is str:
+    for name in fields.nested:
+        if name not in value:
             continue
+        item, schema = value[name], fields[name]
         if not item and type(schema) is not Fields:
             # An empty list or map is the same as none.
             found = dict(value) if found is None else found

@@ -72,6 +72,7 @@ class Fields(dict[str, Schema]):
         self.strategies: dict[str, PatchStrategy] = {}
         self.pointers: set[str] = set()  # a zero value is not the same as none
         self.always: dict[str, None] = {}  # never left out, in this order
+        self.nested: list[str] = []  # those that are no leaves
 
     @property
     def short_name(self) -> str:
@@ -126,6 +127,8 @@ def type_named(name: str) -> Fields:
                 known.pointers.add(field)
                 described = described[1:]
             known[field] = _schema(described)
+            if type(known[field]) is not str:
+                known.nested.append(field)
             if strategy:
                 known.strategies[field] = _strategy(strategy)
     return known

@@ -76,7 +76,7 @@ def prepare_status(kind: str, raw: Raw, old: Old, at: str) -> Raw:
     """The object with the request's status (and metadata, as far as the kind allows); all else is kept."""
     strategy = strategy_of(kind)
     new = {**old, "status": raw.get("status") or {}, "metadata": raw["metadata"]}
-    if strategy.status_keeps:
+    if strategy.status_keeps and new["metadata"] is not old["metadata"]:
         meta = dict(new["metadata"])
         for field in strategy.status_keeps:
             _keep(meta, old["metadata"], field)

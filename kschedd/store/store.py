@@ -713,7 +713,8 @@ class Store:
 
     def _checked_status(self, old: Object, raw: Raw) -> dict[str, Any]:
         """The object with its new status, decoded and found valid."""
-        meta = updates.merged_meta(old, raw.get("metadata") or _NOTHING)
+        given = raw.get("metadata") or _NOTHING
+        meta = old.metadata if given == old.metadata else updates.merged_meta(old, given)
         wanted = {**raw, "metadata": meta}
         if not isinstance(old, Pod) and old.kind in BY_NAME:
             wanted = default_typed(decoded_object(wanted))
