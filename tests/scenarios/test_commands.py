@@ -51,7 +51,7 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         else:
             assert words in said, line
             assert "error:" not in said, line
-    assert {verb.name for verb in VERBS} - used == {"apply", "reject"}
+    assert {verb.name for verb in VERBS} - used == {"apply", "reject", "reload"}
 
 
 def test_answers_are_as_the_method_table_documents_them(scenario: ScenarioCluster) -> None:
