@@ -13,6 +13,7 @@ from kschedd.rpc.methods_events import as_object
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.workers import WorkerPool
+from kschedd.store.cluster_api import ClusterReader
 
 
 @attrs.define(eq=False)
@@ -44,7 +45,21 @@ class FaceServices:
     async def recorded_events(self, namespace: str | None) -> list[Sequence[Object]]:
         """The scheduler's events, which are kept in memory, as objects."""
         told = await self.cluster.events.query(lambda record: record.latest(namespace))
-        return [[Object.from_raw(as_object(each)) for each in told]] if told else []
+        if not told:
+            return []
+        events = [as_object(each) for each in told]
+        about = [(event["involvedObject"]["namespace"], event["involvedObject"]["name"]) for event in events]
+        uids = await self.cluster.store.do(lambda store: _uids(store, about))
+        for event, uid in zip(events, uids, strict=True):
+            if uid:
+                event["involvedObject"]["uid"] = uid  # by which `describe` asks for the events of an object
+        return [[Object.from_raw(event) for event in events]]
+
+
+def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
+    """The uid of each of these pods; "" of one that is gone."""
+    found = (store.find("Pod", namespace, name) for namespace, name in pods)
+    return ["" if pod is None else pod.uid for pod in found]
 
 
 def _no_stream(feed: Callable[..., Any]) -> int:

@@ -465,6 +465,9 @@ async def test_two_schedulers_see_each_others_pods() -> None:
             if scheduled:
                 break
         assert scheduled[0]["reason"] == "Unschedulable"
+        uid = (await api.get(f"{PODS}/ours"))["metadata"]["uid"]
+        events = await api.get(f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.uid={uid}")
+        assert [event["reason"] for event in events["items"]] == ["FailedScheduling"]
         assert "Insufficient cpu" in scheduled[0]["message"]
         assert (await api.ask("DELETE", f"{PODS}/theirs?gracePeriodSeconds=0")).status == 200
         while "nodeName" not in (await watch.event())["object"]["spec"]:
