@@ -17,7 +17,7 @@ from kschedd.store.errors import Invalid, RangeFull
 
 Raw = dict[str, Any]
 
-SERVICE_RANGE: Final = "10.96.0.0/12"
+SERVICE_RANGE: Final = "10.0.0.0/16"  # of which kube-apiserver takes the first 256 by default
 NODE_PORTS: Final = range(30_000, 32_768)
 
 
