@@ -349,11 +349,16 @@ async def test_a_large_object_is_made_and_changed_aside_and_is_what_the_store_ha
 
 
 async def test_an_object_larger_than_etcd_takes_is_refused_in_its_words(talk: Talk) -> None:
-    large = {**config_map("a", 0), "data": {"k": "x" * (1536 << 10)}}
+    large = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "a"},
+        "template": {"metadata": {"name": "x" * (1536 << 10)}},
+    }
     with pytest.raises(RpcError, match=r"^etcdserver: request is too large$") as refused:
         await talk("objects.create", manifest=large)
     assert refused.value.code == "too_large"
-    assert await talk.cluster.store.find("ConfigMap", "default", "a") is None
+    assert await talk.cluster.store.find("PodTemplate", "default", "a") is None
 
 
 async def test_all_of_an_atomic_apply_is_there_or_nothing(talk: Talk) -> None:
