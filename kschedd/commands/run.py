@@ -75,9 +75,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--service-cluster-ip-range",
         type=_network,
-        default="10.96.0.0/12",
+        default="10.0.0.0/16",
         metavar="NETWORK",
-        help="the addresses that Services get (10.96.0.0/12), as kube-apiserver",
+        help="the addresses that Services get (10.0.0.0/16), as kube-apiserver",
     )
     parser.add_argument(
         "--without",

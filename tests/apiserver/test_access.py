@@ -1,5 +1,6 @@
 """Who may come in, and which settings are refused because anybody could."""
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from kschedd.apiserver.access import (
 )
 from kschedd.apiserver.reviews import User
 from kschedd.apiserver.status import StatusError
+from kschedd.commands.run import add_parser
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
+from kschedd.store.service_addresses import SERVICE_RANGE
 
 
 @pytest.mark.parametrize(
@@ -140,3 +143,9 @@ def test_what_there_is_everybody_may_see() -> None:
     eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
     for path in ("/api", "/apis/apps/v1", "/version", "/readyz", "/openapi/v3"):
         check_allowed(eve, "get", path)
+
+
+def test_the_command_line_gives_services_the_addresses_that_the_store_does() -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    assert parser.parse_args(["run"]).service_cluster_ip_range == SERVICE_RANGE
