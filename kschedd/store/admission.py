@@ -220,7 +220,7 @@ NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
 TAINT_NODES: Final = "TaintNodesByCondition"
 PLUGINS: Final[Mapping[str, bool]] = {
     NAMESPACE_LIFECYCLE: True,
-    TAINT_NODES: True,
+    TAINT_NODES: False,  # on upstream, where a node is not ready at once
     **{name: on for name, (_, _, on) in _CHAIN.items()},
 }
 """All plugins, and whether each is enabled by default."""

@@ -34,7 +34,7 @@ from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
-from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, TAINT_NODES, Admission
+from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
@@ -83,8 +83,7 @@ class Store:
         self._seed = seed
         self._random = random.Random(f"{seed}/{version}")
         self._random_aside = random.Random(f"{seed}/{version}/aside")  # of `_ASIDE`
-        # By itself a store has nobody who takes the taint of new nodes away.
-        self._admission = admission or Admission({TAINT_NODES: False})
+        self._admission = admission or Admission()
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
         self._log = EventLog(version, history=history)
