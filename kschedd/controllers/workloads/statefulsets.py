@@ -182,12 +182,16 @@ class StatefulSets:
         """The current revision and that of the present template; None while the latter is only being created."""
         equal = equal_to(workload, revisions)
         last = number_of(revisions[-1]) if revisions else 0
-        if not equal:
+        if equal:
+            update = equal[-1]
+        else:
             digest = data_hash(revision_data(workload), workload.status.get("collisionCount") or 0)
-            writes.append(Create(new_revision(workload, last + 1, digest, HASH_LABEL)))
-            return None
-        update = equal[-1]
-        if update is not revisions[-1]:
+            raw = new_revision(workload, last + 1, digest, HASH_LABEL)
+            if not workload.deleting:
+                writes.append(Create(raw))
+                return None
+            update = Object.from_raw(raw)  # never created: the garbage collector would delete it at once
+        if equal and update is not revisions[-1] and not workload.deleting:
             writes.append(patch_of(update, {"revision": last + 1}))
         name = workload.status.get("currentRevision")
         current = next((revision for revision in revisions if revision.name == name), update)

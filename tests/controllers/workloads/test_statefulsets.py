@@ -282,11 +282,23 @@ def test_pods_that_are_refused_are_tried_again() -> None:
     assert [p.priority for p in cluster.pods()] == [5]
 
 
-def test_deleting_a_stateful_set_takes_pods_and_revisions_along() -> None:
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_deleting_a_stateful_set_takes_pods_and_revisions_along(propagation: Any) -> None:
     cluster = StatefulCluster()
-    cluster.store.delete("StatefulSet", "default", "web")
+    cluster.store.delete("StatefulSet", "default", "web", propagation=propagation)
     cluster.rest()
     assert cluster.pods() == []
+    assert list(cluster.store.list("StatefulSet")) == []
+    assert list(cluster.store.list("ControllerRevision")) == []
+
+
+def test_a_stateful_set_that_waits_for_its_pods_to_end_makes_no_revision_and_says_how_many_there_are() -> None:
+    cluster = StatefulCluster()
+    cluster.patch("Pod", "web-2", {"metadata": {"finalizers": ["example.com/wait"]}})
+    cluster.store.delete("StatefulSet", "default", "web", propagation="Foreground")
+    cluster.rest()
+    assert cluster.names() == ["web-2"]
+    assert cluster.set.status["replicas"] == 1
     assert list(cluster.store.list("ControllerRevision")) == []
 
 
