@@ -28,7 +28,7 @@ def drop_disabled(spec: Raw, old: Old | None = None) -> Raw:
         new["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
         if not new["volumes"]:
             del new["volumes"]
-    if "projected" in wanted:
+    if "projected" in wanted and "volumes" in new:
         new["volumes"] = [_without_projections(volume) for volume in new["volumes"]]
     for field in _CONTAINERS:
         if field in spec:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import defaulted_pod_spec
 from kschedd.store.admission import Admission
 from kschedd.store.errors import ApiError, Invalid
@@ -165,3 +166,10 @@ def test_restored_pods_share_equal_statuses() -> None:
     one, other = (store.create(raw, restore=True) for raw in raws)
     assert one.status is other.status
     assert one.status == {"phase": "Running", "qosClass": "BestEffort"}
+
+
+def test_a_volume_of_two_sources_that_are_off_is_dropped() -> None:
+    projection = {"clusterTrustBundle": {"path": "ca", "name": "x"}}
+    volume = {"name": "v", "image": {"reference": "i"}, "projected": {"sources": [projection]}}
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume]}
+    assert "volumes" not in drop_disabled(spec)
