@@ -14,6 +14,7 @@ from kschedd.controllers.jobs.jobs import Jobs
 from kschedd.controllers.jobs.ttl import TTLAfterFinished
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.namespaces import SystemNamespaces
 from kschedd.controllers.nodelifecycle import NodeLifecycle
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.controllers.options import ControllerOptions
@@ -32,6 +33,7 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
     """New controllers. `provision_delay_s` is the provisioning time for StorageClasses that do not state one."""
     options = options or ControllerOptions()
     return [
+        SystemNamespaces(),
         CloudNodes(options.cloud_provider, options.cloud_init_delay_s),
         Heartbeats(),
         NodeTaints(),

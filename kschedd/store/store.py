@@ -49,15 +49,14 @@ from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
+from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES, UNDELETABLE
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
 
 _NOTHING: Mapping[str, Any] = {}
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED_BASE: Final = 58
-BUILT_IN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
-_UNDELETABLE: Final = frozenset(("default", "kube-public", "kube-system"))
 _ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 
@@ -357,7 +356,7 @@ class Store:
             wrong = invalid("gracePeriodSeconds", grace_period_s, "must be a 64-bit integer")
             raise Invalid("DeleteOptions", "", (wrong,))
         check_delete_preconditions(old, uid, resource_version)
-        if kind == "Namespace" and name in _UNDELETABLE:
+        if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:

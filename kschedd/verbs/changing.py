@@ -26,6 +26,7 @@ from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
 
 _FORMS = ("table", "name", "yaml", "json")
+_CASCADES = ("background", "foreground", "orphan")
 
 
 def _answer(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
@@ -162,6 +163,12 @@ def _delete_words(words: VerbParser) -> None:
     words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end; 0: at once")
     words.add_argument("--now", action="store_true", help="a grace period of 1 second")
     words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
+    words.add_argument(
+        "--cascade",
+        choices=_CASCADES,
+        default="background",
+        help="what becomes of what it owns: deleted after it (background), before it (foreground), or left (orphan)",
+    )
     words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
     dry_run_flag(words)
     output_flag(words, ("table", "name"))
@@ -170,7 +177,7 @@ def _delete_words(words: VerbParser) -> None:
 def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
     grace = 0 if options.force else 1 if options.now else options.grace_period
-    flags: dict[str, Any] = {"dry_run": options.dry_run != "none"}
+    flags: dict[str, Any] = {"dry_run": options.dry_run != "none", "propagation": options.cascade.capitalize()}
     if grace is not None:
         flags["grace_period_s"] = grace
     namespace = namespace_of(session, options)

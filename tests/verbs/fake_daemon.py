@@ -250,6 +250,7 @@ class FakeDaemon:
         all: bool = False,
         grace_period_s: int | None = None,
         dry_run: bool = False,
+        propagation: str = "Background",
     ) -> Raw:
         going = [self._find(kind, name, namespace)] if name else self.objects_list(kind, namespace, label_selector)
         items = going if isinstance(going, list) else going["items"]

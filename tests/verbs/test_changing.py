@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.rpc.errors import RpcError
+from kschedd.scenarios.commands import ScenarioCluster
 
 GOOD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: a, image: b}]}\n"
 
@@ -86,6 +87,21 @@ def test_delete_by_name_and_by_label(typed) -> None:
     assert typed.out == 'pod "web-0" deleted from default namespace\n'
     assert typed("delete pods -l app=web") == 0
     assert typed.out == 'pod "web-1" deleted from default namespace (terminating)\n'
+
+
+@pytest.mark.parametrize(
+    ("flag", "propagation"),
+    [("", "Background"), (" --cascade orphan", "Orphan"), (" --cascade=foreground", "Foreground")],
+)
+def test_delete_says_what_becomes_of_what_an_object_owns(typed, daemon, flag: str, propagation: str) -> None:
+    assert typed(f"delete pod web-0{flag}") == 0
+    (asked,) = [params for method, params in daemon.calls if method == "objects.delete"]
+    assert asked["propagation"] == propagation
+
+
+def test_delete_knows_three_cascades(typed) -> None:
+    assert typed("delete pod web-0 --cascade=sideways") == 2
+    assert "invalid choice: 'sideways'" in typed.err
 
 
 def test_delete_what_a_manifest_names_last_first(typed, daemon) -> None:
@@ -172,3 +188,13 @@ def test_what_nothing_acts_on_yet_is_said_once_for_a_command(typed, daemon, tmp_
         (tmp_path / f"{name}.yaml").write_text("kind: Job")
     assert typed(f"apply -f {tmp_path}") == 0
     assert typed.err == f"Warning: Job a, b: {why}\n"
+
+
+def test_an_annotation_that_cannot_be_read_is_said_by_annotate_too(tmp_path: Path) -> None:
+    scenario = ScenarioCluster(tmp_path)
+    scenario.do("apply", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
+    assert scenario.do("annotate node a kschedd.io/pressure=everything", "") == (
+        "node/a annotated: metadata.annotations[kschedd.io/pressure]\n"
+        'Warning: Node a: annotation kschedd.io/pressure: "everything" is ignored: '
+        "allowed are memory, disk, pid, separated by commas\n"
+    )

@@ -1,8 +1,8 @@
 """The heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed as long as its kubelet runs.
 
 Renewals cost nothing: `kschedd.store.leases` computes them when somebody reads a Lease. Only starting and stopping
-write it. A kubelet that starts again reports the conditions that the node lifecycle controller had set to Unknown, and
-its running pods Ready.
+write it, and its namespace, when that was deleted and is there again. A kubelet that starts again reports the
+conditions that the node lifecycle controller had set to Unknown, and its running pods Ready.
 
 Owns the pods that are still to be reported Ready, in turns of `_MOST`.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
@@ -25,7 +25,7 @@ from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
 from kschedd.store.leases import LEASE, RENEWED_EVERY, interval_s
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.log import ADDED, DELETED, WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Write, patch_of, status_of
 
@@ -38,7 +38,7 @@ _MOST: Final = 100  # pods reported in a turn
 
 class Heartbeats:
     name: Final = "node-heartbeats"
-    kinds: Final = frozenset(("Node", LEASE))
+    kinds: Final = frozenset(("Node", LEASE, "Namespace"))
 
     def __init__(self) -> None:
         self._ready_again: dict[tuple[str, str], None] = {}  # pods of nodes that came back
@@ -55,6 +55,9 @@ class Heartbeats:
             if new.kind == LEASE:
                 if event.type == DELETED and new.namespace == NODE_LEASES:
                     nodes["", new.name] = None
+            elif new.kind == "Namespace":
+                if event.type == ADDED and new.name == NODE_LEASES:  # it may have been gone for a while
+                    nodes.update(dict.fromkeys(("", node.name) for node in view.list("Node")))
             elif isinstance(new, Node) and event.type != DELETED:
                 nodes["", new.name] = None
                 if event.old is not None and not is_true(event.old.status, "Ready") and is_true(new.status, "Ready"):
