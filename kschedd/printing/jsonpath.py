@@ -87,6 +87,7 @@ class _Range:
 
 
 _Part = _Text | _Path | _Range
+CompiledPath = _Path
 
 _NAME = re.compile(r"(?:\\.|[^\s.\[\]{}()'\"=!<>|&,@*?:$])+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -106,12 +107,25 @@ def evaluate(parts: Sequence[_Part], document: Any) -> str:
     return "".join(_written(parts, document, document))
 
 
-def find(path: str, document: Any) -> list[Any]:
-    """All values matched by a single path. Raises JsonPathError."""
-    parts = compile_template(path)
+def compile_path(path: str) -> CompiledPath:
+    """Parse a single path: `x.y`, `.x.y`, `{x.y}` or `{.x.y}`, as kubectl takes them. Raises JsonPathError."""
+    bare = path[1:-1] if path.startswith("{") and path.endswith("}") else path
+    if not bare:
+        raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")
+    parts = compile_template(bare if bare[0] == "{" else f"{{{bare if bare[0] in '.[$@' else f'.{bare}'}}}")
     if len(parts) != 1 or not isinstance(parts[0], _Path):
         raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")
-    return _follow(parts[0], document, document)
+    return parts[0]
+
+
+def values_at(path: CompiledPath, document: Any) -> list[Any]:
+    """All values that the path leads to."""
+    return _follow(path, document, document)
+
+
+def find(path: str, document: Any) -> list[Any]:
+    """All values matched by a single path. Raises JsonPathError."""
+    return values_at(compile_path(path), document)
 
 
 class _Reader:

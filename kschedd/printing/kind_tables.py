@@ -34,9 +34,11 @@ def table_of(
     wide: bool = False,
     namespaces: bool = False,
     labels: bool = False,
+    label_columns: Sequence[str] = (),
     prefix: str = "",
 ) -> Table:
-    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`)."""
+    """The table `get` prints. `namespaces` puts a NAMESPACE column first; `prefix` goes before each name (`pod/`);
+    each label of `label_columns` has a column of its own, headed by the key without its prefix."""
     columns = [column for column in columns_of(kind) if wide or not column.wide]
     headers = [column.header for column in columns]
     rows = []
@@ -46,11 +48,14 @@ def table_of(
             cells[0] = prefix + cells[0]
         if namespaces:
             cells.insert(0, str(meta(raw).get("namespace", "")))
+        own = meta(raw).get("labels") or {}
+        cells += [str(own.get(key, "")) for key in label_columns]
         if labels:
-            cells.append(labels_text(meta(raw).get("labels")))
+            cells.append(labels_text(own))
         rows.append(tuple(cells))
     if namespaces:
         headers.insert(0, "NAMESPACE")
+    headers += [key.rpartition("/")[2].upper() for key in label_columns]
     if labels:
         headers.append("LABELS")
     return Table(tuple(headers), tuple(rows))

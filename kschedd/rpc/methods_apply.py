@@ -123,6 +123,7 @@ class ApplyOptions:
 
     validation: FieldValidation = "Strict"
     namespace: str = "default"
+    with_objects: bool = False  # each result has the object as it is then
 
 
 @attrs.define(eq=False)
@@ -172,7 +173,8 @@ def apply_all(
             outcome.refused.append((one, refusal))
             continue
         made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
-        outcome.results.append({**made, "resource": store.kind_of(obj.raw).resource})
+        made["resource"] = store.kind_of(obj.raw).resource
+        outcome.results.append({**made, "object": obj.raw} if terms.with_objects else made)
         where = f"{one.source}:{one.line}: " if one.line else ""
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in warnings]
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]

@@ -82,11 +82,12 @@ class ObjectMethods:
                     Param("atomic", "boolean", False, False, "apply all of them, or none if any is refused"),
                     VALIDATION,
                     GIVEN_SPACE,
+                    Param("with_objects", "boolean", False, False, "tell each object as it is then, too"),
                 ),
                 doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
                 "spoil the others, unless `atomic`. Lists and several documents are taken.",
-                returns="`{results: [{kind, namespace, name, action, resource}], errors: [{source, line, path, value, "
-                "why, message, code, kind?, namespace?, name?}], warnings: [string], "
+                returns="`{results: [{kind, namespace, name, action, resource, object?}], errors: [{source, line, "
+                "path, value, why, message, code, kind?, namespace?, name?}], warnings: [string], "
                 "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
                 "`created`, `configured` or "
                 "`unchanged`; a line counts from 1, 0 where there is none.",
@@ -228,7 +229,7 @@ class ObjectMethods:
         else:
             parsed, portions = _read(manifests, source)
         outcome = ApplyOutcome(errors=list(parsed.errors))
-        terms = ApplyOptions(call["field_validation"], call["namespace"])
+        terms = ApplyOptions(call["field_validation"], call["namespace"], call["with_objects"])
         if call["dry_run"] or (call["atomic"] and parsed.errors):
             tried = await beside(self._cluster, call, partial(_tried, parsed.wanted, terms))
             if call["atomic"] and (parsed.errors or tried.errors):

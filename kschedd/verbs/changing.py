@@ -25,13 +25,13 @@ from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
 
-_FORMS = ("table", "name", "yaml", "json")
+FORMS = ("table", "name", "yaml", "json")
 _CASCADES = ("background", "foreground", "orphan")
 
 
-def _answer(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
+def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
     """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
-    output = output_of(options.output, _FORMS)
+    output = output_of(options.output, FORMS)
     if output.form == "yaml":
         session.write(documents.as_yaml(dict(raw)))
     elif output.form == "json":
@@ -66,7 +66,7 @@ def _create_words(words: VerbParser) -> None:
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
     words.add_argument("--image", metavar="IMAGE", help="of a deployment")
     words.add_argument("--replicas", type=int, default=1, metavar="N", help="of a deployment")
     words.add_argument("--requests", metavar="LIST", help="of a deployment's pods: cpu=100m,memory=64Mi")
@@ -102,12 +102,12 @@ def create(session: VerbSession, options: argparse.Namespace) -> int:
         answers.append(answer)
         for warning in answer.get("warnings") or ():
             session.warn(f"{place}: {warning}" if place else warning)
-        _answer(session, options, answer["object"], f"created{_dry(options)}")
+        write_change(session, options, answer["object"], f"created{dry_run_text(options)}")
     session.warn_unsupported(answers)
     return 1 if failed else 0
 
 
-def _dry(options: argparse.Namespace) -> str:
+def dry_run_text(options: argparse.Namespace) -> str:
     return " (dry run)" if options.dry_run != "none" else ""
 
 
@@ -248,7 +248,7 @@ def _patch_words(words: VerbParser) -> None:
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def patch(session: VerbSession, options: argparse.Namespace) -> int:
@@ -275,7 +275,7 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
             session.warn(warning)
         paths = _changed(answer)
         said = f"patched: {paths}" if paths else "patched (no change)"
-        _answer(session, options, answer["object"], f"{said}{_dry(options)}")
+        write_change(session, options, answer["object"], f"{said}{dry_run_text(options)}")
     session.warn_unsupported(answers)
     return 1 if failed else 0
 
@@ -333,7 +333,7 @@ def _scale_words(words: VerbParser) -> None:
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
     namespace_flags(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def scale(session: VerbSession, options: argparse.Namespace) -> int:
@@ -354,7 +354,7 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
             failed += 1
             continue
         said = f"scaled: {answer.get('before')} -> {answer.get('after')}"
-        _answer(session, options, answer["object"], said)
+        write_change(session, options, answer["object"], said)
     return 1 if failed else 0
 
 
@@ -367,7 +367,7 @@ def _label_words(words: VerbParser) -> None:
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
     namespace_flags(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def _label(session: VerbSession, options: argparse.Namespace) -> int:
@@ -396,7 +396,7 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
             continue
         answers.append(answer)
         changed = _changed(answer)
-        _answer(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
+        write_change(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
     session.warn_unsupported(answers)
     return 1 if failed else 0
 

@@ -169,6 +169,8 @@ def _values(
             noted = parser.flag("-o")
             forms = noted.help.removeprefix("one of ").split(", ") if noted is not None else ()
             return [CompletionCandidate(form.removesuffix("TEMPLATE")) for form in forms]
+        case "-L" | "--label-columns":
+            return list(_selectors(value, kind, names))
         case "-l" | "--selector":
             return list(_selectors(value, kind, names))
         case "-f" | "--filename" | "--patch-file":
@@ -179,6 +181,8 @@ def _values(
             return [CompletionCandidate(name) for name in names.plugins]
         case "--profile":
             return [CompletionCandidate(name) for name in names.profiles]
+        case "--for" if parser.verb == "wait":
+            return [CompletionCandidate(text) for text in ("condition=", "jsonpath=", "create", "delete")]
         case "--for":
             return _slashed(value, names, namespace)
         case "--types":

@@ -7,6 +7,7 @@ import argparse
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Never
 
 import attrs
@@ -98,33 +99,68 @@ def whole_number(text: str) -> int:
     return number
 
 
-OUTPUTS = ("table", "wide", "yaml", "json", "name", "jsonpath=TEMPLATE")
+OUTPUTS = (
+    "table",
+    "wide",
+    "yaml",
+    "json",
+    "name",
+    "jsonpath=TEMPLATE",
+    "jsonpath-as-json=TEMPLATE",
+    "custom-columns=TEMPLATE",
+    "custom-columns-file=TEMPLATE",
+)
+_EXAMPLES = {
+    "jsonpath": '-o jsonpath="{.metadata.name}"',
+    "jsonpath-as-json": '-o jsonpath-as-json="{.items[*].metadata.name}"',
+    "custom-columns": "-o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
+    "custom-columns-file": "-o custom-columns-file=FILE, which has a line of headers and a line of paths",
+}
 
 
 @attrs.frozen
 class Output:
-    """The output format: `form` is one of table, wide, yaml, json, name, jsonpath."""
+    """The output format: `form` is table, wide, yaml, json, name, or one of those with a template, which is compiled.
+
+    `template` is that of jsonpath, the path of jsonpath-as-json, or the columns of custom-columns, whether they were
+    given in words or in a file.
+    """
 
     form: str = "table"
-    template: tuple[Any, ...] = ()
+    template: Any = ()
 
 
-def output_of(text: str, forms: Sequence[str] = OUTPUTS) -> Output:
-    """Parse the value of -o. Raises UsageError."""
+def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) -> Output:
+    """Parse the value of -o; `folder` is the base of a relative path in it. Raises UsageError."""
     form, equals, template = text.removeprefix("=").partition("=")
     plain = [name for name in forms if "=" not in name]
-    if form == "jsonpath" and any(name.startswith("jsonpath") for name in forms):
-        from kschedd.printing.jsonpath import JsonPathError, compile_template
-
-        if not equals or not template:
-            raise UsageError('-o jsonpath needs a template: -o jsonpath="{.metadata.name}"')
-        try:
-            return Output("jsonpath", compile_template(template))
-        except JsonPathError as fault:
-            raise UsageError(str(fault)) from fault
+    if f"{form}=TEMPLATE" in forms:
+        if not template:
+            raise UsageError(f"-o {form} needs a template: {_EXAMPLES[form]}")
+        return _with_template(form, template, folder)
+    if form in ("go-template", "go-template-file", "template", "templatefile") and forms is OUTPUTS:
+        raise UsageError(f"-o {form} is not known here: -o jsonpath=TEMPLATE or -o custom-columns=TEMPLATE do the same")
     if form not in plain or equals:
         raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
     return Output(form)
+
+
+def _with_template(form: str, template: str, folder: Path) -> Output:
+    from kschedd.printing.custom_columns import CustomColumnsError, columns_of_file, columns_of_text
+    from kschedd.printing.jsonpath import JsonPathError, compile_path, compile_template
+
+    try:
+        if form == "jsonpath":
+            return Output(form, compile_template(template))
+        if form == "jsonpath-as-json":
+            return Output(form, compile_path(template))
+        if form == "custom-columns":
+            return Output(form, columns_of_text(template))
+        return Output("custom-columns", columns_of_file((folder / template).read_text("utf-8")))
+    except (JsonPathError, CustomColumnsError) as fault:
+        raise UsageError(str(fault)) from fault
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UsageError(f"{template}: cannot be read: {getattr(wrong, 'strerror', '') or wrong}") from wrong
 
 
 def output_flag(words: VerbParser, forms: Sequence[str] = OUTPUTS) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.kinds import Kind, kind_of
+from kschedd.api.kinds import Kind, kind_of, lookup
 from kschedd.printing import documents
 from kschedd.printing.columns import RowContext, event_moment
 from kschedd.printing.kind_tables import table_of
-from kschedd.printing.tables import render, widths_of
+from kschedd.printing.tables import Table, render, widths_of
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import (
     Output,
@@ -38,6 +38,15 @@ def _get_words(words: VerbParser) -> None:
     words.add_argument("--watch-only", action="store_true", help="only changes from now on")
     words.add_argument("--no-headers", action="store_true", help="without the line of headers")
     words.add_argument("--show-labels", action="store_true", help="with a column of labels")
+    words.add_argument("--show-kind", action="store_true", help="with the kind before each name")
+    words.add_argument(
+        "-L",
+        "--label-columns",
+        action="append",
+        default=[],
+        metavar="KEYS",
+        help="with a column for each of these labels: app,tier; may be repeated",
+    )
     words.add_argument("--sort-by", metavar="PATH", help="in the order of this field: .metadata.name")
     words.add_argument("--ignore-not-found", action="store_true", help="say nothing of what is not there")
 
@@ -49,12 +58,17 @@ class _Layout:
     output: Output
     headers: bool
     labels: bool
+    label_columns: tuple[str, ...]
     namespaces: bool
     prefixed: bool
 
+    @property
+    def is_table(self) -> bool:
+        return self.output.form in ("table", "wide", "custom-columns")
+
 
 def get(session: VerbSession, options: argparse.Namespace) -> int:
-    output = output_of(options.output)
+    output = output_of(options.output, folder=session.folder)
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     watching = options.watch or options.watch_only
@@ -71,8 +85,9 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         output,
         not options.no_headers,
         options.show_labels,
+        tuple(key for keys in options.label_columns for key in keys.removeprefix("=").split(",")),
         namespace is None and any(target.kind.namespaced for target in targets),
-        len(kinds) > 1,
+        len(kinds) > 1 or options.show_kind,
     )
     for group in found:
         if options.sort_by:
@@ -80,10 +95,12 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         elif group.kind.name == "Event":
             group.objects.sort(key=event_moment)
     objects = [raw for group in found for raw in group.objects]
-    if output.form in ("table", "wide"):
+    if layout.is_table:
         printer = _Tables(session, layout)
-        printer.first(found)
-        if not objects and not failed and not watching and not (named and options.ignore_not_found):
+        if objects or not failed:
+            printer.first(found)
+        custom = output.form == "custom-columns"
+        if not objects and not custom and not failed and not watching and not (named and options.ignore_not_found):
             everywhere = namespace is None or not any(target.kind.namespaced for target in targets)
             session.write_error(f"No resources found{'.' if everywhere else f' in {namespace} namespace.'}\n")
         one: Callable[[Raw], None] = printer.later
@@ -162,6 +179,10 @@ def _print_documents(session: VerbSession, output: Output, objects: list[Raw], *
 
         text = evaluate(output.template, document)
         session.write(text if not (session.style.width or watching) or text.endswith("\n") else text + "\n")
+    elif output.form == "jsonpath-as-json":
+        from kschedd.printing.jsonpath import values_at
+
+        session.write(documents.as_json(values_at(output.template, document)))
     elif output.form == "json":
         session.write(documents.as_json(document))
     else:
@@ -179,7 +200,10 @@ class _Tables:
 
     def first(self, groups: Sequence[_Group]) -> None:
         layout, style = self._layout, self._session.style
-        shown = [group for group in groups if group.objects]
+        if layout.output.form == "custom-columns":  # one table of all kinds, and its headers even if it is empty
+            shown = [_Group(lookup("List"), [raw for group in groups for raw in group.objects])]
+        else:
+            shown = [group for group in groups if group.objects]
         if layout.output.form == "wide" and any(group.kind.name == "Node" for group in shown):
             self._requested = _requested(self._session)
         for place, group in enumerate(shown):
@@ -190,13 +214,18 @@ class _Tables:
             self._session.write(gap + render(table, style, headers=layout.headers))
 
     def later(self, raw: Raw) -> None:
-        table = self._table(str(raw.get("kind")), [raw], "")
+        kind = kind_of(raw)
+        table = self._table(kind.name, [raw], f"{kind.resource}/" if self._layout.prefixed else "")
         headers = self._widths is None and self._layout.headers
         if self._widths is None:
             self._widths = widths_of(table)
         self._session.write(render(table, self._session.style, headers=headers, widths=self._widths))
 
-    def _table(self, kind: str, objects: Sequence[Raw], prefix: str) -> Any:
+    def _table(self, kind: str, objects: Sequence[Raw], prefix: str) -> Table:
+        if self._layout.output.form == "custom-columns":
+            from kschedd.printing.custom_columns import custom_table
+
+            return custom_table(self._layout.output.template, objects)
         around = RowContext(self._session.now(), self._requested)
         wide = self._layout.output.form == "wide"
         return table_of(
@@ -206,6 +235,7 @@ class _Tables:
             wide=wide,
             namespaces=self._layout.namespaces,
             labels=self._layout.labels,
+            label_columns=self._layout.label_columns,
             prefix=prefix,
         )
 
@@ -344,6 +374,8 @@ VERBS = (
             "get pods -o wide",
             "get pods,nodes -A",
             "get deployment/web -o yaml",
+            "get pods -L app,tier -o wide",
+            "get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
             "get pods -l app=web --field-selector spec.nodeName=node-a -w",
             "get pods -o jsonpath='{range .items[*]}{.metadata.name} {.spec.nodeName}{\"\\n\"}{end}'",
         ),

@@ -31,6 +31,7 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, selected, targets_of, where
+from kschedd.verbs.waiting import POLL_INTERVAL_S
 
 Raw = dict[str, Any]
 
@@ -45,7 +46,6 @@ ACTIONS: Final[Mapping[str, str]] = {
 }
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _TEMPLATE_HASH: Final = "pod-template-hash"
-_LOOK_EVERY_S: Final = 0.5
 _FORMS: Final = ("table", "name", "yaml", "json")
 #: annotations that a Deployment keeps when it goes back
 _KEPT: Final = (
@@ -171,8 +171,8 @@ def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any
     meta = raw["metadata"]
     seen = meta["resourceVersion"]
     while limit > 0:
-        session.sleep(min(_LOOK_EVERY_S, limit))
-        limit -= _LOOK_EVERY_S
+        session.sleep(min(POLL_INTERVAL_S, limit))
+        limit -= POLL_INTERVAL_S
         found = get_object(session, kind, meta["name"], meta.get("namespace"))
         if found["metadata"]["resourceVersion"] != seen:
             seen = found["metadata"]["resourceVersion"]

@@ -42,6 +42,9 @@ class VerbSession:
     streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
+    open_editor: Callable[[Path], int] | None = (
+        None  # the user's editor on a file, and its exit status; None: no terminal
+    )
     _daemon: DaemonClient | None = None
 
     @property

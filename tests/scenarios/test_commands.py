@@ -51,7 +51,14 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         else:
             assert words in said, line
             assert "error:" not in said, line
-    assert {verb.name for verb in VERBS} - used == {"apply", "reject", "reload"}
+    assert {verb.name for verb in VERBS} - used == {"apply", "diff", "edit", "reject", "reload", "replace"}
+
+
+def test_what_lies_below_a_line_is_the_manifest_of_diff_and_replace(scenario: ScenarioCluster) -> None:
+    text = scenario.do("get pod little -o yaml", "").replace("app: little", "app: other")
+    assert "+    app: other\n" in scenario.do("diff -f -", text)
+    assert scenario.do("replace -f -", text) == "pod/little replaced\n"
+    assert scenario.do("edit pod little", "").startswith("error: edit needs a terminal")
 
 
 def test_answers_are_as_the_method_table_documents_them(scenario: ScenarioCluster) -> None:

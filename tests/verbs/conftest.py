@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 import attrs
 import pytest
@@ -22,6 +23,9 @@ class Typed:
     namespace: str = "default"
     style: TerminalStyle = attrs.field(factory=TerminalStyle)
     slept: list[float] = attrs.field(factory=list)
+    on_sleep: Callable[[], None] = lambda: None  # what happens in the cluster while a verb waits
+    editor: Callable[[Path], int] | None = None
+    folder: Path = Path()
     out: str = ""
     err: str = ""
 
@@ -33,12 +37,18 @@ class Typed:
             self._complain,
             self.style,
             lambda: NOW,
-            self.slept.append,
+            self._sleep,
             lambda: self.input,
             lambda question: self.agrees,
             self.namespace,
+            folder=self.folder,
+            open_editor=self.editor,
         )
         return run_words(session, shlex.split(line), ("run", "repl"))
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.on_sleep()
 
     def _write(self, text: str) -> None:
         self.out += text

@@ -107,6 +107,14 @@ EXPLANATION: Raw = {
 }
 
 
+def _merge(raw: Raw, patch: Raw) -> None:
+    for name, value in patch.items():
+        if isinstance(value, dict) and isinstance(raw.get(name), dict):
+            _merge(raw[name], value)
+        else:
+            raw[name] = value
+
+
 class FakeDaemon:
     """Objects by kind; `calls` is every call that was made."""
 
@@ -201,6 +209,7 @@ class FakeDaemon:
         atomic: bool = False,
         field_validation: str = "Strict",
         namespace: str = "default",
+        with_objects: bool = False,
     ) -> Raw:
         if isinstance(manifests, str):
             reading = read_text(manifests, source)
@@ -229,6 +238,8 @@ class FakeDaemon:
             where = {"kind": raw["kind"], "resource": kind_of(raw).resource, "namespace": meta.get("namespace")}
             results.append({**where, "name": meta["name"]})
             results[-1]["action"] = "created"
+            if with_objects:
+                results[-1]["object"] = raw
             if not dry_run:
                 self.objects.append(raw)
         warnings = ["something is odd"] if raws == [] else []
@@ -239,6 +250,13 @@ class FakeDaemon:
     ) -> Raw:
         if not dry_run:
             self.objects.append(manifest)
+        return {"object": manifest, "warnings": [], "unsupported": []}
+
+    def objects_replace(self, manifest: Raw, field_validation: str = "Strict", dry_run: bool = False) -> Raw:
+        meta = manifest["metadata"]
+        present = self._find(manifest["kind"], meta["name"], meta.get("namespace"))
+        if not dry_run:
+            self.objects[self.objects.index(present)] = manifest
         return {"object": manifest, "warnings": [], "unsupported": []}
 
     def objects_delete(
@@ -279,7 +297,7 @@ class FakeDaemon:
         dry_run: bool = False,
     ) -> Raw:
         raw = copy.deepcopy(self._find(kind, name, namespace))
-        raw.update(patch)
+        _merge(raw, patch)
         return {"object": raw, "changed": sorted(patch), "warnings": [], "unsupported": []}
 
     def objects_scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> Raw:

@@ -72,6 +72,12 @@ class Hold:
         return (Status(Code.WAIT), 60.0) if pod.name.startswith("held") else None
 
 
+def edit_labels(file: Path) -> int:
+    """An editor whose user adds a label."""
+    file.write_text(file.read_text().replace("  labels:\n", "  labels:\n    edited: by-hand\n"))
+    return 0
+
+
 @attrs.define(eq=False)
 class Noting:
     """A client that notes what it was asked, and holds each answer against the method table."""
@@ -136,6 +142,7 @@ class Typed:
                 lambda seconds: None,
                 lambda: self.input,
                 lambda question: True,
+                open_editor=edit_labels,
             )
             code = run_words(session, words)
         self.out, self.err = out.getvalue(), err.getvalue()
@@ -220,6 +227,11 @@ LINES = [
     ("logs little", "Scheduled"),
     ("kinds", "poddisruptionbudgets"),
     ("watch --times 1 get pods", "little"),
+    ("get pods -L app -l app=little --no-headers", "little"),
+    ("get pods little -o custom-columns=N:.metadata.name,ON:.spec.nodeName", "little   node-a"),
+    ("get pods -l app=little -o jsonpath-as-json='{.items[*].metadata.name}'", '"little"'),
+    ("wait --for=condition=PodScheduled pod/little --timeout 0", "pod/little condition met"),
+    ("wait --for=jsonpath='{.spec.nodeName}'=node-a pod little --timeout 0", "pod/little condition met"),
     ("label pod little tier=web", "labeled"),
     ("annotate pod little note=x", "annotated"),
     ("taint node node-a a=b:NoSchedule", "tainted"),
@@ -244,7 +256,7 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
         assert await live(line) == 0, (line, live.err)
         assert words in live.out, line
     assert live.daemon.stop.is_set()
-    untried = {verb.name for verb in VERBS} - live.used - {"reject", "reload"}
+    untried = {verb.name for verb in VERBS} - live.used - {"diff", "edit", "reject", "reload", "replace"}
     assert untried == set()
 
 
@@ -333,3 +345,41 @@ async def test_a_watch_shows_each_change(live: Typed) -> None:
         for number in (1, 2):
             assert await live(f"label pod little n={number} --overwrite") == 0
     assert watcher.out == "1;\n2;\n"
+
+
+async def test_diff_shows_what_apply_would_change(live: Typed) -> None:
+    live.input = CLUSTER.replace("app: little}}", "app: small}}").encode()
+    assert await live("diff -f -") == 1
+    assert "diff -u -N LIVE/v1.Pod.default.little MERGED/v1.Pod.default.little\n" in live.out
+    changed = [line for line in live.out.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert [line for line in changed if '"kind"' not in line] == ["-    app: little", "+    app: small"]
+    live.input = CLUSTER.encode()
+    assert await live("diff -f -") == 0
+    assert live.out == ""
+    live.input = b"{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: a}]}}"
+    assert await live("diff -f -") == 2
+    assert "image" in live.err
+
+
+async def test_edit_sends_what_was_changed_in_the_editor(live: Typed) -> None:
+    assert await live("edit pod little") == 0
+    assert live.out == "pod/little edited\n"
+    assert await live("get pod little -o jsonpath='{.metadata.labels.edited}'") == 0
+    assert live.out == "by-hand"
+
+
+async def test_replace_keeps_or_remakes_the_object(live: Typed) -> None:
+    assert await live("get pod little -o jsonpath='{.metadata.uid}'") == 0
+    uid = live.out
+    assert await live("get pod little -o yaml") == 0
+    live.input = live.out.replace("app: little", "app: other").encode()
+    assert await live("replace -f -") == 0
+    assert live.out == "pod/little replaced\n"
+    assert await live("replace -f -") == 1
+    assert "the object has been modified" in live.err
+    assert await live("get pod little -o jsonpath='{.metadata.labels.app} {.metadata.uid}'") == 0
+    assert live.out == f"other {uid}"
+    assert await live("replace --force -f -") == 0
+    assert live.out == 'pod "little" deleted\npod/little replaced\n'
+    assert await live("get pod little -o jsonpath='{.metadata.uid}'") == 0
+    assert live.out != uid

@@ -1,0 +1,116 @@
+"""replace: objects of manifests in place of those that are there; with --force deleted and created anew."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.api.kinds import kind_of
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.changing import FORMS, dry_run_text, write_change
+from kschedd.verbs.grammar import (
+    UsageError,
+    Verb,
+    VerbParser,
+    dry_run_flag,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+    validate_flag,
+    validation_of,
+)
+from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
+from kschedd.verbs.session import VerbSession
+from kschedd.verbs.targets import where
+from kschedd.verbs.waiting import Patience, find_object, seconds_to_wait, timed_out, wait_until
+
+_LONGEST_S = 7 * 86400.0
+
+
+def _words(words: VerbParser) -> None:
+    file_flag(words, needed=True)
+    namespace_flags(words)
+    words.add_argument("--force", action="store_true", help="delete the objects at once, and create them anew")
+    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end, with --force (0)")
+    words.add_argument(
+        "--timeout", default="0s", metavar="TIME", help="how long --force waits for an object to be gone"
+    )
+    dry_run_flag(words)
+    validate_flag(words)
+    output_flag(words, FORMS)
+
+
+def replace(session: VerbSession, options: argparse.Namespace) -> int:
+    output_of(options.output, FORMS)
+    if options.grace_period is not None and not options.force:
+        raise UsageError("--grace-period must have --force specified")
+    if options.force and options.dry_run != "none":
+        raise UsageError("--dry-run can not be used when --force is set")
+    timeout_s = seconds_to_wait(options.timeout, zero=_LONGEST_S)
+    namespace = namespace_of(session, options) or "default"
+    objects, failed = read_objects(session, options.filename, namespace)
+    answers = []
+    for place, raw in objects:
+        meta = raw.get("metadata") or {}
+        try:
+            if options.force:
+                _delete(session, options, raw, Patience(session, timeout_s))
+                fresh = {name: value for name, value in meta.items() if name not in ("resourceVersion", "uid")}
+                answer = session.daemon.call(
+                    "objects.create",
+                    manifest={**raw, "metadata": fresh},
+                    namespace=namespace,
+                    field_validation=validation_of(options),
+                )
+            else:
+                answer = session.daemon.call(
+                    "objects.replace",
+                    manifest=raw,
+                    field_validation=validation_of(options),
+                    dry_run=options.dry_run != "none",
+                )
+        except RpcError as error:
+            why = str(error)
+            if error.code == "no_match":
+                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
+            session.error(f"{place}: {why}")
+            failed += 1
+            continue
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(f"{place}: {warning}")
+        write_change(session, options, answer["object"], f"replaced{dry_run_text(options)}")
+    session.warn_unsupported(answers)
+    return 1 if failed else 0
+
+
+def _delete(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], patience: Patience) -> None:
+    """Delete the object of that name, and wait until it is gone. Raises RpcError."""
+    kind, meta = kind_of(raw), raw["metadata"]
+    name, namespace = str(meta.get("name", "")), meta.get("namespace")
+    present = find_object(session, kind, name, namespace)
+    if present is None:
+        return
+    session.daemon.call(
+        "objects.delete",
+        kind=kind.name,
+        name=name,
+        grace_period_s=options.grace_period or 0,
+        **where(kind, namespace),
+    )
+    if output_of(options.output, FORMS).form == "table":
+        session.write(f'{kind.resource} "{name}" deleted\n')
+    uid = str(present["metadata"].get("uid", ""))
+    if not wait_until(session, kind, name, namespace, lambda found: found is None, patience, uid=uid):
+        raise RpcError("timeout", timed_out(kind, name))
+
+
+VERBS = (
+    Verb(
+        "replace",
+        "Put objects in the place of those that are there, as their manifests say.",
+        replace,
+        _words,
+        examples=("replace -f pod.yaml", "replace --force -f pod.yaml"),
+    ),
+)
