@@ -129,12 +129,18 @@ def _run(words: list[str]) -> int:
             return complete(" ".join(words[1:]), MOUNTED, lambda path: opened.enter_context(_client(path or socket)))
     if words[0] == "help":
         words = [words[1], "--help", *words[2:]]
-    if words[0] in MOUNTED:
+    if words[0] in MOUNTED and not _runs_a_pod(words):
         return _mounted(words, socket)
     if words[0].startswith("-"):
         _report_error(f"error: unknown flag {words[0]} before the verb; allowed are --socket PATH, --version, --help")
         return WRONG_USE
     return _verb(words, socket)
+
+
+def _runs_a_pod(words: Sequence[str]) -> bool:
+    """Whether `run` is meant as kubectl's, which makes a pod and needs an image: the daemon has no such flag."""
+    flags = words[: words.index("--")] if "--" in words else words
+    return words[0] == "run" and any(word == "--image" or word.startswith("--image=") for word in flags)
 
 
 def _socket(words: list[str]) -> tuple[str | None, list[str]]:

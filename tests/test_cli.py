@@ -149,3 +149,10 @@ def test_the_script_begins_where_the_module_does() -> None:
     assert scripts == {"kschedd": f"{entry_point.__module__}:{entry_point.__name__}"}
     done = subprocess.run([sys.executable, "-m", "kschedd", "version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("kschedd ")
+
+
+def test_run_with_an_image_is_the_verb_that_makes_a_pod(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "web", "--image=a:1", "--dry-run=client", "-o", "name"]) == 0
+    assert capsys.readouterr().out == "pod/web\n"
+    assert cli.main(["run", "web"]) == 2
+    assert "unrecognized arguments: web" in capsys.readouterr().err

@@ -94,10 +94,17 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
         (Flag(("--socket",), "PATH", "the daemon's socket"),),
         commands=sorted(commands),
     )
+    verbs = {verb.name: verb for verb in VERBS}
     for name, (_, what) in modules.items():
         parser = parser_of(name, modules)
-        yield Page(name, what, parser.description or what, parser.noted)
-    for verb in VERBS:
+        description, noted, examples = parser.description or what, list(parser.noted), tuple[str, ...]()
+        also_verb = verbs.pop(name, None)
+        if also_verb is not None:  # `run`: one page for both, each flag once
+            known = {flag for one in noted for flag in one.names}
+            noted += [one for one in also_verb.parser().noted if not known.intersection(one.names)]
+            description, examples = f"{description} As a verb: {also_verb.summary}", also_verb.examples
+        yield Page(name, what, description, noted, examples)
+    for verb in verbs.values():
         also = f" Also: {', '.join(verb.aliases)}." if verb.aliases else ""
         yield Page(verb.name, verb.summary, verb.summary + also, verb.parser("kschedd ").noted, verb.examples)
 

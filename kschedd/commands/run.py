@@ -21,7 +21,8 @@ def add_parser(subparsers: Any) -> None:
         "run",
         help="run the daemon",
         description="Run the daemon: a cluster's store, controllers and scheduler, with a socket for everybody else. "
-        "It ends with Ctrl-C, SIGTERM or `kschedd stop`.",
+        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod: "
+        "kschedd run NAME --image IMAGE.",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"

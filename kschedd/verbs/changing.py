@@ -1,13 +1,14 @@
-"""Verbs that change objects: create, delete, patch, scale, label, annotate. Each prints what it changed."""
+"""Verbs that change objects: delete, patch, scale, label, annotate. Each prints what it changed."""
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kschedd.api.kinds import Kind, kind_of, lookup
 from kschedd.printing import documents
 from kschedd.rpc.errors import RpcError
+from kschedd.verbs.generating import assignments
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -20,7 +21,7 @@ from kschedd.verbs.grammar import (
     validate_flag,
     validation_of,
 )
-from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
+from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
@@ -57,98 +58,9 @@ def _value(value: Any) -> str:
     return "(none)" if value is None else str(value)
 
 
-# -- create ---------------------------------------------------------------------------------------------------------
-
-
-def _create_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="KIND NAME", help="namespace, deployment, or priorityclass")
-    file_flag(words, needed=False)
-    namespace_flags(words)
-    dry_run_flag(words)
-    validate_flag(words)
-    output_flag(words, FORMS)
-    words.add_argument("--image", metavar="IMAGE", help="of a deployment")
-    words.add_argument("--replicas", type=int, default=1, metavar="N", help="of a deployment")
-    words.add_argument("--requests", metavar="LIST", help="of a deployment's pods: cpu=100m,memory=64Mi")
-    words.add_argument("--value", type=int, metavar="N", help="of a priority class")
-    words.add_argument("--global-default", action="store_true", help="the priority class of pods that name none")
-
-
-def create(session: VerbSession, options: argparse.Namespace) -> int:
-    namespace = namespace_of(session, options) or "default"
-    if options.filename:
-        if options.what:
-            raise UsageError("give either -f FILE or KIND NAME, not both")
-        objects, failed = read_objects(session, options.filename, namespace)
-    else:
-        objects, failed = [("", _made(options, namespace))], 0
-    flags: dict[str, Any] = {
-        "field_validation": validation_of(options),
-        "dry_run": options.dry_run != "none",
-        "namespace": namespace,
-    }
-    answers = []
-    for place, raw in objects:
-        try:
-            answer = session.daemon.call("objects.create", manifest=raw, **flags)
-        except RpcError as error:
-            why = str(error)
-            if error.code == "no_match":
-                meta = raw.get("metadata") or {}
-                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
-            session.error(f"{place}: {why}" if place else why)
-            failed += 1
-            continue
-        answers.append(answer)
-        for warning in answer.get("warnings") or ():
-            session.warn(f"{place}: {warning}" if place else warning)
-        write_change(session, options, answer["object"], f"created{dry_run_text(options)}")
-    session.warn_unsupported(answers)
-    return 1 if failed else 0
-
-
 def dry_run_text(options: argparse.Namespace) -> str:
-    return " (dry run)" if options.dry_run != "none" else ""
-
-
-def _made(options: argparse.Namespace, namespace: str) -> dict[str, Any]:
-    if len(options.what) != 2:
-        raise UsageError("create what? -f FILE, or KIND NAME such as: create namespace team-a")
-    word, name = options.what
-    kind = lookup(word).name
-    if kind == "Namespace":
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    if kind == "PriorityClass":
-        if options.value is None:
-            raise UsageError("a priority class needs its value: --value N")
-        made = {"apiVersion": "scheduling.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
-        return {**made, "value": options.value, "globalDefault": options.global_default}
-    if kind == "Deployment":
-        if not options.image:
-            raise UsageError("a deployment needs an image: --image NAME")
-        container: dict[str, Any] = {"name": name, "image": options.image}
-        if options.requests:
-            container["resources"] = {"requests": _assignments(options.requests.split(","), "--requests cpu=100m")}
-        labels = {"app": name}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-        spec = {"replicas": options.replicas, "selector": {"matchLabels": labels}, "template": template}
-        return {
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": namespace, "labels": labels},
-            "spec": spec,
-        }
-    raise UsageError(f"{word} cannot be created from words; write a manifest and use create -f FILE")
-
-
-def _assignments(words: Sequence[str], example: str) -> dict[str, str]:
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise UsageError(f'"{word}" is no KEY=VALUE, such as {example}')
-        found[key] = value
-    return found
+    """What kubectl says after a change that was only tried."""
+    return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[str(options.dry_run)]
 
 
 # -- delete ---------------------------------------------------------------------------------------------------------
@@ -383,7 +295,7 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
     rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
     if not changes:
         raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away")
-    setting = _assignments([word for word in changes if "=" in word], "tier=web")
+    setting = assignments([word for word in changes if "=" in word], "tier=web")
     removing = [word[:-1] for word in changes if "=" not in word]
     failed = 0
     answers = []
@@ -406,13 +318,6 @@ def _is_change(word: str) -> bool:
 
 
 VERBS = (
-    Verb(
-        "create",
-        "Create objects that are not there yet, from manifests or a few words.",
-        create,
-        _create_words,
-        examples=("create -f pod.yaml", "create namespace team-a", "create deployment web --image nginx --replicas 3"),
-    ),
     Verb(
         "delete",
         "Delete objects by name, by label, or as their manifests name them.",

@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing.scheduling import PLACES
+from kschedd.verbs.config import SETS
 from kschedd.verbs.grammar import Verb, VerbParser
 from kschedd.verbs.node import CHANGES as NODE_CHANGES
 from kschedd.verbs.node import PRESSURE as NODE_PRESSURE
@@ -21,6 +22,7 @@ from kschedd.verbs.node import SWITCH
 from kschedd.verbs.node import WORDS as NODE_WORDS
 from kschedd.verbs.parsing import Flag
 from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
+from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME
 
 
@@ -262,14 +264,16 @@ def _positional(
             return _slashed(last, names, namespace) if not plain else ()
         case "profile":
             return [CompletionCandidate(name) for name in names.profiles] if not plain else ()
-        case "weight":
-            return (
-                [CompletionCandidate("weight")]
-                if not plain
-                else [CompletionCandidate(n) for n in names.plugins]
-                if len(plain) == 1
-                else ()
-            )
+        case "set":
+            if not plain:
+                return [CompletionCandidate(what, text) for what, text in {**SETS, **OBJECT_SETS}.items()]
+            if plain[0] in OBJECT_SETS:
+                if len(plain) == 1 and "/" not in last:
+                    return [*_kinds(last, names), *_slashed(last, names, namespace)]
+                if "/" in last or len(plain) == 1:
+                    return _slashed(last, names, namespace)
+                return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace)]
+            return [CompletionCandidate(n) for n in names.plugins] if plain[0] in ("weight", "plugin", "args") else ()
         case _:
             return ()
 

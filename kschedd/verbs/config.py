@@ -1,4 +1,4 @@
-"""Verbs on the configuration: config (show, check, convert, changes, undo, apply), set, undo."""
+"""Verbs on the configuration: config (show, check, convert, changes, undo, apply), undo; and the part of set."""
 
 import argparse
 import math
@@ -205,7 +205,7 @@ def _text(value: Any) -> str:
 
 # -- set ------------------------------------------------------------------------------------------------------------
 
-_SETS: Final = {
+SETS: Final = {
     "weight": "weight PLUGIN N",
     "plugin": "plugin PLUGIN on|off",
     "args": "args PLUGIN {...}",
@@ -217,8 +217,7 @@ _SETS: Final = {
 }
 
 
-def _set_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="WHAT", help="; ".join(_SETS.values()))
+def set_flags(words: VerbParser) -> None:
     words.add_argument("--profile", metavar="NAME", help="needed where there are several")
     words.add_argument(
         "--at",
@@ -230,15 +229,14 @@ def _set_words(words: VerbParser) -> None:
 
 
 def set_(session: VerbSession, options: argparse.Namespace) -> int:
+    """`set WHAT ...` with a WHAT of `SETS`."""
     words = list(options.what)
-    what = words.pop(0) if words else ""
-    if what not in _SETS:
-        raise UsageError(f"set what? One of: {'; '.join(_SETS.values())}{suggest(what, _SETS) if what else ''}", "set")
+    what = words.pop(0)
     if what == "weight" and len(words) == 1 and "=" in words[0]:
         words = words[0].split("=", 1)
-    if len(words) != len(_SETS[what].split()) - 1:
+    if len(words) != len(SETS[what].split()) - 1:
         example = ", such as: set weight ImageLocality 5" if what == "weight" else ""
-        raise UsageError(f"set {_SETS[what]}{example}", "set")
+        raise UsageError(f"set {SETS[what]}{example}", "set")
     if options.at and what != "plugin":
         raise UsageError("--at is for: set plugin PLUGIN on|off", "set")
     if what == "weight":
@@ -321,19 +319,6 @@ VERBS = (
             "config convert -f policy.json",
             "config apply -f new.yaml",
         ),
-    ),
-    Verb(
-        "set",
-        "Change the configuration while the scheduler runs; it counts from the next attempt on.",
-        set_,
-        _set_words,
-        examples=(
-            "set weight ImageLocality 5",
-            "set plugin NodeAffinity off --at score",
-            'set args InterPodAffinity {"hardPodAffinityWeight": 5}',
-            "set backoff 1 30",
-        ),
-        completes="weight",
     ),
     Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None),
 )

@@ -1,4 +1,4 @@
-"""explain: why a pod is on its node or is unschedulable; or where a pod of a manifest would be placed.
+"""explain: why a pod is on its node or is unschedulable; where a pod of a manifest would be; which fields a kind has.
 
 With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
@@ -10,6 +10,7 @@ from typing import Any, Final
 from kschedd.api.kinds import kind_of, lookup
 from kschedd.printing import documents
 from kschedd.rpc.errors import RpcError
+from kschedd.verbs import fields
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -27,7 +28,7 @@ from kschedd.verbs.targets import pod_key, with_near_name
 _FORMS = ("table", "json", "yaml")
 
 #: the path of the pod template in each kind
-_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+POD_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
     ),
@@ -41,10 +42,10 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
-    if kind not in _TEMPLATES:
+    if kind not in POD_TEMPLATES:
         return None
     template: Any = raw
-    for field in _TEMPLATES[kind]:
+    for field in POD_TEMPLATES[kind]:
         template = template.get(field) if isinstance(template, Mapping) else None
     if not isinstance(template, Mapping):
         template = {}
@@ -57,7 +58,7 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("pod", nargs="*", metavar="POD")
+    words.add_argument("pod", nargs="*", metavar="POD | KIND[.FIELD...]")
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
     words.add_argument("--all", action="store_true", help="every node, however many")
@@ -69,6 +70,10 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
+    kind = None if options.filename or len(options.pod) != 1 else fields.kind_of_path(options.pod[0])
+    if kind is not None:
+        session.write(fields.documentation(kind, options.pod[0], recursive=options.recursive))
+        return 0
     if options.filename:
         if names:
             raise UsageError("give either a pod's name or -f FILE, not both")
@@ -97,7 +102,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
-        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(_TEMPLATES)}")
+        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
     for place, pod in pods:
         try:
@@ -127,10 +132,16 @@ def call_about_pod(session: VerbSession, word: str, namespace: str | None, metho
 VERBS = (
     Verb(
         "explain",
-        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score.",
+        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score. Of KIND.FIELD: its fields.",
         explain,
         _words,
-        examples=("explain web-0", "explain web-0 --node node-a", "explain -f pod.yaml", "explain -f deployment.yaml"),
+        examples=(
+            "explain web-0",
+            "explain web-0 --node node-a",
+            "explain -f pod.yaml",
+            "explain -f deployment.yaml",
+            "explain pod.spec",
+        ),
         completes="pod",
     ),
 )

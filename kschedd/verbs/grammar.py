@@ -51,6 +51,7 @@ class VerbParser(NotingParser):
         )
         self.verb = verb
         self.implied: dict[str, str] = {}
+        self.takes_command = False  # words after -- are `command_words`: a command for a container
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> Never:
@@ -58,8 +59,15 @@ class VerbParser(NotingParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Raises UsageError."""
+        command: Sequence[str] = ()
+        if self.takes_command and "--" in words:
+            at = list(words).index("--")
+            words, command = words[:at], words[at + 1 :]
         given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
-        return self.parse_intermixed_args(given)
+        options = self.parse_intermixed_args(given)
+        if self.takes_command:
+            options.command_words = list(command)
+        return options
 
     def flags(self) -> list[str]:
         """Every flag, long ones first."""

@@ -55,7 +55,7 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
         "-R",
         "--recursive",
         action="store_true",
-        help="changes nothing: folders are always read so",
+        help="changes nothing of FILE: folders are always read so",
     )
 
 

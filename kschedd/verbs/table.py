@@ -9,6 +9,7 @@ from kschedd.verbs import (
     changing,
     config,
     counting,
+    creating,
     diffing,
     drain,
     editing,
@@ -23,6 +24,7 @@ from kschedd.verbs import (
     replacing,
     rollout,
     scheduling,
+    setting,
     top,
     waiting,
     watching,
@@ -36,6 +38,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *diffing.VERBS,
     *top.VERBS,
     *counting.VERBS,
+    *creating.VERBS,
     *changing.VERBS,
     *replacing.VERBS,
     *editing.VERBS,
@@ -48,6 +51,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *explain.VERBS,
     *scheduling.VERBS,
     *config.VERBS,
+    *setting.VERBS,
     *plugins.VERBS,
     *general.VERBS,
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
@@ -56,10 +60,26 @@ BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (
 
 FAILED, WRONG_USE = 1, 2
 
+_NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `events pod/NAME` tell what becomes of one"
+#: kubectl's verbs without a meaning here, and what to use
+INSTEAD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("exec", "attach", "cp", "port-forward", "debug"), _NO_CONTAINERS),
+    "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
+    "auth": "whoever may use the socket may do everything",
+    "certificate": "nobody asks for certificates; `run --http` takes TLS files",
+    "cluster-info": "`status` says what the daemon is and does",
+    "api-versions": "`kinds` lists all kinds with their versions",
+    "autoscale": "autoscalers are kept and do not act: `scale KIND NAME --replicas N`",
+    "kustomize": "build elsewhere, and apply the result: `apply -f -`",
+    "options": "`VERB --help` lists all flags of a verb",
+}
+
 
 def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
     """The verb of that name. Raises UsageError with similar names, including those in `others`."""
     verb = BY_NAME.get(word)
+    if verb is None and word in INSTEAD:
+        raise UsageError(f"{word} has no meaning here: {INSTEAD[word]}")
     if verb is None:
         hint = suggest(word, (*BY_NAME, *others)) or "; `help` lists them all"
         raise UsageError(f'there is no verb "{word}"{hint}')

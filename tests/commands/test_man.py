@@ -17,7 +17,7 @@ def test_every_command_has_a_page_with_its_flags() -> None:
     assert set(PAGES) == {"", *cli.MOUNTED, *(verb.name for verb in VERBS)}
     for verb in VERBS:
         text = roff(PAGES[verb.name])
-        for flag in verb.parser().flags():
+        for flag in verb.parser().flags():  # a verb that shares its name with a command has its flags on one page
             assert f"\\fB{flag.replace('-', chr(92) + '-')}\\fR" in text
     assert "\\-\\-decisions" in roff(PAGES["simulate"])
 

@@ -101,7 +101,7 @@ def test_a_merge_patch_has_only_what_differs(before, after, patch) -> None:
 def test_replace(typed, daemon) -> None:
     typed.input = b"{apiVersion: v1, kind: Pod, metadata: {name: web-1, labels: {a: b}}}"
     assert typed("replace -f - --dry-run=server") == 0
-    assert typed.out == "pod/web-1 replaced (dry run)\n"
+    assert typed.out == "pod/web-1 replaced (server dry run)\n"
     assert typed("replace -f -") == 0
     assert daemon._find("Pod", "web-1")["metadata"]["labels"] == {"a": "b"}
     assert typed("replace -f - --force") == 0
