@@ -290,6 +290,7 @@ class DaemonOptions:
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
     http: HttpSettings | None = None  # Kubernetes' REST API as well
+    admission: Mapping[str, bool] = attrs.field(factory=dict)  # plugins that are not as by default
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
@@ -389,6 +390,7 @@ async def _serve(
                 seed=seed,
                 plugin_limit_s=options.plugin_limit_s,
                 drop_damaged=options.drop_damaged,
+                admission=Admission(options.admission),
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,

@@ -87,6 +87,14 @@ def add_parser(subparsers: Any) -> None:
         metavar="PART,...",
         help="leave out parts of the cluster: scheduler, kubelets, controllers",
     )
+    for verb in ("enable", "disable"):
+        parser.add_argument(
+            f"--{verb}-admission-plugins",
+            type=_plugin_names,
+            default=(),
+            metavar="NAME,...",
+            help=f"{verb} admission plugins, as kube-apiserver's flag does; an unknown name is answered with the list",
+        )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
     parser.add_argument(
@@ -194,6 +202,10 @@ def _parts(text: str) -> frozenset[str]:
     return parts
 
 
+def _plugin_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def run(options: argparse.Namespace) -> int:
     if wants_gates(options.feature_gates):
         return 0
@@ -202,6 +214,7 @@ def run(options: argparse.Namespace) -> int:
     from kschedd import daemon
     from kschedd.apiserver.access import AccessError, HttpSettings, read_address
     from kschedd.config.feature_gates import parse_flag
+    from kschedd.store.admission import configured_plugins
     from kschedd.store.set_aside import read_ref
 
     level = "debug" if (options.verbosity or 0) >= 4 else options.log_level
@@ -234,5 +247,6 @@ def run(options: argparse.Namespace) -> int:
         service_range=options.service_cluster_ip_range,
         without=options.without,
         http=http,
+        admission=configured_plugins(options.enable_admission_plugins, options.disable_admission_plugins),
     )
     return trio.run(daemon.run_daemon, given)

@@ -21,6 +21,7 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.podgc import PodGarbageCollector
 from kschedd.controllers.protection import StorageProtection
 from kschedd.controllers.provisioner import Provisioner
+from kschedd.controllers.quotas import Quotas
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.volumes import VolumeController
 from kschedd.controllers.workloads.daemonsets import DaemonSets
@@ -55,4 +56,5 @@ def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOpti
         Provisioner(provision_delay_s),
         EphemeralVolumes(),
         ResourceClaims(),
+        Quotas(),
     ]

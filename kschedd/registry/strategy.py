@@ -102,13 +102,6 @@ def _annotations(raw: Old) -> Any:
     return (raw.get("metadata") or {}).get("annotations")
 
 
-def _with_finalizer(new: Raw, finalizer: str) -> None:
-    meta = new["metadata"]
-    present = meta.get("finalizers") or []
-    if finalizer not in present:
-        new["metadata"] = {**meta, "finalizers": [*present, finalizer]}
-
-
 # --- core ----------------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +137,6 @@ def _pod_cidrs(new: Raw, *_: Any) -> None:
 
 def _create_volume(new: Raw, at: str) -> None:
     new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": at}
-    _with_finalizer(new, "kubernetes.io/pv-protection")
 
 
 def _volume_status(new: Raw, old: Old, at: str) -> None:
@@ -157,7 +149,6 @@ def _volume_status(new: Raw, old: Old, at: str) -> None:
 def _create_claim(new: Raw, at: str) -> None:
     new["status"] = {"phase": "Pending"}
     _claim_sources(new)
-    _with_finalizer(new, "kubernetes.io/pvc-protection")
 
 
 def _claim_sources(new: Raw, *_: Any) -> None:

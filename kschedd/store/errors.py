@@ -191,6 +191,16 @@ class Forbidden(ApiError):
 
 
 @attrs.define(eq=False)
+class AdmissionError(ApiError):
+    """An admission plugin could not decide, or refuses in words of its own: code 500, without a reason."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
 class TooManyRequests(ApiError):
     """An eviction that a disruption budget does not allow now.
 

@@ -22,7 +22,7 @@ import msgpack
 from kschedd.api.codec import decoded, decoded_object, encoded
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.kinds import BY_NAME
-from kschedd.api.objects import Raw, version_of
+from kschedd.api.objects import Object, Raw, version_of
 from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.schema import ANY, field_of, type_named
@@ -46,7 +46,8 @@ from kschedd.registry.validation import (
     validate_status,
     validate_typed,
 )
-from kschedd.store.admission import Admission, Classes
+from kschedd.store.admission import Admission
+from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
 
 _POD_SPEC: Final = type_named("PodSpec")
@@ -80,6 +81,7 @@ class InternedPod:
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
     _status: Mapping[str, Any]  # the status such a pod is born with, but for the time of its condition
     size: int  # bytes of the spec
+    annotations: Mapping[str, str] = _NOTHING  # that admission adds
     branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
@@ -130,7 +132,8 @@ class PodStrategy:
             return self._admit(spec, meta, name)
         spec_without_node_affinity, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
-        key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own))
+        scope = self._admission.scope(meta["namespace"], self._classes)
+        key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own, scope))
         try:
             found = self._remembered.get(key)
             if found is None:
@@ -161,6 +164,7 @@ class PodStrategy:
                 spec_without_node_affinity.meta,
                 spec_without_node_affinity._status,
                 size,
+                spec_without_node_affinity.annotations,
             )
             if len(spec_without_node_affinity.branches) >= _BRANCHES:
                 spec_without_node_affinity.branches.clear()
@@ -176,17 +180,20 @@ class PodStrategy:
             raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {mistyped}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
-        admitted = self._admission.create_pod(name, done, self._classes)
-        prepared = with_positive_grace(drop_disabled(dict(admitted)))
+        asked = Attributes("CREATE", "Pod", meta["namespace"], name)
+        pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
+        prepared = with_positive_grace(drop_disabled(dict(pod["spec"])))
         admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
         if faults := [*faults, *validate_pod_spec(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
+        self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)
         interned = intern_spec(encoded(admitted, _POD_SPEC))
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
-        return InternedPod(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key))
+        notes = pod["metadata"].get("annotations") or _NOTHING
+        return InternedPod(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key), notes)
 
     def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
@@ -203,21 +210,26 @@ class PodStrategy:
             self._statuses[key] = found
         return found
 
-    def admit_update(self, raw: Raw, name: str, old: Raw, check: Callable[[Raw], list[FieldError]]) -> dict[str, Any]:
+    def admit_update(
+        self, raw: Raw, old: Object, subresource: str, check: Callable[[Raw], list[FieldError]]
+    ) -> dict[str, Any]:
         """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `old` is the present spec, `check` returns the faults of the change. Raises Invalid with all, and Forbidden.
+        `check` returns the faults of the change. Raises Invalid with all, and Forbidden.
         """
+        name = old.name
         # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
         spec, mistyped = defaulted_pod_spec(raw.get("spec"))
         meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         if mistyped or check_meta_schema(raw.get("metadata")):
             raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
-        spec = drop_disabled(dict(self._admission.update_pod(name, spec, self._classes)), old)
-        spec = with_positive_grace(spec)
+        asked = Attributes("UPDATE", "Pod", old.namespace, name, subresource)
+        pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
+        spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"]))
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
         if faults := [*faults, *validate_pod_spec(spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
+        self._admission.validate(asked, admitted, old.raw, self._classes)
         return admitted
 
 

@@ -34,7 +34,10 @@ from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
-from kschedd.store.admission import NAMESPACE_LIFECYCLE, SYSTEM_CLASSES, Admission
+from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
+from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.admission_plugins.podpriority import SYSTEM_CLASSES
+from kschedd.store.admission_plugins.resourcequota import QUOTA
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
@@ -242,6 +245,10 @@ class Store:
             raise AlreadyExists(kind, name)
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run)
+        if not restore and self._charge(Attributes("CREATE", kind, namespace, name), created.raw, None, dry_run):
+            version = self._log.version + 1
+            meta = {**created.metadata, "resourceVersion": str(version)}
+            created = attrs.evolve(created, resource_version=version, raw={**created.raw, "metadata": meta})
         if not dry_run:
             self._commit(ADDED, None, created)
         return created
@@ -619,6 +626,8 @@ class Store:
         for field in SHARED_META:
             meta.pop(field, None)
         meta.update(admitted.meta)
+        if admitted.annotations:
+            meta["annotations"] = {**(meta.get("annotations") or {}), **admitted.annotations}
         self._born(kind, meta, restore)
         status: Raw = admitted.status_at(meta["creationTimestamp"])
         if restore and raw.get("status"):
@@ -627,8 +636,10 @@ class Store:
         return new_pod(raw, meta, admitted, node_name, status)
 
     def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool, dry_run: bool) -> Object:
+        asked = Attributes("CREATE", kind, meta.get("namespace") or "", name)
+
         def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
-            admitted = self._admission.create_object(kind, defaulted)
+            admitted = self._admission.admit(asked, defaulted, self)
             prepared = prepare_create(kind, admitted, stamp(self._now()))
             if restore and defaulted.get("status"):
                 prepared["status"] = defaulted["status"]
@@ -646,7 +657,7 @@ class Store:
 
         whole = accepted(kind, name, {**raw, "metadata": meta}, prepare)
         self._check_devices(kind, name, whole)
-        self._admission.check(kind, whole, name, self)
+        self._admission.validate(asked, whole, None, self)
         if kind != "Job":  # whose selector names its uid
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
@@ -666,6 +677,19 @@ class Store:
             raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
         others = [obj for space in self.present("Service") for obj in space if old is None or obj.uid != old.uid]
         return allocate(service, others, self.service_range, dry_run)
+
+    def _charge(self, asked: Attributes, raw: Raw, old: Raw | None, dry_run: bool) -> bool:
+        """Count the object against the quotas of its namespace; whether any was written.
+
+        Raises Forbidden where it does not fit: the last thing that can keep a write from being done.
+        """
+        if asked.namespace not in self._by_kind.get(QUOTA, _NOTHING):
+            return False
+        charges = self._admission.charges(asked, raw, old, self)
+        if not dry_run:
+            for quota, used in charges:
+                self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
+        return bool(charges) and not dry_run
 
     def _check_size(self, kind: str, name: str, size: int) -> None:
         if size > self.max_object_bytes:
@@ -704,6 +728,8 @@ class Store:
             if with_status and raw.get("status"):
                 wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
+            asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+            self._charge(asked, wanted, old.raw, dry_run)
         if dry_run:
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return self._retyped(old, {**wanted, "metadata": meta})
@@ -727,6 +753,7 @@ class Store:
     ) -> dict[str, Any]:
         """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
 
+        asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
         # A pod's update is compared as it is stored, any other as it is decoded.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
@@ -739,14 +766,14 @@ class Store:
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._pod_strategy.admit_update(wanted, old.name, old.raw["spec"], check)
+            checked = self._pod_strategy.admit_update(wanted, old, subresource, check)
             checked = prepare(checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
             return checked
         checked = accepted(old.kind, old.name, wanted, prepare, check)
         self._check_devices(old.kind, old.name, checked)
-        self._admission.check(old.kind, checked, old.name, self)
+        self._admission.validate(asked, checked, before, self)
         return encoded_object(checked)
 
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:

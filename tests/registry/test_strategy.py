@@ -41,11 +41,8 @@ def test_annotations_of_a_deployment_count_as_they_are_copied_to_its_replica_set
     assert prepare_update("ReplicaSet", noted, old)["metadata"]["generation"] == 1
 
 
-def test_claims_and_volumes_are_protected_from_birth() -> None:
-    assert made("PersistentVolumeClaim", spec={})["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-    volume = made("PersistentVolume", spec={})
-    assert volume["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
-    assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
+def test_a_volume_is_pending_since_its_birth() -> None:
+    assert made("PersistentVolume", spec={})["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
 def test_a_namespace_keeps_its_finalizers_through_an_update() -> None:

@@ -76,7 +76,7 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 
 def answer(record: Mapping[str, Any]) -> Answer | None:
     """What the store says to a record; None where it cannot be asked, as its setup was refused."""
-    admission = Admission({"MemoryPressureToleration": False, "TaintNodesByCondition": True})
+    admission = Admission({"TaintNodesByCondition": True})
     store = Store(now=lambda: NOW_S, admission=admission, service_range="10.0.0.0/24")
     names: dict[str, Any] = {}
     try:

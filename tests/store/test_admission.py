@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.admission import Admission, UnknownAdmissionPlugin, merge_tolerations
+from kschedd.store.admission import Admission, UnknownAdmissionPlugin
+from kschedd.store.admission_plugins.tolerations import merge_tolerations
 from kschedd.store.errors import Forbidden
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod
@@ -154,12 +155,12 @@ def test_default_tolerations(spec: dict, tolerations: list) -> None:
         pytest.param({"cpu": None}, [NOT_READY, UNREACHABLE], id="best-effort"),
     ],
 )
-def test_memory_pressure_is_tolerated_where_that_is_wanted(spec: dict, tolerations: list) -> None:
-    assert admitted(store_with(MemoryPressureToleration=True), **spec)["tolerations"] == tolerations
+def test_memory_pressure_is_tolerated_where_tolerations_are_restricted(spec: dict, tolerations: list) -> None:
+    assert admitted(store_with(PodTolerationRestriction=True), **spec)["tolerations"] == tolerations
 
 
 def test_every_plugin_can_be_turned_off() -> None:
-    store = store_with(DefaultTolerationSeconds=False, MemoryPressureToleration=False, Priority=False)
+    store = store_with(DefaultTolerationSeconds=False, Priority=False)
     spec = admitted(store, priority=12)
     assert "tolerations" not in spec
     assert spec["priority"] == 12
@@ -184,7 +185,7 @@ def test_plugins_that_are_off_can_be_turned_on() -> None:
 
 
 def test_an_unknown_plugin_is_named_with_those_there_are() -> None:
-    with pytest.raises(UnknownAdmissionPlugin, match='"Prio" does not exist; there are: NamespaceLifecycle, Taint'):
+    with pytest.raises(UnknownAdmissionPlugin, match='"Prio" does not exist; there are: NamespaceLifecycle, Limit'):
         Admission({"Prio": True})
 
 
@@ -192,6 +193,7 @@ def test_an_unknown_plugin_is_named_with_those_there_are() -> None:
     ("first", "second", "merged"),
     [
         pytest.param([{"key": "a"}], [{"key": "a"}], [{"key": "a"}], id="equal"),
+        pytest.param([{"key": "a"}], [{"key": "a", "operator": "Equal"}], [{"key": "a"}], id="equal-by-default"),
         pytest.param(
             [{"key": "a", "value": "1"}], [{"key": "a", "operator": "Exists"}], [{"key": "a", "operator": "Exists"}],
             id="the-wider-one-stays",

@@ -10,6 +10,7 @@ import pytest
 from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import defaulted_pod_spec
 from kschedd.store.admission import Admission
+from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.pod_strategy import accepted
 from kschedd.store.store import Store
@@ -103,14 +104,16 @@ def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
 
     Admission comes before validation.
     """
-    name = raw["metadata"]["name"]
+    name, chain = raw["metadata"]["name"], Admission()
+    asked = Attributes("CREATE", "Pod", "default", name)
     spec, mistyped = defaulted_pod_spec(raw["spec"])
     try:
         if not mistyped:
-            Admission().create_pod(name, spec, store)
+            chain.admit(asked, {"metadata": {}, "spec": spec}, store)
         bare = accepted("Pod", name, {field: raw[field] for field in raw if field != "status"})
-        spec = Admission().create_pod(name, bare["spec"], store)
-        return spec, accepted("Pod", name, raw)["status"]
+        whole = chain.admit(asked, {"metadata": {}, "spec": bare["spec"]}, store)
+        chain.validate(asked, whole, None, store)
+        return whole["spec"], accepted("Pod", name, raw)["status"]
     except ApiError as refusal:
         return None, refusal
 

@@ -13,11 +13,11 @@ from tests.store.recorded import CONTENT_TYPES, agreement, answer, records
 BAR: dict[str, dict[str, tuple[int, int]]] = {
     "create": {
         "accepted": (1858, 1902),
-        "code": (1844, 1902),
+        "code": (1845, 1902),
         "object": (760, 769),
-        "message": (809, 1142),
+        "message": (810, 1142),
         "warnings": (32, 129),
-        "causes": (772, 855),
+        "causes": (773, 855),
     },
     "update": {
         "accepted": (683, 721),

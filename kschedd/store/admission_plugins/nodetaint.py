@@ -1,0 +1,18 @@
+"""TaintNodesByCondition: a new node bears the not-ready taint, which a controller takes away once the node is ready.
+
+Source: Kubernetes v1.34, plugin/pkg/admission/nodetaint/admission.go.
+"""
+
+from kschedd.api.terms import NO_SCHEDULE
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
+from kschedd.store.admission_plugins.defaulttolerationseconds import NOT_READY
+
+
+def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not asked.creates:
+        return raw
+    spec = raw.get("spec") or {}
+    taints = spec.get("taints") or []
+    if any(taint.get("key") == NOT_READY and taint.get("effect") == NO_SCHEDULE for taint in taints):
+        return raw
+    return {**raw, "spec": {**spec, "taints": [*taints, {"key": NOT_READY, "effect": NO_SCHEDULE}]}}

@@ -1,0 +1,40 @@
+"""PodNodeSelector: a namespace's annotation says which nodes its pods may go to.
+
+Source: Kubernetes v1.34, plugin/pkg/admission/podnodeselector/admission.go; apimachinery/pkg/labels/labels.go.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
+from kschedd.store.errors import AdmissionError, Forbidden
+
+SELECTOR: Final = "scheduler.alpha.kubernetes.io/node-selector"
+
+
+def scope(namespace: str, classes: Classes) -> Hashable:
+    return annotation_of(namespace, SELECTOR, classes)
+
+
+def _selector(text: str | None) -> Mapping[str, str]:
+    """`env=dev,disk=ssd` as labels."""
+    found: dict[str, str] = {}
+    for part in (text or "").split(",") if text else ():
+        pair = part.split("=")
+        if len(pair) != 2:
+            raise AdmissionError(f"invalid selector: [{' '.join(pair)}]")
+        found[pair[0].strip()] = pair[1].strip()
+    return found
+
+
+def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not asked.creates:
+        return raw
+    wanted = _selector(annotation_of(asked.namespace, SELECTOR, classes))
+    if not wanted:
+        return raw
+    own = raw["spec"].get("nodeSelector") or {}
+    if any(own.get(key, value) != value for key, value in wanted.items()):
+        why = "pod node label selector conflicts with its namespace node label selector"
+        raise Forbidden("Pod", asked.name, why)
+    return {**raw, "spec": {**raw["spec"], "nodeSelector": {**wanted, **own}}}

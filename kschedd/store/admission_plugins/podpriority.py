@@ -1,0 +1,63 @@
+"""Priority: a pod's priority and preemptionPolicy come from its PriorityClass; one class at most is the default.
+
+Source: Kubernetes v1.34, plugin/pkg/admission/priority/admission.go.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kschedd.api.objects import Object
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
+from kschedd.store.errors import Forbidden
+
+PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+SYSTEM_CLASSES: Final[Mapping[str, int]] = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+
+
+def default_priority_class(classes: Classes) -> Object | None:
+    """The class marked globalDefault; of several, the one with the lowest value."""
+    marked = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
+    return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
+
+
+def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    """Set priority, class name and preemptionPolicy from the PriorityClass; a pod that states others is refused."""
+    if not asked.creates:
+        return raw
+    spec = raw["spec"]
+    class_name = spec.get("priorityClassName") or ""
+    if class_name:
+        found = classes.find("PriorityClass", "", class_name)
+        if found is None and class_name not in SYSTEM_CLASSES:
+            raise Forbidden("Pod", asked.name, f"no PriorityClass with name {class_name} was found")
+    else:
+        found = default_priority_class(classes)
+        class_name = found.name if found is not None else ""
+    value = (found.raw.get("value") or 0) if found is not None else SYSTEM_CLASSES.get(class_name, 0)
+    policy = (found.raw.get("preemptionPolicy") if found is not None else None) or PREEMPT_LOWER_PRIORITY
+    computed = "must not be provided in pod spec; priority admission controller computed"
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = f"the integer value of priority ({given}) {computed} {value} from the given PriorityClass name"
+        raise Forbidden("Pod", asked.name, why)
+    given = spec.get("preemptionPolicy")
+    if given is not None and given != policy:
+        why = f"the string value of PreemptionPolicy ({given}) {computed} {policy} from the given PriorityClass name"
+        raise Forbidden("Pod", asked.name, why)
+    admitted = {**spec, "priority": value, "preemptionPolicy": policy}
+    if class_name:
+        admitted["priorityClassName"] = class_name
+    return {**raw, "spec": admitted}
+
+
+def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    """At most one PriorityClass is the global default."""
+    if not raw.get("globalDefault"):
+        return
+    present = default_priority_class(classes)
+    if present is not None and present.name != asked.name:
+        why = f"PriorityClass {present.name} is already marked as default. Only one default can exist"
+        raise Forbidden("PriorityClass", asked.name, why)

@@ -1,0 +1,73 @@
+"""PodTolerationRestriction: a namespace's annotations say what its pods tolerate by default, and may tolerate at all.
+
+Pods that are not BestEffort tolerate the memory-pressure taint as well.
+Source: Kubernetes v1.34, plugin/pkg/admission/podtolerationrestriction/admission.go.
+"""
+
+import json
+from collections.abc import Hashable
+from typing import Any, Final
+
+from kschedd.api.qos import qos_of_spec
+from kschedd.api.terms import NO_SCHEDULE
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
+from kschedd.store.admission_plugins.tolerations import is_superset, merge_tolerations
+from kschedd.store.errors import AdmissionError
+
+MEMORY_PRESSURE: Final = "node.kubernetes.io/memory-pressure"
+DEFAULTS: Final = "scheduler.alpha.kubernetes.io/defaultTolerations"
+WHITELIST: Final = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+_CONFLICT: Final = (
+    "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"
+)
+
+
+def scope(namespace: str, classes: Classes) -> Hashable:
+    texts = annotation_of(namespace, DEFAULTS, classes), annotation_of(namespace, WHITELIST, classes)
+    return texts if any(texts) else None
+
+
+def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
+    text = annotation_of(namespace, key, classes)
+    if not text:
+        return []
+    try:
+        found = json.loads(text)
+    except ValueError as wrong:
+        raise AdmissionError(_go_error(text, wrong)) from None
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise AdmissionError(f"json: cannot unmarshal {text[:60]} into Go value of type []v1.Toleration")
+    return found
+
+
+def _go_error(text: str, wrong: ValueError) -> str:
+    """A syntax error as Go's decoder words it."""
+    place = wrong.pos if isinstance(wrong, json.JSONDecodeError) else 0
+    if place >= len(text):
+        return "unexpected end of JSON input"
+    return f"invalid character '{text[place]}' looking for beginning of value"
+
+
+def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    spec = raw["spec"]
+    tolerations = list(spec.get("tolerations") or ())
+    if asked.creates and (defaults := _listed(asked.namespace, DEFAULTS, classes)):
+        tolerations = merge_tolerations(tolerations, defaults)
+    if qos_of_spec(spec) != "BestEffort":
+        added = {"key": MEMORY_PRESSURE, "operator": "Exists", "effect": NO_SCHEDULE}
+        tolerations = merge_tolerations(tolerations, [added])
+    if tolerations != list(spec.get("tolerations") or ()):
+        raw = {**raw, "spec": {**spec, "tolerations": tolerations}}
+    validate(asked, raw, None, classes)
+    return raw
+
+
+def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    tolerations = raw["spec"].get("tolerations")
+    if not tolerations:
+        return
+    allowed = _listed(asked.namespace, WHITELIST, classes)
+    if allowed and not all(any(is_superset(each, toleration) for each in allowed) for toleration in tolerations):
+        raise AdmissionError(_CONFLICT)

@@ -1,0 +1,62 @@
+"""RuntimeClass: its overhead, node selector and tolerations are added to the pods that name it.
+
+Source: Kubernetes v1.34, plugin/pkg/admission/runtimeclass/admission.go.
+"""
+
+from typing import Any
+
+from kschedd.api.objects import Object
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
+from kschedd.store.admission_plugins.tolerations import merge_tolerations
+from kschedd.store.errors import Forbidden
+
+
+def _class_of(asked: Attributes, spec: Raw, classes: Classes) -> Object | None:
+    name = spec.get("runtimeClassName")
+    found = classes.find("RuntimeClass", "", name) if name else None
+    if name and found is None:
+        raise Forbidden("Pod", asked.name, f'pod rejected: RuntimeClass "{name}" not found')
+    return found
+
+
+def _overhead_of(found: Object | None) -> Any:
+    return None if found is None else (found.raw.get("overhead") or {}).get("podFixed") or None
+
+
+def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not asked.creates:
+        return raw
+    spec = raw["spec"]
+    found = _class_of(asked, spec, classes)
+    if found is None:
+        return raw
+    admitted = dict(spec)
+    if fixed := _overhead_of(found):
+        if (spec.get("overhead") or fixed) != fixed:
+            why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            raise Forbidden("Pod", asked.name, why)
+        admitted["overhead"] = fixed
+    scheduling = found.raw.get("scheduling") or {}
+    if wanted := scheduling.get("nodeSelector"):
+        selector = dict(spec.get("nodeSelector") or {})
+        for key, value in wanted.items():
+            if selector.get(key, value) != value:
+                why = (
+                    f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                    f"pod.spec.nodeSelector[{key}] = {selector[key]}"
+                )
+                raise Forbidden("Pod", asked.name, why)
+            selector[key] = value
+        admitted["nodeSelector"] = selector
+    if more := scheduling.get("tolerations"):
+        admitted["tolerations"] = merge_tolerations(spec.get("tolerations") or (), more)
+    return {**raw, "spec": admitted}
+
+
+def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    """A pod may not set an overhead of its own."""
+    if not asked.creates or not raw["spec"].get("overhead"):
+        return
+    if not _overhead_of(_class_of(asked, raw["spec"], classes)):
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise Forbidden("Pod", asked.name, why)

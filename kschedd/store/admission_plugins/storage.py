@@ -1,0 +1,74 @@
+"""The plugins about volumes: default class, protection of what is in use, and which claims may grow.
+
+Source: Kubernetes v1.34, plugin/pkg/admission/storage/{storageclass/setdefault,storageobjectinuseprotection,
+persistentvolume/resize}; pkg/volume/util/storageclass.go.
+"""
+
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.quantity import nanos
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
+from kschedd.store.errors import Forbidden
+
+CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_FINALIZERS: Final = {
+    "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
+    "PersistentVolume": "kubernetes.io/pv-protection",
+}
+_NO_RESIZE: Final = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+
+
+def class_of(claim: Raw) -> Any:
+    """The claim's class; None if it leaves that open."""
+    annotations = (claim.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName"))
+
+
+def _is_default(found: Object) -> bool:
+    annotations = found.metadata.get("annotations") or {}
+    return any(annotations.get(key) == "true" for key in _DEFAULT)
+
+
+def set_default(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    """DefaultStorageClass: the class marked as default; of several the youngest, then by name."""
+    if not asked.creates or class_of(raw) is not None:
+        return raw
+    marked = sorted(filter(_is_default, classes.list("StorageClass")), key=lambda c: c.name)
+    if not marked:
+        return raw
+    youngest = max(marked, key=lambda c: str(c.metadata.get("creationTimestamp") or ""))
+    return {**raw, "spec": {**(raw.get("spec") or {}), "storageClassName": youngest.name}}
+
+
+def protect(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    """StorageObjectInUseProtection: a finalizer, which a controller takes away once nobody uses the object."""
+    finalizer = _FINALIZERS[asked.kind]
+    meta = raw["metadata"]
+    present = meta.get("finalizers") or []
+    if not asked.creates or finalizer in present:
+        return raw
+    return {**raw, "metadata": {**meta, "finalizers": [*present, finalizer]}}
+
+
+def _size(claim: Raw) -> int:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return nanos(requests.get("storage", 0))
+
+
+def validate_resize(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    """PersistentVolumeClaimResize: only a bound claim of a class that allows it may grow."""
+    if old is None or asked.subresource or _size(raw) <= _size(old):
+        return
+    if (old.get("status") or {}).get("phase") != "Bound":
+        raise Forbidden(asked.kind, asked.name, "Only bound persistent volume claims can be expanded")
+    name = class_of(raw)
+    found = classes.find("StorageClass", "", name) if name and name == class_of(old) else None
+    if found is None or not found.raw.get("allowVolumeExpansion"):
+        raise Forbidden(asked.kind, asked.name, _NO_RESIZE)

@@ -1,0 +1,43 @@
+"""Records of kube-apiserver's admission: as many steps agree as ever did."""
+
+from collections import Counter
+
+import pytest
+
+from tests.store.recorded import records
+from tests.store.recorded_admission import askable, steps
+
+#: Steps of a topic that do not agree in a part yet. What is not named agrees wholly.
+KNOWN = {
+    ("LimitRanger", "causes"): 2,  # the path of a fault of validation
+    ("LimitRanger", "message"): 2,
+    ("RuntimeClass off", "causes"): 1,
+    ("RuntimeClass off", "message"): 1,
+    ("ResourceQuota", "object"): 12,  # what a deletion returns, and a Secret's type
+    ("ResourceQuota", "warnings"): 2,
+    ("PodSecurity", "accepted"): 3,
+    ("PodSecurity", "code"): 3,
+    ("PodSecurity", "message"): 3,
+    ("PodSecurity", "warnings"): 4,
+}
+
+
+def test_admission_answers_as_a_real_server_does() -> None:
+    asked, wrong, where = Counter[str](), Counter[tuple[str, str]](), []
+    for record in filter(askable, records("admission")):
+        for step in steps(record):
+            asked[record["topic"]] += 1
+            for part, agrees in step.agreement.items():
+                if not agrees:
+                    wrong[record["topic"], part] += 1
+                    where.append(f"{step.record} step {step.number}: {part}")
+    assert sum(asked.values()) > 500
+    worse = {what: count for what, count in wrong.items() if count > KNOWN.get(what, 0)}
+    assert not worse, "\n".join(where)
+
+
+@pytest.mark.parametrize("topic", ["LimitRanger", "ResourceQuota", "PodTolerationRestriction", "PodNodeSelector"])
+def test_whether_a_request_is_admitted_is_decided_as_by_a_real_server(topic: str) -> None:
+    found = [step for record in records("admission") if record["topic"] == topic for step in steps(record)]
+    assert found
+    assert [f"{s.record} step {s.number}" for s in found if not s.agreement["accepted"]] == []
