@@ -17,8 +17,6 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 
 #: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
-    "ResourceQuota": "kept and listed, but not enforced yet",
-    "LimitRange": "kept and listed, but neither its defaults nor its limits are applied yet",
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
 }
 
