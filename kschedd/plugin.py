@@ -3,8 +3,8 @@
     from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
 
 What is listed in `__all__` is stable: a name goes only after a release that says so. `amounts` reads a map of
-quantities; `spread_matcher(namespace, parse_label_selector(...))` asks `cluster.counts.matching` for counts of pods,
-which it keeps.
+quantities, and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` asks
+`cluster.counts.matching` for counts of pods, which it keeps.
 
 A plugin is a class with a `name` that has the methods of one of the Protocols here; no base class. The optional
 attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks
@@ -13,6 +13,7 @@ a plugin against their rules.
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.quantity import QuantityError
 from kschedd.api.resources import amounts
 from kschedd.api.selectors import parse_label_selector
 from kschedd.cache.counts import PodMatcher, spread_matcher
@@ -103,6 +104,7 @@ __all__ = [
     "PreFilterPlugin",
     "PreFilterResult",
     "PreScorePlugin",
+    "QuantityError",
     "QueueSortPlugin",
     "QueueingHint",
     "RawArgs",

@@ -16,7 +16,7 @@ Units: as in a node's allocatable: CPU in millicores, all else whole. Namespaces
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 import attrs
 
@@ -32,6 +32,7 @@ from kschedd.plugin import (
     Pod,
     PostFilterResult,
     PostFilterView,
+    QuantityError,
     RawArgs,
     SchedulerCache,
     Status,
@@ -68,6 +69,26 @@ def _sum(parts: Iterable[Amounts]) -> dict[str, int]:
 def _exceeds(used: Amounts, bound: Amounts) -> bool:
     """Whether anything that the bound names is used above it."""
     return any(used.get(name, 0) > most for name, most in bound.items())
+
+
+def _quota(spec: object, used: Amounts) -> Quota | None:
+    """None where the spec has another form than this plugin reads: no schema keeps it out."""
+    said = {} if spec is None else spec
+    if not isinstance(said, Mapping):
+        return None
+    bounds: list[Amounts] = []
+    for bound in (said.get("min"), said.get("max")):
+        if not isinstance(bound, Mapping | None):
+            return None
+        try:
+            bounds.append(amounts(bound))
+        except QuantityError:
+            return None
+    return Quota(bounds[0], bounds[1], used)
+
+
+def _readable(quotas: Mapping[str, Quota | None]) -> dict[str, Quota]:
+    return {namespace: quota for namespace, quota in quotas.items() if quota is not None}
 
 
 @attrs.define(eq=False)
@@ -107,7 +128,10 @@ class CapacityScheduling:
         return cls(handle)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        quotas = self._quotas(cluster)
+        found = self._quotas(cluster)
+        if pod.namespace in found and found[pod.namespace] is None:
+            return unschedulable(f"ElasticQuota of namespace {pod.namespace}: min and max must be maps of quantities")
+        quotas = _readable(found)
         quota = quotas.get(pod.namespace)
         if quota is None:
             return None
@@ -126,7 +150,7 @@ class CapacityScheduling:
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView
     ) -> PostFilterResult:
         """Take back what others borrow, on one node."""
-        quotas = self._quotas(cluster)
+        quotas = _readable(self._quotas(cluster))
         quota = quotas.get(pod.namespace)
         nothing = PostFilterResult(Status(Code.UNSCHEDULABLE, ("no borrowed resources can be taken back",)))
         if quota is None or quota.borrows(pod.requests):
@@ -166,18 +190,14 @@ class CapacityScheduling:
             short = {name: amount - other.requests.get(name, 0) for name, amount in short.items()}
         return chosen if all(amount <= 0 for amount in short.values()) else []
 
-    def _quotas(self, cluster: SchedulerCache) -> dict[str, Quota]:
-        """By namespace; of several in one, the first by name."""
-        specs: dict[str, Any] = {}
+    def _quotas(self, cluster: SchedulerCache) -> dict[str, Quota | None]:
+        """By namespace; of several in one, the first by name. None: it cannot be read, and only its own pods wait."""
+        said: dict[str, object] = {}
         for key, found in sorted(cluster.of_kind(KIND).items()):
-            specs.setdefault(key.partition("/")[0], found.spec)
-        if specs:
+            said.setdefault(key.partition("/")[0], found.raw.get("spec"))
+        if said:
             self._usage.refresh(cluster)
-        used = self._usage.total
-        return {
-            namespace: Quota(amounts(spec.get("min")), amounts(spec.get("max")), used.get(namespace, {}))
-            for namespace, spec in specs.items()
-        }
+        return {namespace: _quota(spec, self._usage.total.get(namespace, {})) for namespace, spec in said.items()}
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return [

@@ -20,7 +20,7 @@ Source: kubernetes-sigs/scheduler-plugins, pkg/coscheduling (the behaviour, not 
 Owns: which pods of each group were seen, and which were turned away for want of others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final, Self
 
@@ -169,9 +169,10 @@ class Coscheduling:
         """None without a group, or where its object is missing or says nothing that can be used."""
         group = group_of(pod)
         found = self._handle.cluster.get(KIND, "/".join(group)) if group is not None else None
-        if found is None:
+        spec = found.raw.get("spec") if found is not None else None
+        if found is None or not isinstance(spec, Mapping):
             return None
-        least, timeout_s = found.spec.get("minMember"), found.spec.get("scheduleTimeoutSeconds")
+        least, timeout_s = spec.get("minMember"), spec.get("scheduleTimeoutSeconds")
         if isinstance(least, bool) or not isinstance(least, int) or least < 1:
             return None
         usable = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool) and timeout_s > 0

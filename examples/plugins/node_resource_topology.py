@@ -34,6 +34,7 @@ from kschedd.plugin import (
     Handle,
     NodeInfo,
     Pod,
+    QuantityError,
     RawArgs,
     Status,
     amounts,
@@ -100,15 +101,28 @@ class NodeResourceTopologyMatch:
         found = self._handle.cluster.get(KIND, node_name)
         if found is None:
             return None
-        said = {each.get("name"): each.get("value") for each in found.raw.get("attributes") or ()}
+        said = {str(each.get("name")): each.get("value") for each in _maps(found.raw.get("attributes"))}
         if said.get("topologyManagerPolicy") != "single-numa-node":
             return None
-        zones = tuple(
-            amounts({one.get("name"): one.get("allocatable", "0") for one in zone.get("resources") or ()})
-            for zone in found.raw.get("zones") or ()
-            if zone.get("type") == "Node"
-        )
+        zones = tuple(_zone(zone) for zone in _maps(found.raw.get("zones")) if zone.get("type") == "Node")
         return Topology(zones, said.get("topologyManagerScope", "container") == "container")
+
+
+def _maps(found: object) -> list[Mapping[str, Any]]:
+    """The maps in a list: no schema keeps anything else out of the objects that this plugin reads."""
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
+
+
+def _zone(zone: Mapping[str, Any]) -> Mapping[str, int]:
+    """What a zone has; of what cannot be read nothing."""
+    found: dict[str, int] = {}
+    for resource in _maps(zone.get("resources")):
+        name = str(resource.get("name"))
+        try:
+            found |= amounts({name: resource.get("allocatable", "0")})
+        except QuantityError:
+            found[name] = 0
+    return found
 
 
 def guaranteed(pod: Pod) -> bool:

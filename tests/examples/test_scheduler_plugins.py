@@ -94,6 +94,13 @@ def test_a_group_that_says_nothing_usable_is_said(least: Any) -> None:
     assert "cannot find PodGroup g of this pod, or its minMember" in cluster.message("a")
 
 
+@pytest.mark.parametrize("spec", ["x", 7, [], None])
+def test_a_group_whose_spec_is_no_map_is_said(spec: Any) -> None:
+    cluster = groups()
+    cluster.apply(node("n"), {**group(), "spec": spec}, pod("a", labels=GROUP))
+    assert "cannot find PodGroup g of this pod, or its minMember" in cluster.message("a")
+
+
 def test_a_group_that_comes_later_wakes_its_pods() -> None:
     cluster = groups()
     cluster.apply(node("n"), pod("a", labels=GROUP))
@@ -132,6 +139,16 @@ def test_nobody_borrows_where_everything_is_in_use() -> None:
     assert cluster.placements == {"b0": "n", "b1": "n", "b2": "n", "a0": "n", "a1": "n"}
     cluster.apply(pod("b3", namespace="b", cpu="1"))
     assert "total ElasticQuota used is more than min" in cluster.run("describe pod -n b b3")
+
+
+@pytest.mark.parametrize("spec", [{"min": {"cpu": "x"}}, {"max": {"cpu": True}}, {"min": [1]}, {"max": "y"}, 7, "z"])
+def test_a_quota_that_cannot_be_read_holds_up_pods_of_its_namespace_only(spec: Any) -> None:
+    cluster = quotas()
+    cluster.apply({**quota("a", "1", "1"), "spec": spec}, node("n", cpu="4"))
+    cluster.apply(pod("held", namespace="a"), pod("free", cpu="1", namespace="b"))
+    assert cluster.placements == {"held": "", "free": "n"}
+    said = cluster.run("describe pod -n a held")
+    assert "ElasticQuota of namespace a: min and max must be maps of quantities" in said
 
 
 def test_what_is_borrowed_is_taken_back() -> None:
@@ -257,6 +274,22 @@ def test_containers_are_aligned_one_by_one() -> None:
 def test_a_pod_that_is_not_guaranteed_goes_anywhere() -> None:
     cluster = zoned(node("n", cpu="8"), topology("n", "1", "1"), pod("a", cpu="4"))
     assert cluster.placements == {"a": "n"}
+
+
+@pytest.mark.parametrize(
+    "zones",
+    [
+        "x",
+        7,
+        [1, "y"],
+        [{"type": "Node", "resources": "many"}],
+        [{"type": "Node", "resources": [{"name": "cpu", "allocatable": "far"}]}],
+    ],
+)
+def test_zones_that_cannot_be_read_are_no_fault(zones: Any) -> None:
+    cluster = zoned(node("n", cpu="8"), {**topology("n", "8"), "zones": zones}, pinned("a", "1"))
+    assert "raised" not in cluster.message("a")
+    assert "Error" not in cluster.message("a")
 
 
 @pytest.mark.parametrize("policy", ["none", "best-effort", "restricted"])
