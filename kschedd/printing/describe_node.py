@@ -50,6 +50,28 @@ def requests_of(pod: Raw) -> Mapping[str, int]:
         return {}
 
 
+def limits_of(pod: Raw) -> Mapping[str, int]:
+    """A pod's resource limits, added up as requests are; overhead counts where a container states a limit.
+
+    Source: Kubernetes v1.34, component-helpers/resource/helpers.go, PodLimits.
+    """
+
+    def as_requests(stated: Raw) -> Raw:
+        return {**stated, "resources": {"requests": (stated.get("resources") or {}).get("limits") or {}}}
+
+    pod_spec = dict(spec(pod))
+    sorts = [sort for sort in ("containers", "initContainers") if pod_spec.get(sort)]
+    for sort in sorts:
+        pod_spec[sort] = [as_requests(container) for container in pod_spec[sort]]
+    if pod_spec.get("resources"):
+        pod_spec = dict(as_requests(pod_spec))
+    overhead = pod_spec.pop("overhead", None) or {}
+    bare = requests_of({"spec": pod_spec})
+    return requests_of(
+        {"spec": {**pod_spec, "overhead": {name: overhead[name] for name in overhead if bare.get(name)}}}
+    )
+
+
 def requested_by_node(pods: Sequence[Raw]) -> dict[str, dict[str, int]]:
     """Node -> total requests of its assigned, not terminated pods; the resource `pods` is their number."""
     totals: dict[str, dict[str, int]] = {}
@@ -66,36 +88,44 @@ def _share(amount: int, has: int) -> str:
     return f"({amount * 100 // has}%)" if has else "(0%)"
 
 
+def _amount(name: str, amounts: Mapping[str, int], has: Mapping[str, int]) -> str:
+    return f"{amount_text(name, amounts.get(name, 0))} {_share(amounts.get(name, 0), has.get(name, 0))}"
+
+
 def _pods(node: Raw, pods: Sequence[Raw], related: DescribeContext) -> str:
     has = allocatable(node)
     rows = []
     for pod in sorted(pods, key=lambda pod: (meta(pod).get("namespace", ""), meta(pod).get("name", ""))):
-        asks = requests_of(pod)
+        asks = (requests_of(pod), limits_of(pod))
         cells = [meta(pod).get("namespace", ""), meta(pod).get("name", "")]
-        for name in ("cpu", "memory"):
-            amount = asks.get(name, 0)
-            cells.append(f"{amount_text(name, amount)} {_share(amount, has.get(name, 0))}")
+        cells += [_amount(name, amounts, has) for name in ("cpu", "memory") for amounts in asks]
         rows.append((*cells, age(meta(pod).get("creationTimestamp"), related.now)))
     title = f"Pods ({len(pods)} of at most {has.get('pods', 0)}):\n"
     if not rows:
         return title
-    table = Table(("NAMESPACE", "NAME", "CPU REQUESTS", "MEMORY REQUESTS", "AGE"), tuple(rows))
+    headers = ("NAMESPACE", "NAME", "CPU REQUESTS", "CPU LIMITS", "MEMORY REQUESTS", "MEMORY LIMITS", "AGE")
+    table = Table(headers, tuple(rows))
     return title + render(table, related.style, indent="  ")
 
 
 def _taken(node: Raw, pods: Sequence[Raw]) -> str:
     has = allocatable(node)
     total = requested_by_node(pods).get(meta(node).get("name", ""), {})
+    limits: dict[str, int] = {}
+    for pod in pods:
+        for name, amount in limits_of(pod).items():
+            limits[name] = limits.get(name, 0) + amount
     names: list[str] = [name for name in ("cpu", "memory", "ephemeral-storage") if name in has]
-    names += sorted(name for name in {*has, *total} if name not in (*names, "pods"))
+    names += sorted(name for name in {*has, *total, *limits} if name not in (*names, "pods"))
     rows = tuple(
         (
             name,
-            f"{amount_text(name, total.get(name, 0))} {_share(total.get(name, 0), has.get(name, 0))}",
+            _amount(name, total, has),
+            _amount(name, limits, has),
             amount_text(name, max(0, has.get(name, 0) - total.get(name, 0))),
         )
         for name in names
     )
     return "Allocated resources:\n" + render(
-        Table(("RESOURCE", "REQUESTS", "FREE"), rows), TerminalStyle(), indent="  "
+        Table(("RESOURCE", "REQUESTS", "LIMITS", "FREE"), rows), TerminalStyle(), indent="  "
     )

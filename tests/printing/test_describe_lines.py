@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.printing.describe import DescribeContext, tree, words
-from kschedd.printing.describe_node import requested_by_node, requests_of
+from kschedd.printing.describe_node import limits_of, requested_by_node, requests_of
 from kschedd.printing.describe_object import describe
 from kschedd.printing.describe_pod import queue_words
 from kschedd.printing.terminal_style import TerminalStyle
@@ -237,27 +237,57 @@ def test_a_node_shows_its_pods_and_what_they_take() -> None:
     text = describe(node(allocatable=allocatable), related(pods=PODS))
     assert text.partition("Pods (")[2] == (
         "2 of at most 110):\n"
-        "  NAMESPACE   NAME   CPU REQUESTS   MEMORY REQUESTS   AGE\n"
-        "  a           z      1 (25%)        1Gi (12%)         <unknown>\n"
-        "  b           a      500m (12%)     512Mi (6%)        <unknown>\n"
+        "  NAMESPACE   NAME   CPU REQUESTS   CPU LIMITS   MEMORY REQUESTS   MEMORY LIMITS   AGE\n"
+        "  a           z      1 (25%)        0 (0%)       1Gi (12%)         0 (0%)          <unknown>\n"
+        "  b           a      500m (12%)     0 (0%)       512Mi (6%)        0 (0%)          <unknown>\n"
         "Allocated resources:\n"
-        "  RESOURCE          REQUESTS       FREE\n"
-        "  cpu               1500m (37%)    2500m\n"
-        "  memory            1536Mi (18%)   6656Mi\n"
-        "  example.com/gpu   0 (0%)         2\n"
+        "  RESOURCE          REQUESTS       LIMITS   FREE\n"
+        "  cpu               1500m (37%)    0 (0%)   2500m\n"
+        "  memory            1536Mi (18%)   0 (0%)   6656Mi\n"
+        "  example.com/gpu   0 (0%)         0 (0%)   2\n"
     )
+
+
+def container(restart: str | None = None, **limits: str) -> Raw:
+    return {"name": "c", "resources": {"limits": limits, "requests": {"cpu": "1m"}}} | (
+        {"restartPolicy": restart} if restart else {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        pytest.param({"containers": [container(cpu="1"), container(cpu="500m")]}, 1500, id="the-sum-of-containers"),
+        pytest.param({"containers": [container()]}, 0, id="requests-are-no-limits"),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000, id="or-the-largest-init"
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container("Always", cpu="3")]},
+            4000,
+            id="with-sidecars",
+        ),
+        pytest.param({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250, id="with-overhead"),
+        pytest.param({"containers": [container()], "overhead": {"cpu": "250m"}}, 0, id="no-limit-has-no-overhead"),
+        pytest.param(
+            {"containers": [container(cpu="1")], "resources": {"limits": {"cpu": "2"}}}, 2000, id="those-of-the-pod"
+        ),
+    ],
+)
+def test_limits_of_a_pod(spec: Raw, cpu: int) -> None:
+    assert limits_of({"spec": spec}).get("cpu", 0) == cpu
 
 
 def test_a_node_without_pods_and_without_resources_has_empty_tables() -> None:
     text = describe(node(), related())
-    assert "Pods (0 of at most 0):\nAllocated resources:\n  RESOURCE   REQUESTS   FREE\n" in text
+    assert "Pods (0 of at most 0):\nAllocated resources:\n  RESOURCE   REQUESTS   LIMITS   FREE\n" in text
 
 
 def test_more_than_there_is_leaves_nothing_free_and_a_share_of_nothing_is_none() -> None:
     taken = [placed("a", "b", cpu="6", memory="1Gi")]
     text = describe(node(allocatable={"cpu": "4", "memory": "much"}), related(pods=taken))
     rows = [line.split() for line in text.partition("Allocated resources:\n")[2].splitlines()[1:]]
-    assert rows == [["cpu", "6", "(150%)", "0"], ["memory", "1Gi", "(0%)", "0"]]
+    assert rows == [["cpu", "6", "(150%)", "0", "(0%)", "0"], ["memory", "1Gi", "(0%)", "0", "(0%)", "0"]]
 
 
 @pytest.mark.parametrize(
