@@ -151,9 +151,13 @@ class Admission:
         for plugin in self._validate.get(asked.kind, ()):
             plugin(asked, raw, old, classes)
 
-    def scope(self, namespace: str, classes: Classes) -> Sequence[Any]:
-        """What of a namespace the results for its pods depend on; of most it is the same: nothing."""
-        return [scope(namespace, classes) or None for scope in self._scopes]
+    def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
+        """What of a namespace the results for its pods depend on; None for most: nothing."""
+        found = None
+        for place, scope in enumerate(self._scopes):
+            if seen := scope(namespace, classes):
+                found = [*(found or ()), place, seen]
+        return found
 
     def charges(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
         """The quotas that count the object, and what is used of them with it."""

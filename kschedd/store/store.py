@@ -176,6 +176,10 @@ class Store:
         now = self._now()
         return [renewed(obj, now) for obj in found]
 
+    def present_in(self, kind: str, namespace: str) -> bool:
+        """Whether there are, or were, objects of a kind in a namespace: asked for each new pod."""
+        return kind in self._by_kind and namespace in self._by_kind[kind]
+
     def kinds(self) -> Sequence[str]:
         """The kinds of which there is at least one object."""
         return sorted(kind for kind, spaces in self._by_kind.items() if any(spaces.values()))
@@ -245,7 +249,11 @@ class Store:
             raise AlreadyExists(kind, name)
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run)
-        if not restore and self._charge(Attributes("CREATE", kind, namespace, name), created.raw, None, dry_run):
+        if (
+            self.present_in(QUOTA, namespace)
+            and not restore
+            and self._charge(Attributes("CREATE", kind, namespace, name), created.raw, None, dry_run)
+        ):
             version = self._log.version + 1
             meta = {**created.metadata, "resourceVersion": str(version)}
             created = attrs.evolve(created, resource_version=version, raw={**created.raw, "metadata": meta})
@@ -683,7 +691,7 @@ class Store:
 
         Raises Forbidden where it does not fit: the last thing that can keep a write from being done.
         """
-        if asked.namespace not in self._by_kind.get(QUOTA, _NOTHING):
+        if not self.present_in(QUOTA, asked.namespace):
             return False
         charges = self._admission.charges(asked, raw, old, self)
         if not dry_run:

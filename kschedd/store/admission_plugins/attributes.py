@@ -17,6 +17,9 @@ class Classes(Protocol):
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
     def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
 
+    def present_in(self, kind: str, namespace: str) -> bool:
+        """False where there is nothing to list."""
+
 
 @attrs.frozen
 class Attributes:

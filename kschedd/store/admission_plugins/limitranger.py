@@ -18,6 +18,8 @@ Quantities = Mapping[str, Any]
 
 
 def scope(namespace: str, classes: Classes) -> Hashable:
+    if not classes.present_in("LimitRange", namespace):
+        return None
     return tuple((found.uid, found.resource_version) for found in classes.list("LimitRange", namespace))
 
 
