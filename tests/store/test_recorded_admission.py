@@ -9,11 +9,7 @@ from tests.store.recorded_admission import askable, steps
 
 #: Steps of a topic that do not agree in a part yet. What is not named agrees wholly.
 KNOWN = {
-    ("LimitRanger", "causes"): 2,  # the path of a fault of validation
-    ("LimitRanger", "message"): 2,
-    ("RuntimeClass off", "causes"): 1,
-    ("RuntimeClass off", "message"): 1,
-    ("ResourceQuota", "object"): 12,  # what a deletion returns, and a Secret's type
+    ("ResourceQuota", "object"): 4,  # what a deletion without options returns of a Job, and a Secret's type
     ("ResourceQuota", "warnings"): 2,
     ("PodSecurity", "accepted"): 3,
     ("PodSecurity", "code"): 3,
