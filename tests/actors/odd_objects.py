@@ -36,6 +36,7 @@ Raw = dict[str, Any]
 NAMES: Final = 24  # of each kind: small enough that objects meet
 NAMESPACES: Final = ("default", "kube-system", "team")
 NODES: Final = ("n0", "n1", "n2")
+MANY: Final = ("replicas", "parallelism", "completions")  # fields that make so many pods
 
 INTS: Final = (0, 1, -1, 2, 7, 2**31 - 1, -(2**31), 2**31, 10**12, 2**63 - 1, -(2**63))
 TEXTS: Final = (
@@ -145,7 +146,7 @@ def disturb(value: Raw, fields: Fields, draw: random.Random) -> Raw:
 
 def _odd_field(name: str, schema: Schema, draw: random.Random, depth: int = 0) -> Any:
     # Two thousand million pods are allowed, and are then made.
-    return draw.choice((0, 1, 3, -1)) if name == "replicas" else odd(schema, draw, depth)
+    return draw.choice((0, 1, 3, -1)) if name in MANY else odd(schema, draw, depth)
 
 
 # -- plain manifests ------------------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def _workload(draw: random.Random) -> Raw:
 
 def _job(draw: random.Random) -> Raw:
     spec = _pod_spec(draw)
-    return {"template": {"spec": {**spec, "restartPolicy": "Never"}}, "parallelism": draw.choice((0, 2**31 - 1))}
+    return {"template": {"spec": {**spec, "restartPolicy": "Never"}}, "parallelism": draw.choice((0, 2))}
 
 
 def _devices(draw: random.Random) -> Raw:
