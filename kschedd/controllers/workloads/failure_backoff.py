@@ -1,8 +1,9 @@
 """FailureBackoff: what keeps failing is replaced after ever longer waits: 1 s, 2 s, 4 s, … 15 min.
 
 Upstream does so for the pods of a DaemonSet. A ReplicaSet or StatefulSet there replaces pods at once that its kubelet
-refuses, as fast as the API server takes them; here, where nothing takes time, that would go on for ever in one moment.
-So pods count that failed before they were `SOON_S` old: the first are replaced at once, further ones wait.
+refuses, or that tolerate a NoExecute taint for no time, as fast as the API server takes them; here, where nothing takes
+time, that would go on for ever in one moment. So pods count that failed, or were evicted for a taint, before they were
+`SOON_S` old: the first are replaced at once, further ones wait.
 Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
 """
 
@@ -11,7 +12,9 @@ from typing import Final, Generic, TypeVar
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.store.log import WatchEvent
+from kschedd.controllers.conditions import condition
+from kschedd.controllers.tainteviction import DISRUPTION_TARGET
+from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import seconds
 
 K = TypeVar("K", bound=Hashable)
@@ -46,7 +49,18 @@ def has_failed(event: WatchEvent) -> bool:
     return isinstance(old, Pod) and isinstance(new, Pod) and new.phase == "Failed" != old.phase
 
 
+def was_evicted(event: WatchEvent) -> bool:
+    """Whether it is about a pod whose deletion for a taint of its node began just now."""
+    old, new = event.old, event.new
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.deletion_timestamp:
+        return False
+    if event.type != DELETED and not new.deletion_timestamp:
+        return False
+    target = condition(new.status, DISRUPTION_TARGET["type"])
+    return target is not None and target.get("reason") == DISRUPTION_TARGET["reason"]
+
+
 def failed_soon(pod: Object, now: float) -> bool:
-    """Whether a pod that failed just now was young."""
+    """Whether a pod that failed, or was evicted, just now was young."""
     created = pod.metadata.get("creationTimestamp")
     return created is not None and now - seconds(created) < SOON_S

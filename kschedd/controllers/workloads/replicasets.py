@@ -18,7 +18,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
-from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed
+from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
@@ -40,9 +40,8 @@ class ReplicaSets:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(_KINDS, "Pod")
-        self._failing: set[Key] = (
-            set()
-        )  # pods of these failed soon after they were created, since pods were last created
+        # Pods of these failed, or were evicted, soon after they were created, since pods were last created.
+        self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -55,7 +54,7 @@ class ReplicaSets:
         for event in events:
             keys = list(self._pods.observe(event))
             changed.update(dict.fromkeys(keys))
-            if has_failed(event) and failed_soon(event.new, now):
+            if (has_failed(event) or was_evicted(event)) and failed_soon(event.new, now):
                 self._failing.update(keys)
         changed.update(dict.fromkeys(self._later.due(now)))
         writes: list[Write] = []

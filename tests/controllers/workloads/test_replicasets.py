@@ -6,6 +6,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.workloads.pod_state import deletion_order
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.store import Store
@@ -224,6 +225,25 @@ def test_pods_that_their_kubelet_refuses_again_and_again_are_replaced_ever_less_
         counts.append(due - cluster.clock.now)
         cluster.clock.now = due
     assert counts == [4, 1, 6, 2, 8, 4, 10, 8, 12, 16]
+
+
+def test_pods_that_a_taint_evicts_at_once_are_replaced_ever_less_often() -> None:
+    clock = Clock()
+    store = Store(now=clock, seed=2)
+    runner = ControllerRunner(store, [TaintEviction(), ReplicaSets(), Kubelets()])
+    store.create(node(taints=[{"key": "x", "effect": "NoExecute"}]))
+    raw = workload("ReplicaSet", replicas=2)
+    tolerated = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
+    raw["spec"]["template"]["spec"] |= {"nodeName": "node-1", "tolerations": [tolerated]}
+    store.create(raw)
+    waits = []
+    for _ in range(4):
+        runner.run_until_idle()
+        due = runner.next_deadline
+        assert due is not None
+        waits.append(due - clock.now)
+        clock.now = due
+    assert waits == [1, 2, 4, 8]
 
 
 def test_pods_that_fail_once_they_are_old_are_replaced_at_once(cluster: SchedulerCache) -> None:
