@@ -22,7 +22,7 @@ from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
-from kschedd.controllers.workloads.failure_backoff import FailureBackoff
+from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
@@ -69,6 +69,7 @@ class DaemonSets:
         self._pods = Ownership(("DaemonSet",), "Pod")
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
+        self._evictions = Evictions()  # by node
         self._templates: dict[str, tuple[int, DaemonTemplate]] = {}  # by uid, with the generation
         self._ready = ReadySince()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -85,6 +86,8 @@ class DaemonSets:
                 nodes.append(event)
                 continue
             changed.update(dict.fromkeys(self._pods.observe(event)))
+            if isinstance(event.new, Pod):
+                self._evictions.note(event, event.new.node_name, now)
             if event.type == DELETED:
                 self._ready.forget(event.new)
                 self._templates.pop(event.new.uid, None)
@@ -150,7 +153,11 @@ class DaemonSets:
             runs, stays = sync.fits[node.name]
             pods = sync.by_node.get(node.name, ())
             if runs and not pods:
-                step.create_on.append(node.name)
+                due = self._evictions.due(sync.daemon_set.uid, node.name, now)
+                if due is None:
+                    step.create_on.append(node.name)
+                else:
+                    self._wake(sync.daemon_set, due)
             elif stays:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
                 ended = [pod for pod in pods if pod.finished and not pod.deletion_timestamp]

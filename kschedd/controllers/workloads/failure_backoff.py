@@ -14,6 +14,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import condition
 from kschedd.controllers.tainteviction import DISRUPTION_TARGET
+from kschedd.controllers.templates import controller_uid
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import seconds
 
@@ -41,6 +42,29 @@ class FailureBackoff(Generic[K]):
 
     def forget(self, key: K) -> None:
         self._last.pop(key, None)
+
+
+class Evictions:
+    """Places (the uid of a workload, and its node or its pod's name) from which a taint evicted a young pod."""
+
+    def __init__(self) -> None:
+        self._evicted: set[tuple[str, str]] = set()  # since a pod was last made for the place
+        self._backoff: FailureBackoff[tuple[str, str]] = FailureBackoff()
+
+    def note(self, event: WatchEvent, place: str, now: float) -> None:
+        if was_evicted(event) and failed_soon(event.new, now):
+            self._evicted.add((controller_uid(event.new), place))
+
+    def due(self, uid: str, place: str, now: float) -> float | None:
+        """When the next pod of the place may be made; None for now, when it is taken to be made."""
+        key = (uid, place)
+        if key not in self._evicted:
+            return None
+        due = self._backoff.due(key, now)
+        if due is None:
+            self._evicted.discard(key)
+            self._backoff.count(key, now)
+        return due
 
 
 def has_failed(event: WatchEvent) -> bool:

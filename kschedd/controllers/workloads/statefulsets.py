@@ -19,7 +19,7 @@ from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
-from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed
+from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
@@ -65,6 +65,7 @@ class StatefulSets:
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(("StatefulSet",), "Pod")
         self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of the set and name of the pod
+        self._evictions = Evictions()  # by name of the pod
         self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -82,6 +83,7 @@ class StatefulSets:
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
                 continue
             changed.update(dict.fromkeys(self._pods.observe(event)))
+            self._evictions.note(event, event.new.name, now)
             if has_failed(event) and failed_soon(event.new, now):
                 self._failed_soon.add(event.new.uid)
             elif event.type == "DELETED":
@@ -140,6 +142,10 @@ class StatefulSets:
             writes += stateful_pods.missing_claims(workload, ordinal, find)
         if step.create and not self._backoff.waits(key, now):
             for ordinal, of_current in step.create[:BURST]:
+                due = self._evictions.due(workload.uid, f"{workload.name}-{ordinal}", now)
+                if due is not None:
+                    self._later.set(key, min(due, self._later.at(key) or due))
+                    continue
                 revision = revisions.current if of_current else revisions.update
                 writes += stateful_pods.missing_claims(workload, ordinal, find)
                 writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
