@@ -35,7 +35,9 @@ _NANO: Final = 10**9
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _ALL_BITS: Final = 2**64 - 1
 _NARROW_DIGITS: Final = 18  # most digits of a decimal quantity that upstream stores as an int64
-_LONGEST: Final = 256
+LONGEST: Final = 256
+"""Characters of a quantity that somebody writes. Sums of such are read, too, and may have more digits."""
+_LONGEST_SUM: Final = 2048
 _TEXT: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
 _DECIMAL_EXPONENT: Final = {
     "n": -9,
@@ -90,7 +92,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if isinstance(quantity, int):
         return quantity * _NANO, "DecimalSI"
     text = quantity if isinstance(quantity, str) else repr(quantity)
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST_SUM:
         raise QuantityError(quantity)
     match = _TEXT.fullmatch(text)
     if match is None:
@@ -105,7 +107,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the result is 0 or one nano, whatever the digits (the text has at most 256 characters).
+        # Beyond +-600 the result is 0 or one nano, whatever the digits of a text that is not longer than LONGEST.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]

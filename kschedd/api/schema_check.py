@@ -13,7 +13,7 @@ import msgpack
 
 from kschedd.api.fields import FieldError, child, invalid
 from kschedd.api.kinds import BY_NAME, kind_of
-from kschedd.api.quantity import ALLOWED, QuantityError, nanos, shown
+from kschedd.api.quantity import ALLOWED, LONGEST, QuantityError, nanos, shown
 from kschedd.api.schema import (
     ANY,
     BOOL,
@@ -183,6 +183,8 @@ def _is_leaf(value: Any, schema: str) -> bool:
         return sort is str
     if schema is QUANTITY:
         if sort is not str and sort is not int and sort is not float:
+            return False
+        if sort is str and len(value) > LONGEST:
             return False
         try:
             nanos(value)
