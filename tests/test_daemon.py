@@ -80,7 +80,7 @@ def test_a_daemon_whose_log_nobody_reads_goes_on(tmp_path: Path) -> None:
     assert child.stderr is not None
     assert b"started" in child.stderr.readline()
     child.stderr.close()
-    child.send_signal(signal.SIGHUP)  # it logs the signal, and that it is stopping
+    child.send_signal(signal.SIGTERM)  # it logs the signal, and that it is stopping
     assert child.wait(20) == 0
 
 
