@@ -169,6 +169,10 @@ def _new(options: argparse.Namespace) -> int:
     name: str = options.name
     if not _NAME.fullmatch(name):
         raise PluginCommandError(f"{name!r} is no plugin name: a capital letter, then letters and digits: CheapNodes")
+    from kschedd.config.in_tree import IN_TREE
+
+    if name in IN_TREE:
+        raise PluginCommandError(f"{name} is a built-in plugin: choose another name")
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     texts = {f"{module}.py": PLUGIN, f"test_{module}.py": TEST, f"{module}.yaml": PROFILE}
     files = {options.folder / file: text.substitute(name=name, module=module) for file, text in texts.items()}

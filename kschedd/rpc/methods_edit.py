@@ -123,7 +123,7 @@ def set_metadata(
 def cordon(store: ClusterWriter, name: str, unschedulable: bool, dry_run: bool = False) -> dict[str, Any]:
     old = store.get("Node", "", name)
     if bool(old.spec.get("unschedulable")) == unschedulable:
-        return {"object": old.raw, "changed": []}
+        return change_result(old, old)
     patch = {"spec": {"unschedulable": unschedulable or None}}
     return change_result(old, store.merge_patch("Node", "", name, patch, dry_run=dry_run))
 

@@ -57,6 +57,12 @@ def test_a_name_that_is_none_is_refused(name: str, tmp_path: Path, capsys: pytes
     assert "is no plugin name: a capital letter, then letters and digits" in capsys.readouterr().err
 
 
+def test_the_name_of_a_built_in_plugin_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", "new", "NodeResourcesFit", "--folder", str(tmp_path)]) == 1
+    assert "NodeResourcesFit is a built-in plugin: choose another name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_rules_that_are_broken_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "moody.py"
     file.write_text(BROKEN)

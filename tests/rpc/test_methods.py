@@ -241,6 +241,8 @@ async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:
     tainted = await talk("nodes.taint", name="n1", taints=["a=b:NoSchedule"])
     assert tainted["object"]["spec"]["taints"] == [{"key": "a", "value": "b", "effect": "NoSchedule"}]
     assert (await talk("nodes.cordon", name="n1"))["changed"] == ["spec.unschedulable"]
+    again = await talk("nodes.cordon", name="n1")
+    assert (again["changed"], again["warnings"], again["unsupported"]) == ([], [], [])
     assert (await talk("nodes.uncordon", name="n1"))["changed"] == ["spec.unschedulable"]
 
 
