@@ -31,7 +31,7 @@ _SHRINK: Final = frozenset(("Service", "PersistentVolumeClaim", "ResourceClaim")
 
 
 @attrs.frozen
-class Counted:
+class _LastCount:
     """What a quota was last counted for."""
 
     uid: str
@@ -46,7 +46,7 @@ class Quotas:
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
-        self._counted: dict[str, dict[str, Counted]] = {}  # by namespace and name
+        self._counted: dict[str, dict[str, _LastCount]] = {}  # by namespace and name
 
     def concerns(self, event: WatchEvent) -> bool:
         new = event.new
@@ -93,7 +93,7 @@ class Quotas:
         hard = quota.spec.get("hard") or {}
         there = self._counted.get(namespace, {}).get(name)
         if there is None or there.uid != quota.uid or there.spec != quota.spec:
-            self._counted.setdefault(namespace, {})[name] = Counted(quota.uid, quota.spec, view.version)
+            self._counted.setdefault(namespace, {})[name] = _LastCount(quota.uid, quota.spec, view.version)
             status = {"hard": hard, "used": _counted_anew(quota, view)}
         else:
             used = dict(quota.status.get("used") or {})

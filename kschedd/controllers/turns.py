@@ -40,7 +40,7 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
     own = controller.next_deadline
     if events or (own is not None and own <= now):
         writes += _reaction(controller, events, store, now)
-    return _carry_out(controller, writes, store, now)
+    return _perform_all(controller, writes, store, now)
 
 
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:
@@ -57,7 +57,7 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
     return writes
 
 
-def _carry_out(
+def _perform_all(
     controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
 ) -> int:
     done = 0
@@ -72,7 +72,7 @@ def _carry_out(
                 continue
             refused = partial(controller.on_refused, write, error, store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
-            done += _carry_out(controller, answers, store, now, rounds - 1)
+            done += _perform_all(controller, answers, store, now, rounds - 1)
         except Exception as fault:  # recorded as the object's fault
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done

@@ -197,8 +197,7 @@ class Jobs:
         meta = write.raw["metadata"]
         key = ("Job", meta["namespace"], meta["ownerReferences"][-1]["name"])
         self._later.set(key, now)  # the pods that are active are counted anew
-        if not self._refused.waits(key, now):
-            self._refused.refused(key, now)
+        self._refused.refused(key, now)
         job = view.find(*key)
         gist = str(getattr(error, "why", error))  # without the name, which each pod has anew
         if job is None or self._told.get(key) == gist:

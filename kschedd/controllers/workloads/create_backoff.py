@@ -27,10 +27,14 @@ class CreateBackoff:
         at = self._timers.at(key)
         return key in self._refusals and at is not None and at > now
 
-    def refused(self, key: Key, now: float) -> None:
+    def refused(self, key: Key, now: float) -> bool:
+        """Count a refusal, once until the next attempt is due. Returns whether this one counted."""
+        if self.waits(key, now):
+            return False
         times = self._refusals.get(key, 0)
         self._refusals[key] = times + 1
         self._timers.set(key, now + min(_FIRST_RETRY_S * 2**times, _LONGEST_RETRY_S))
+        return True
 
     def clear(self, key: Key) -> None:
         self._refusals.pop(key, None)

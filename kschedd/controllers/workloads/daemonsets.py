@@ -27,6 +27,7 @@ from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
+    another_hash,
     deletion_of,
     equal_to,
     in_order,
@@ -36,9 +37,9 @@ from kschedd.controllers.workloads.revisions import (
 )
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
-from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
@@ -130,7 +131,7 @@ class DaemonSets:
         step = self._manage(sync, now)
         if not step.delete and not step.create_on:
             step = _update_step(sync)
-        writes += self._carry_out(sync, step, now)
+        writes += self._writes_of(sync, step, now)
         writes += self._clean_up(daemon_set, current, claimed.dependents, own)
         self._wait_for_availability(sync, now)
         return writes + status_write(daemon_set, _status(sync), _ALWAYS)
@@ -192,7 +193,7 @@ class DaemonSets:
         if known is None or at < known:
             self._later.set(key, at)
 
-    def _carry_out(self, sync: _Sync, step: UpdateStep, now: float) -> list[Write]:
+    def _writes_of(self, sync: _Sync, step: UpdateStep, now: float) -> list[Write]:
         daemon_set = sync.daemon_set
         key = ("DaemonSet", daemon_set.namespace, daemon_set.name)
         writes: list[Write] = [Delete("Pod", p.namespace, p.name, p.uid) for p in step.delete[:BURST]]
@@ -257,26 +258,21 @@ class DaemonSets:
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A pod that is refused is tried again later; a revision's name that is taken leads to another hash."""
-        if isinstance(write, Patch) and isinstance(error, Conflict):
-            index = self._pods if write.kind == "Pod" else self._revisions
-            found = view.find(write.kind, write.namespace, write.name)
-            for key in index.candidates(found) if found is not None else ():
-                self._later.set(key, now)
+        index = self._pods if isinstance(write, Patch) and write.kind == "Pod" else self._revisions
+        for key in index.claimants(write, error, view):
+            self._later.set(key, now)
         if not isinstance(write, Create) or isinstance(error, NotFound):
             return []
         meta = write.raw["metadata"]
         key = ("DaemonSet", meta["namespace"], meta["ownerReferences"][0]["name"])
         if write.raw["kind"] == "Pod":
-            if not self._backoff.waits(key, now):
-                self._backoff.refused(key, now)
+            self._backoff.refused(key, now)
             return []
         daemon_set = view.find(*key)
         present = view.find("ControllerRevision", meta["namespace"], meta["name"])
-        if daemon_set is None or present is None or not isinstance(error, AlreadyExists):
-            return []
-        if equal_to(daemon_set, [present]) and not present.owner:
-            return []
-        return [status_of(daemon_set, {"collisionCount": (daemon_set.status.get("collisionCount") or 0) + 1})]
+        if daemon_set and present and equal_to(daemon_set, [present]) and not present.owner:
+            return []  # it will be adopted
+        return another_hash(write, error, view)
 
 
 def _concerned(events: Sequence[WatchEvent], view: View) -> Iterable[Key]:

@@ -31,9 +31,9 @@ from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.rollout import Replicas, proportioned, scale_down, scale_up
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import AlreadyExists, ApiError, Conflict
+from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.log import WatchEvent
-from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of
+from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 
 class Deployments:
@@ -192,10 +192,8 @@ class Deployments:
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A ReplicaSet name taken by another owner's is a hash collision: increment collisionCount for a new hash."""
-        if isinstance(write, Patch) and isinstance(error, Conflict):
-            replica_set = view.find(write.kind, write.namespace, write.name)
-            for key in self._sets.candidates(replica_set) if replica_set is not None else ():
-                self._later.set(key, now)
+        for key in self._sets.claimants(write, error, view):
+            self._later.set(key, now)
         if not isinstance(write, Create) or not isinstance(error, AlreadyExists):
             return []
         meta = write.raw["metadata"]

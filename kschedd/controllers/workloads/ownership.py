@@ -18,8 +18,9 @@ from kschedd.api.objects import Object
 from kschedd.api.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
 from kschedd.controllers.controller import View
 from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
-from kschedd.store.writes import Write, patch_of
+from kschedd.store.writes import Patch, Write, patch_of
 
 Key = tuple[str, str, str]  # kind, namespace, name
 _Label = tuple[str, str]
@@ -125,6 +126,13 @@ class Ownership:
             for key, selector in self._workloads.get((obj.namespace, label), {}).items()
             if selector.matches(obj.labels)
         ]
+
+    def claimants(self, write: Write, error: ApiError, view: View) -> list[Key]:
+        """The workloads to reconcile after a refused write: those that may claim what somebody else has changed."""
+        if not isinstance(write, Patch) or not isinstance(error, Conflict):
+            return []
+        found = view.find(write.kind, write.namespace, write.name)
+        return self.candidates(found) if found is not None else []
 
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
         """The workload's dependents; what is not `eligible` is neither counted, adopted nor released."""

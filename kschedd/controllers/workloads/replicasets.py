@@ -23,7 +23,7 @@ from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import ApiError, Conflict, NotFound
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of
@@ -141,28 +141,22 @@ class ReplicaSets:
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A pod was refused: set the ReplicaFailure condition and retry with exponential backoff."""
-        if isinstance(write, Patch) and write.kind == "Pod" and isinstance(error, Conflict):
-            self._claim_again(write, view, now)
+        if isinstance(write, Patch) and write.kind == "Pod":
+            for key in self._pods.claimants(write, error, view):
+                self._later.set(key, now)
         if not isinstance(write, Create) or isinstance(error, NotFound):
             return []
         meta = write.raw["metadata"]
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
-        if self._backoff.waits(key, now):
+        if not self._backoff.refused(key, now):
             return []  # a refusal in the same batch was handled already
-        self._backoff.refused(key, now)
         replica_set = view.find(*key)
         if replica_set is None:
             return []
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
         return [status_of(replica_set, {"conditions": conditions})]
-
-    def _claim_again(self, patch: Patch, view: View, now: float) -> None:
-        """Somebody else changed, or adopted, a pod that one of these was to adopt or release."""
-        pod = view.find("Pod", patch.namespace, patch.name)
-        for key in self._pods.candidates(pod) if pod is not None else ():
-            self._later.set(key, now)
 
 
 def _key(workload: Object) -> Key:

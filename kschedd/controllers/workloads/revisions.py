@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
+from kschedd.controllers.controller import View
 from kschedd.controllers.templates import canonical_template, controller_reference, safe_encoded
-from kschedd.store.writes import Delete, Write
+from kschedd.store.errors import AlreadyExists, ApiError
+from kschedd.store.writes import Create, Delete, Write, status_of
 
 REVISION_HASH: Final = "controller-revision-hash"  # on pods; of DaemonSets on their ControllerRevisions as well
 HASH_LABEL: Final = "controller.kubernetes.io/hash"  # on the ControllerRevisions of StatefulSets
@@ -54,6 +56,17 @@ def data_hash(data: Raw, collisions: int) -> str:
     for byte in text.encode():
         number = (number * 16777619 & 0xFFFFFFFF) ^ byte
     return safe_encoded(number)
+
+
+def another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
+    """Where another revision has the name of the new one that was refused: count the collision, for another hash."""
+    meta = write.raw["metadata"]
+    owner = meta["ownerReferences"][0]
+    workload = view.find(owner["kind"], meta["namespace"], owner["name"])
+    present = view.find("ControllerRevision", meta["namespace"], meta["name"])
+    if workload is None or present is None or not isinstance(error, AlreadyExists):
+        return []
+    return [status_of(workload, {"collisionCount": (workload.status.get("collisionCount") or 0) + 1})]
 
 
 def new_revision(workload: Object, number: int, digest: str, hash_label: str) -> dict[str, Any]:

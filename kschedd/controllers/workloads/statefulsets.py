@@ -24,6 +24,7 @@ from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
+    another_hash,
     data_hash,
     deletion_of,
     equal_to,
@@ -38,9 +39,9 @@ from kschedd.controllers.workloads.stateful_order import StatefulStep, is_runnin
 from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wanted
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
-from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
-from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_of
+from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
 
 BURST: Final = 500  # pods created or deleted per reconcile of a StatefulSet
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
@@ -123,12 +124,12 @@ class StatefulSets:
                 max_unavailable_gate=self._max_unavailable_gate,
             )
             updating = step.updating
-            writes += self._carry_out(workload, step, revisions, find, now)
+            writes += self._writes_of(workload, step, revisions, find, now)
         writes += _truncate(workload, claimed.dependents, revisions, pods)
         self._wait_for_availability(workload, pods, now)
         return writes + status_write(workload, _status(workload, pods, revisions, updating, now), _ALWAYS)
 
-    def _carry_out(
+    def _writes_of(
         self, workload: Object, step: StatefulStep, revisions: _Revisions, find: stateful_pods.FindClaim, now: float
     ) -> list[Write]:
         key = ("StatefulSet", workload.namespace, workload.name)
@@ -152,7 +153,7 @@ class StatefulSets:
                 template = template_of(revision)
                 writes.append(Create(stateful_pods.stateful_pod(workload, template, revision.name, ordinal)))
         if step.blocked:
-            self._refuse(key, now)
+            self._backoff.refused(key, now)
         elif not step.create:
             self._backoff.clear(key)
         gone = [pod for pod in step.delete if not self._waits_after_failure(workload, pod, now)]
@@ -207,36 +208,21 @@ class StatefulSets:
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """A refused pod or claim is tried again later; a revision's name that is taken leads to another hash."""
-        if isinstance(write, Patch) and isinstance(error, Conflict):
-            index = self._revisions if write.kind == "ControllerRevision" else self._pods
-            found = view.find(write.kind, write.namespace, write.name)
-            for key in index.candidates(found) if found is not None else ():
-                self._later.set(key, now)
+        index = self._revisions if isinstance(write, Patch) and write.kind == "ControllerRevision" else self._pods
+        for key in index.claimants(write, error, view):
+            self._later.set(key, now)
         if not isinstance(write, Create) or isinstance(error, NotFound):
             return []
         meta = write.raw["metadata"]
         if write.raw["kind"] == "ControllerRevision":
-            return _another_hash(write, error, view)
+            return another_hash(write, error, view)
         if write.raw["kind"] == _CLAIM:
             # Its owner is named by labels only, unless it is to be deleted with the StatefulSet.
             for key in self._pods.candidates(Object.from_raw(write.raw)):
-                self._refuse(key, now)
+                self._backoff.refused(key, now)
             return []
-        self._refuse(("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
+        self._backoff.refused(("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"]), now)
         return []
-
-    def _refuse(self, key: Key, now: float) -> None:
-        if not self._backoff.waits(key, now):
-            self._backoff.refused(key, now)
-
-
-def _another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
-    meta = write.raw["metadata"]
-    workload = view.find("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
-    present = view.find("ControllerRevision", meta["namespace"], meta["name"])
-    if workload is None or present is None or not isinstance(error, AlreadyExists):
-        return []
-    return [status_of(workload, {"collisionCount": (workload.status.get("collisionCount") or 0) + 1})]
 
 
 def _truncate(workload: Object, revisions: Sequence[Object], present: _Revisions, pods: Sequence[Pod]) -> list[Write]:
