@@ -8,12 +8,12 @@ from typing import Any, Final
 from kschedd.printing import documents
 from kschedd.printing.scheduling import profiles_of
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest
+from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, suggest
 from kschedd.verbs.manifests import Source, sources_of
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 
-_FORMS = ("table", "json", "yaml")
 _WHAT: Final = ("show", "check", "convert", "changes", "undo", "apply")
 
 
@@ -39,7 +39,7 @@ def _config_words(words: VerbParser) -> None:
         help="convert: leave out or replace the plugins of older releases, which kube-scheduler v1.34 does not have",
     )
     words.add_argument("--all", action="store_true", help="show: gates and arguments that are as by default, too")
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def config(session: VerbSession, options: argparse.Namespace) -> int:
@@ -48,8 +48,8 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
         if options.filename is not None:
             raise UsageError(f"what about {options.filename}? One of {', '.join(_WHAT)}", "config")
         answer = session.daemon.call("scheduler.config")
-        form = output_of(options.output, _FORMS).form
-        session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
+        if not write_answer(session, options.output, answer):
+            session.write(documents.as_yaml(answer))
         return 0
     if what not in _WHAT:
         raise UsageError(f'no "{what}": allowed are {", ".join(_WHAT)}{suggest(what, _WHAT)}', "config")
@@ -77,7 +77,7 @@ def _show(session: VerbSession, options: argparse.Namespace, source: Source | No
     else:
         found = session.ask_of_file("config.show", **_params(options, source))
     shown = [one for one in found if options.all or _is_worth_showing(one)]
-    if not _printed(session, options, shown):
+    if not write_answer(session, options.output, shown):
         rows = tuple((one["path"], _text(one["value"]), one["origin"]) for one in shown)
         session.write(render(Table(("PATH", "VALUE", "FROM"), rows), session.style))
     return 0
@@ -91,7 +91,7 @@ def _is_worth_showing(value: Mapping[str, Any]) -> bool:
 def _check(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
     assert source is not None, "check needs a file"
     answer = session.ask_of_file("config.check", **_params(options, source))
-    if _printed(session, options, answer):
+    if write_answer(session, options.output, answer):
         return 1 if answer["errors"] else 0
     for warning in answer["warnings"]:
         session.warn(warning["text"])
@@ -115,7 +115,7 @@ def _convert(session: VerbSession, options: argparse.Namespace, source: Source |
 
 def _changes(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
     answer = session.daemon.call("config.changes")
-    if _printed(session, options, answer):
+    if write_answer(session, options.output, answer):
         return 0
     if not answer:
         session.write_error("The configuration is as at the start.\n")
@@ -184,15 +184,6 @@ _CONFIG: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, Source | 
     "undo": lambda session, options, source: undo(session, options),
     "apply": _apply,
 }
-
-
-def _printed(session: VerbSession, options: argparse.Namespace, answer: Any) -> bool:
-    form = output_of(options.output, _FORMS).form
-    if form == "json":
-        session.write(documents.as_json(answer))
-    elif form == "yaml":
-        session.write(documents.as_yaml(answer))
-    return form != "table"
 
 
 def _text(value: Any) -> str:

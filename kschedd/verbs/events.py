@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from kschedd.printing import documents
 from kschedd.printing.scheduling import decisions_table, events_table
 from kschedd.printing.tables import render, widths_of
+from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -19,8 +19,6 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import kind_of_word, pod_key
 
-_FORMS = ("table", "json", "yaml")
-
 
 def _events_words(words: VerbParser) -> None:
     words.add_argument("about", nargs="?", metavar="KIND/NAME", help="only events of this object")
@@ -30,7 +28,7 @@ def _events_words(words: VerbParser) -> None:
     words.add_argument("-w", "--watch", action="store_true", help="then go on with every new event")
     words.add_argument("--no-headers", action="store_true", help="without the line of headers")
     namespace_flags(words, everywhere=True)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def events(session: VerbSession, options: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def events(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _events(session: VerbSession, options: argparse.Namespace, about: str | None) -> int:
-    output = output_of(options.output, _FORMS)
+    output = output_of(options.output, FORMS)
     types = _types(options.types)
     namespace = namespace_of(session, options)
     if about and about.startswith("Node/"):
@@ -52,9 +50,8 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
     found = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})["events"]
     shown = [event for event in found if not types or event.get("type") in types]
-    if output.form != "table":
-        session.write(documents.as_json(shown) if output.form == "json" else documents.as_yaml(shown))
-    elif not shown and not options.watch:
+    written = write_answer(session, options.output, shown)
+    if not written and not shown and not options.watch:
         of = f" of {about.lower()}" if about else ""
         session.write_error(f"No events found{of}{f' in {namespace} namespace' if namespace else ''}.\n")
     table = events_table(shown, session.now(), namespaces=namespace is None)
@@ -94,7 +91,7 @@ def _logs_words(words: VerbParser) -> None:
     words.add_argument("about", metavar="POD")
     words.add_argument("-f", "--follow", dest="watch", action="store_true", help="then go on with every new event")
     namespace_flags(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def logs(session: VerbSession, options: argparse.Namespace) -> int:
@@ -109,18 +106,17 @@ def _decisions_words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="?", metavar="POD", help="only of this pod")
     words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="the last N (20)")
     namespace_flags(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def decisions(session: VerbSession, options: argparse.Namespace) -> int:
-    output = output_of(options.output, _FORMS)
     params: dict[str, Any] = {"limit": options.limit}
     if options.pod:
         params["pod"] = pod_key(options.pod, namespace_of(session, options))
     found = session.daemon.call("scheduler.decisions", **params)
-    if output.form != "table":
-        session.write(documents.as_json(found) if output.form == "json" else documents.as_yaml(found))
-    elif not found:
+    if write_answer(session, options.output, found):
+        return 0
+    if not found:
         session.write_error("No decisions yet.\n")
     else:
         session.write(render(decisions_table(found, session.now()), session.style))

@@ -2,21 +2,19 @@
 
 import argparse
 
-from kschedd.printing import documents
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import Verb, VerbParser, output_flag, output_of
+from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.grammar import Verb, VerbParser, output_flag
 from kschedd.verbs.session import VerbSession
 
 
 def _kinds_words(words: VerbParser) -> None:
-    output_flag(words, ("table", "json", "yaml"))
+    output_flag(words, FORMS)
 
 
 def kinds(session: VerbSession, options: argparse.Namespace) -> int:
-    form = output_of(options.output, ("table", "json", "yaml")).form
     found = session.daemon.call("objects.kinds")
-    if form != "table":
-        session.write(documents.as_json(found) if form == "json" else documents.as_yaml(found))
+    if write_answer(session, options.output, found):
         return 0
     rows = tuple(
         (

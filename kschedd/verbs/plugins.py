@@ -2,20 +2,16 @@
 
 import argparse
 
-from kschedd.printing import documents
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import Verb, VerbParser, output_flag, output_of
+from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.grammar import Verb, VerbParser, output_flag
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
-
-_FORMS = ("table", "json", "yaml")
 
 
 def plugins(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("plugins.list")
-    form = output_of(options.output, _FORMS).form
-    if form != "table":
-        session.write(documents.as_json(found) if form == "json" else documents.as_yaml(found))
+    if write_answer(session, options.output, found):
         return 0
     if not found:
         session.write_error("Only built-in plugins are there: `kschedd run --plugin FILE.py` brings others.\n")
@@ -40,7 +36,7 @@ def reload(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _output_words(words: VerbParser) -> None:
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 VERBS = (

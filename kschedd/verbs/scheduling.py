@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from kschedd.api.kinds import lookup
-from kschedd.printing import documents
 from kschedd.printing.scheduling import (
     PLACES,
     counts_text,
@@ -18,6 +17,7 @@ from kschedd.printing.scheduling import (
     weights_table,
 )
 from kschedd.printing.tables import render
+from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.explain import call_about_pod
 from kschedd.verbs.grammar import (
     UsageError,
@@ -26,25 +26,11 @@ from kschedd.verbs.grammar import (
     namespace_flags,
     namespace_of,
     output_flag,
-    output_of,
     suggest,
     whole_number,
 )
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key
-
-_FORMS = ("table", "json", "yaml")
-
-
-def _printed(session: VerbSession, options: argparse.Namespace, answer: Any) -> bool:
-    """Print the raw result if -o asks for JSON or YAML; returns whether it was printed."""
-    form = output_of(options.output, _FORMS).form
-    if form == "json":
-        session.write(documents.as_json(answer))
-    elif form == "yaml":
-        session.write(documents.as_yaml(answer))
-    return form != "table"
-
 
 # -- queue ----------------------------------------------------------------------------------------------------------
 
@@ -53,7 +39,7 @@ def _queue_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="[pod NAME | PLACE]", help="one of " + ", ".join(PLACES))
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
     namespace_flags(words)
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def queue(session: VerbSession, options: argparse.Namespace) -> int:
@@ -67,7 +53,7 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
     place = {"place": what[0].replace("-", "_")} if what else {}
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
-    if _printed(session, options, answer):
+    if write_answer(session, options.output, answer):
         return 0
     counts = counts_text(answer["counts"], session.style)
     if not what:
@@ -85,7 +71,7 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> int:
     answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
-    if _printed(session, options, answer):
+    if write_answer(session, options.output, answer):
         return 0
     if answer.get("place") in PLACES:
         session.write(render(queue_table([answer]), session.style))
@@ -119,12 +105,12 @@ def activate(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _output_words(words: VerbParser) -> None:
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
-    if _printed(session, options, answer):
+    if write_answer(session, options.output, answer):
         return 0
     if not answer:
         session.write_error("No pod is kept waiting by a Permit plugin.\n")
@@ -168,14 +154,14 @@ def _decide(session: VerbSession, options: argparse.Namespace, method: str, said
 def status(session: VerbSession, options: argparse.Namespace) -> int:
     info = session.daemon.call("daemon.info")
     now = session.daemon.call("scheduler.status")
-    if not _printed(session, options, {**info, "status": now}):
+    if not write_answer(session, options.output, {**info, "status": now}):
         session.write(status_text(info, now, session.style))
     return 0
 
 
 def costs(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.info").get("plugins") or []
-    if _printed(session, options, found):
+    if write_answer(session, options.output, found):
         return 0
     if found:
         session.write(render(plugin_costs_table(found), session.style))
@@ -186,7 +172,7 @@ def costs(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _weights_words(words: VerbParser) -> None:
     words.add_argument("profile", nargs="?", default="", metavar="PROFILE")
-    output_flag(words, _FORMS)
+    output_flag(words, FORMS)
 
 
 def weights(session: VerbSession, options: argparse.Namespace) -> int:
@@ -196,7 +182,7 @@ def weights(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError(f'no profile "{options.profile}": there are {", ".join(names)}')
     table = weights_table(config, options.profile)
     rows = [dict(zip(("profile", "plugin", "weight"), (a, b, int(c)), strict=True)) for a, b, c in table.rows]
-    if not _printed(session, options, rows):
+    if not write_answer(session, options.output, rows):
         session.write(render(table, session.style))
     return 0
 

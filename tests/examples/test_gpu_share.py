@@ -1,12 +1,10 @@
 """The GpuShare plugin: cards, policies, and the experiment that compares them."""
 
-import importlib.util
 import json
 import random
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,23 +15,14 @@ from kschedd.config.load import load_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import Engine
 from kschedd.testing.rules import RULES, Rule, check
+from tests.examples.plugin_files import FOLDER, module
 
 ROOT = Path(__file__).parents[2]
-PLUGIN = ROOT / "examples" / "plugins" / "gpu_share.py"
+PLUGIN = FOLDER / "gpu_share.py"
 EXPERIMENT = ROOT / "examples" / "scripts" / "gpu_policies.py"
 
 
-def _module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_share_example", PLUGIN)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # attrs looks a class's module up
-    spec.loader.exec_module(module)
-    return module
-
-
-gpu = _module()
+gpu = module("gpu_share.py")
 TYPICAL = [
     {"cpuMilli": 1000, "cards": 1, "cardMilli": 500, "share": 3},
     {"cpuMilli": 4000, "cards": 2, "cardMilli": 1000, "share": 1},

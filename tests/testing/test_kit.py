@@ -1,7 +1,5 @@
 """What authors of plugins test with: manifests, one plugin asked alone, a cluster in virtual time, scenarios."""
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,18 +8,9 @@ import pytest
 from kschedd.config.faults import ConfigErrors
 from kschedd.plugin import SKIP, CycleState, NodeInfo, Pod, RawArgs, Status, unresolvable, unschedulable
 from kschedd.testing import Judgement, PluginCluster, UnexpectedOutput, check_scenario, judge, node, pod
+from tests.examples.plugin_files import module
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def _example(file: str, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"kit_{name}", EXAMPLES / "plugins" / file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return getattr(module, name)
 
 
 class NoFoes:
@@ -54,7 +43,7 @@ def test_a_plugin_is_asked_alone() -> None:
 
 
 def test_columns_are_judged_as_well() -> None:
-    cheap_nodes = _example("cheap_nodes.py", "CheapNodes")
+    cheap_nodes = module("cheap_nodes.py").CheapNodes
     nodes = [node(name, labels={"example.com/price": price}) for name, price in (("a", "0.40"), ("b", "0.80"))]
     said = judge(cheap_nodes, pod("p", labels={"example.com/most": "0.50"}), [*nodes, node("c")])
     assert said["b"].reason == "node(s) cost more than 0.50"
@@ -63,7 +52,7 @@ def test_columns_are_judged_as_well() -> None:
 
 
 def test_arguments_are_given_as_in_a_profile() -> None:
-    one_per_team = _example("one_per_team.py", "OnePerTeam")
+    one_per_team = module("one_per_team.py").OnePerTeam
     here = [pod("a", labels={"team": "x"}, node_name="n1")]
     asked = pod("b", labels={"team": "x"})
     assert not judge(one_per_team, asked, [node("n1")], here)["n1"].fits
@@ -82,7 +71,7 @@ def test_a_cluster_in_three_lines() -> None:
 
 
 def test_time_passes_and_pods_go() -> None:
-    cluster = PluginCluster(_example("one_per_team.py", "OnePerTeam"), args={"podsOfATeam": 1})
+    cluster = PluginCluster(module("one_per_team.py").OnePerTeam, args={"podsOfATeam": 1})
     cluster.apply(node("n1"), pod("a", labels={"team": "x"}), pod("b", labels={"team": "x"}))
     assert cluster.placements == {"a": "n1", "b": ""}
     cluster.delete("Pod", "a")
