@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.kinds import kind_of, lookup
-from kschedd.rpc.errors import RpcError
 from kschedd.verbs import generating
 from kschedd.verbs.changing import FORMS, dry_run_text, write_change
+from kschedd.verbs.each_manifest import each_manifest
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -21,7 +21,7 @@ from kschedd.verbs.grammar import (
     validate_flag,
     validation_of,
 )
-from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
+from kschedd.verbs.manifests import file_flag
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import Target, get_object, targets_of
 
@@ -70,30 +70,11 @@ def _create_words(words: VerbParser) -> None:
 
 
 def create(session: VerbSession, options: argparse.Namespace) -> int:
-    namespace = namespace_of(session, options) or "default"
     if not options.filename:
         return _create_one(session, options, _made(session, options), "created")
     if options.what:
         raise UsageError("give either -f FILE or KIND NAME, not both")
-    objects, failed = read_objects(session, options.filename, namespace)
-    answers = []
-    for place, raw in objects:
-        try:
-            answer = _call(session, options, raw)
-        except RpcError as error:
-            why = str(error)
-            if error.code == "no_match":
-                meta = raw.get("metadata") or {}
-                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
-            session.error(f"{place}: {why}")
-            failed += 1
-            continue
-        answers.append(answer)
-        for warning in answer.get("warnings") or ():
-            session.warn(f"{place}: {warning}")
-        write_change(session, options, answer["object"], f"created{dry_run_text(options)}")
-    session.warn_unsupported(answers)
-    return 1 if failed else 0
+    return each_manifest(session, options, "created", lambda raw: _call(session, options, raw))
 
 
 def _call(session: VerbSession, options: argparse.Namespace, raw: Raw) -> Any:

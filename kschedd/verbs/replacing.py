@@ -6,7 +6,8 @@ from typing import Any
 
 from kschedd.api.kinds import kind_of
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.changing import FORMS, dry_run_text, write_change
+from kschedd.verbs.changing import FORMS
+from kschedd.verbs.each_manifest import each_manifest
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -19,7 +20,7 @@ from kschedd.verbs.grammar import (
     validate_flag,
     validation_of,
 )
-from kschedd.verbs.manifests import file_flag, no_mapping, read_objects
+from kschedd.verbs.manifests import file_flag
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import where
 from kschedd.verbs.waiting import Patience, find_object, seconds_to_wait, timed_out, wait_until
@@ -47,41 +48,23 @@ def replace(session: VerbSession, options: argparse.Namespace) -> int:
     if options.force and options.dry_run != "none":
         raise UsageError("--dry-run can not be used when --force is set")
     timeout_s = seconds_to_wait(options.timeout, zero=_LONGEST_S)
-    namespace = namespace_of(session, options) or "default"
-    objects, failed = read_objects(session, options.filename, namespace)
-    answers = []
-    for place, raw in objects:
-        meta = raw.get("metadata") or {}
-        try:
-            if options.force:
-                _delete(session, options, raw, Patience(session, timeout_s))
-                fresh = {name: value for name, value in meta.items() if name not in ("resourceVersion", "uid")}
-                answer = session.daemon.call(
-                    "objects.create",
-                    manifest={**raw, "metadata": fresh},
-                    namespace=namespace,
-                    field_validation=validation_of(options),
-                )
-            else:
-                answer = session.daemon.call(
-                    "objects.replace",
-                    manifest=raw,
-                    field_validation=validation_of(options),
-                    dry_run=options.dry_run != "none",
-                )
-        except RpcError as error:
-            why = str(error)
-            if error.code == "no_match":
-                why = no_mapping(place.rpartition(":")[0], meta.get("name"), meta.get("namespace"), why)
-            session.error(f"{place}: {why}")
-            failed += 1
-            continue
-        answers.append(answer)
-        for warning in answer.get("warnings") or ():
-            session.warn(f"{place}: {warning}")
-        write_change(session, options, answer["object"], f"replaced{dry_run_text(options)}")
-    session.warn_unsupported(answers)
-    return 1 if failed else 0
+    return each_manifest(session, options, "replaced", lambda raw: _replace(session, options, raw, timeout_s))
+
+
+def _replace(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], timeout_s: float) -> Any:
+    if not options.force:
+        return session.daemon.call(
+            "objects.replace", manifest=raw, field_validation=validation_of(options), dry_run=options.dry_run != "none"
+        )
+    _delete(session, options, raw, Patience(session, timeout_s))
+    meta = raw.get("metadata") or {}
+    fresh = {name: value for name, value in meta.items() if name not in ("resourceVersion", "uid")}
+    return session.daemon.call(
+        "objects.create",
+        manifest={**raw, "metadata": fresh},
+        namespace=namespace_of(session, options) or "default",
+        field_validation=validation_of(options),
+    )
 
 
 def _delete(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], patience: Patience) -> None:
