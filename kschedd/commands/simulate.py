@@ -27,7 +27,7 @@ from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.printing.safe import exact, safe
-from kschedd.scenarios.file import run_files
+from kschedd.scenarios.runner import run_files
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.fill import Fill, filled
 from kschedd.simulate.inputs import read_manifests

@@ -12,6 +12,7 @@ are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Re
 scenario's directory. A verb's error messages are part of its output.
 """
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -29,9 +30,11 @@ from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.scenarios.cluster import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
+from kschedd.verbs.expectations import Finding
+from kschedd.verbs.expecting import check
 from kschedd.verbs.grammar import suggest
 from kschedd.verbs.session import VerbSession
-from kschedd.verbs.table import run_words
+from kschedd.verbs.table import WRONG_USE, find_verb, run_words
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag that makes each verb read standard input
@@ -57,6 +60,14 @@ def duration(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise CommandError(f"{text!r} is no duration: 500ms, 10s, 1m30s, 2h, 1d")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+@attrs.frozen
+class CommandResult:
+    """`status` as on the command line: 0, 1 it failed, 2 it could not be parsed."""
+
+    text: str
+    status: int
 
 
 class ScenarioCluster:
@@ -101,51 +112,65 @@ class ScenarioCluster:
 
     def do(self, command: str, given: str) -> str:
         """Run one command with the lines that follow it as input; returns its output, error messages included."""
+        return self.execute(command, given).text
+
+    def execute(self, command: str, given: str) -> CommandResult:
+        """As `do`, with the exit status."""
         try:
             words = shlex.split(command)
             own = OWN.get(words[0])
             if words[0] == "config" and not given.strip() and "-f" not in words:
                 own = None  # without a configuration it is the verb `config`, which shows the current one
             if own is not None:
-                return own(self, words[1:], given)
+                return CommandResult(own(self, words[1:], given), 0)
             if words[0] in _NOT_HERE:
                 raise CommandError(f"{words[0]}: {_NOT_HERE[words[0]]}")
         except (KscheddError, ValueError, OSError) as fault:
-            return f"error: {fault}\n"
+            return CommandResult(f"error: {fault}\n", WRONG_USE)
         return self._verb(words, given)
 
-    def _verb(self, words: list[str], given: str) -> str:
+    def expect(self, command: str) -> Finding:
+        """What comes of an `expect` line. Raises KscheddError where it cannot be parsed, or asked."""
+        try:
+            words = shlex.split(command)
+        except ValueError as fault:
+            raise CommandError(str(fault)) from fault
+        verb = find_verb("expect")
+        return check(self._session([], ""), verb.parser("kschedd ").read(words[1:]))
+
+    def _verb(self, words: list[str], given: str) -> CommandResult:
         flag = _READING.get(words[0])
         if given.strip() and flag is not None and flag not in words:
             words = [*words, flag, "-"]
         printed: list[str] = []
-        session = VerbSession(
+        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` says itself how long it waits
+        status = run_words(self._session(printed, given, limit), words, tuple(OWN))
+        return CommandResult("".join(printed), status)
+
+    def _session(self, printed: list[str], given: str, limit_s: float = math.inf) -> VerbSession:
+        return VerbSession(
             self.connect,
             printed.append,
             printed.append,
             TerminalStyle(),
             lambda: self.cluster.engine.now,
-            self._sleeper(),
+            self._sleeper(limit_s),
             given.encode,
             lambda question: True,
             streams=False,
             program="kschedd ",
             folder=self._folder,
         )
-        run_words(session, words, tuple(OWN))
-        return "".join(printed)
 
-    def _sleeper(self) -> Callable[[float], None]:
+    def _sleeper(self, limit_s: float) -> Callable[[float], None]:
         """The sleep of one verb: it lets virtual time pass, but not without end."""
         slept = 0.0
 
         def sleep(seconds: float) -> None:
             nonlocal slept
             slept += seconds
-            if slept > _LONGEST_WAIT_S:
-                raise CommandError(
-                    f"it has waited for {span(_LONGEST_WAIT_S)} of virtual time: longer than a scenario waits"
-                )
+            if slept > limit_s:
+                raise CommandError(f"it has waited for {span(limit_s)} of virtual time: longer than a scenario waits")
             engine = self.cluster.engine
             engine.advance(engine.now + seconds)
 

@@ -6,25 +6,35 @@
     ----
     expected output, up to an empty line
 
-Output that contains empty lines is enclosed between two lines `----` and two more. A run executes the steps from top
-to bottom on one cluster, and passes if every step prints its expected output; rewriting replaces the expected output
-with the actual one, to be reviewed as a diff. The module `commands` defines the commands.
+    expect pod web-0 on zone b
 
-Errors: ScenarioError if a file cannot be parsed into steps. A failing command is not an error: its output shows it.
+Output that contains empty lines is enclosed between two lines `----` and two more. A line `...` in it stands for any
+lines; where it is all, the command has to succeed and may print what it likes. A line `expect ASSERTION` is a step by
+itself (with `----` below it, it is a command like any other). A run executes the steps from top to bottom on one
+cluster; rewriting replaces expected output with the actual one, and an assertion that is not so with the one that is,
+to be reviewed as a diff. The module `commands` defines the commands, `kschedd.verbs.expectations` the assertions.
+
+Errors: ScenarioError if a file cannot be parsed into steps, or an assertion cannot be. A failing command is no error:
+its output shows it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import attrs
 
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.simulate.engine import LoggedAttempt
+from kschedd.verbs.expectations import Finding
+from kschedd.verbs.expecting import unmet_text
 
 SEPARATOR: Final = "----"
+ANYTHING: Final = "..."
+EXPECT: Final = "expect"
 
 
 @attrs.define(eq=False)
@@ -44,6 +54,7 @@ class Step:
     input: str
     expected: str
     leading: tuple[str, ...] = ()  # comments and empty lines before it
+    asserts: bool = False  # a line `expect ASSERTION`, whose output is not compared
 
 
 @attrs.frozen
@@ -55,16 +66,34 @@ class Scenario:
 
 @attrs.frozen
 class Difference:
-    """A step whose output differs from the expected one."""
+    """A step that came out otherwise than expected: its output, or for an assertion what was found."""
 
     file: str
     step: Step
     got: str
+    finding: Finding | None = None
 
     def __str__(self) -> str:
-        wanted, got = self.step.expected.splitlines(), self.got.splitlines()
-        lines = list(unified_diff(wanted, got, "expected", "got", lineterm="", n=2))[2:]
-        return "\n".join([f"{self.file}:{self.step.line}: {self.step.command}", *(f"  {line}" for line in lines)])
+        return f"{self.file}:{self.step.line}: {self.step.command}\n{self.what}".rstrip("\n")
+
+    @property
+    def what(self) -> str:
+        if self.finding is not None:
+            lines = unmet_text(self.step.command.removeprefix(EXPECT).strip(), self.finding).splitlines()
+        else:
+            wanted, got = self.step.expected.splitlines(), self.got.splitlines()
+            lines = list(unified_diff(wanted, got, "expected", "got", lineterm="", n=2))[2:]
+        return "\n".join(f"  {line}" for line in lines)
+
+
+@attrs.frozen
+class StepResult:
+    """`output` without its last line ends; `finding` of an assertion; `difference` None: as expected."""
+
+    step: Step
+    output: str
+    finding: Finding | None
+    difference: Difference | None
 
 
 def parse(text: str, file: str) -> Scenario:
@@ -78,6 +107,11 @@ def parse(text: str, file: str) -> Scenario:
             at += 1
             continue
         start = at
+        if lines[at].split()[0] == EXPECT and lines[at + 1 : at + 2] != [SEPARATOR]:
+            steps.append(Step(start + 1, lines[start].strip(), "", "", tuple(leading), asserts=True))
+            leading = []
+            at += 1
+            continue
         while at < len(lines) and lines[at] != SEPARATOR:
             at += 1
         if at == len(lines):
@@ -112,26 +146,60 @@ def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
 OnDecision = Callable[[LoggedAttempt], None]
 
 
-def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[tuple[Step, str]]:
-    """Run the scenario: each step with its output. `on_decision` is called with every attempt."""
+def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[StepResult]:
+    """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError."""
     cluster = ScenarioCluster(Path(scenario.file).parent, on_decision)
     for step in scenario.steps:
-        yield step, cluster.do(step.command, step.input).rstrip("\n")
+        yield _asserted(scenario, step, cluster) if step.asserts else _executed(scenario, step, cluster)
+
+
+def _executed(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepResult:
+    result = cluster.execute(step.command, step.input)
+    got = result.text.rstrip("\n")
+    good = result.status == 0 if step.expected == ANYTHING else matches(step.expected, got)
+    return StepResult(step, got, None, None if good else Difference(scenario.file, step, got))
+
+
+def _asserted(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepResult:
+    try:
+        finding = cluster.expect(step.command)
+    except KscheddError as fault:
+        raise ScenarioError(scenario.file, step.line, str(fault)) from fault
+    return StepResult(step, "", finding, None if finding.met else Difference(scenario.file, step, "", finding))
+
+
+def matches(expected: str, got: str) -> bool:
+    """Whether the output is the expected one, in which a line `...` stands for any lines, or none."""
+    if ANYTHING not in expected.split("\n"):
+        return expected == got
+    pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in expected.split("\n"))
+    return re.fullmatch(pattern, f"{got}\n" if got else "") is not None
 
 
 def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> list[Difference]:
-    return [Difference(scenario.file, step, got) for step, got in run(scenario, on_decision) if got != step.expected]
+    return [done.difference for done in run(scenario, on_decision) if done.difference is not None]
 
 
 def rewritten(scenario: Scenario, on_decision: OnDecision | None = None) -> str:
-    """The file's text with the actual output of its steps."""
-    return "".join(_text(scenario, list(run(scenario, on_decision))))
+    """The file's text with the actual output of its steps, and with assertions that are so."""
+    return text_of(scenario, list(run(scenario, on_decision)))
 
 
-def _text(scenario: Scenario, done: Iterable[tuple[Step, str]]) -> Iterator[str]:
-    for step, got in done:
+def text_of(scenario: Scenario, done: Iterable[StepResult]) -> str:
+    """The file's text as its steps came out."""
+    return "".join(_text(scenario, done))
+
+
+def _text(scenario: Scenario, done: Iterable[StepResult]) -> Iterator[str]:
+    for result in done:
+        step, got = result.step, result.output
         for line in step.leading:
             yield f"{line}\n"
+        if result.finding is not None:
+            yield f"{step.command if result.finding.met else result.finding.instead or step.command}\n"
+            continue
+        if result.difference is None:
+            got = step.expected
         yield f"{step.command}\n{step.input}{SEPARATOR}\n"
         if any(not line.strip() for line in got.split("\n")) and got:
             yield f"{SEPARATOR}\n{got}\n{SEPARATOR}\n{SEPARATOR}\n"
@@ -146,22 +214,3 @@ def read(path: Path) -> Scenario:
         return parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as fault:
         raise ScenarioError(str(path), 0, f"cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-
-
-def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str], on_decision: OnDecision | None = None) -> int:
-    """Run scenario files and report on `out`; returns 1 if the output of any step differs."""
-    failed = 0
-    for path in paths:
-        scenario = read(path)
-        if rewrite:
-            text = rewritten(scenario, on_decision)
-            changed = text != path.read_text(encoding="utf-8")
-            path.write_text(text, encoding="utf-8")
-            print(f"{path}: {'rewritten' if changed else 'unchanged'}", file=out)
-            continue
-        wrong = differences(scenario, on_decision)
-        failed += bool(wrong)
-        print(f"{path}: {len(scenario.steps) - len(wrong)} of {len(scenario.steps)} steps as expected", file=out)
-        for difference in wrong:
-            print(difference, file=out)
-    return 1 if failed else 0

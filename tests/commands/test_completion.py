@@ -39,7 +39,7 @@ def _next(capsys: pytest.CaptureFixture[str], text: str) -> list[str]:
         pytest.param("run --log-level w", ["warning"], id="choice-of-a-commands-flag"),
         pytest.param("completion ", ["bash", "zsh", "fish"], id="choice-of-a-command"),
         pytest.param("watch get no", ["nodes"], id="watched-verb"),
-        pytest.param("help ex", ["explain"], id="help"),
+        pytest.param("help ex", ["expect", "explain"], id="help"),
         pytest.param("nonsense ", [], id="nothing-after-what-is-no-verb"),
     ],
 )

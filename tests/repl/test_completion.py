@@ -31,7 +31,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
     [
         pytest.param("expl", ["explain"], id="verb"),
         pytest.param("un", ["uncordon"], id="verb-of-several-letters"),
-        pytest.param("help ex", ["exit", "explain"], id="help-takes-a-verb"),
+        pytest.param("help ex", ["exit", "expect", "explain"], id="help-takes-a-verb"),
         pytest.param("get po", ["pods", "poddisruptionbudgets", "podtemplates"], id="kind-live-ones-first"),
         pytest.param("get pods,no", ["pods,nodes"], id="second-kind"),
         pytest.param("get pods ", ["db-0", "web-0", "web-1"], id="names-of-the-namespace"),

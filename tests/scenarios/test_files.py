@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.scenarios.file import ScenarioError, differences, parse, read, rewritten, run_files
+from kschedd.scenarios.file import ScenarioError, differences, parse, read, rewritten
+from kschedd.scenarios.runner import run_files
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "examples/scenarios").glob("*.txt"), *(ROOT / "tests/scenarios").glob("*.txt")])

@@ -232,6 +232,8 @@ LINES = [
     ("get pods -l app=little -o jsonpath-as-json='{.items[*].metadata.name}'", '"little"'),
     ("wait --for=condition=PodScheduled pod/little --timeout 0", "pod/little condition met"),
     ("wait --for=jsonpath='{.spec.nodeName}'=node-a pod little --timeout 0", "pod/little condition met"),
+    ("expect pod little on node node-a", ""),
+    ("expect pod big pending because 'Insufficient cpu' -o json", '"met": true'),
     ("run by-hand --image a:1 --labels app=hand --port 80", "pod/by-hand created"),
     ("expose pod by-hand --target-port 8080", "service/by-hand exposed"),
     ("create pdb guard --selector app=hand --min-available 1 --dry-run", "poddisruptionbudget.policy/guard created"),

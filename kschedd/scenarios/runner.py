@@ -1,0 +1,127 @@
+"""Runs scenario files and reports: what came out otherwise than expected, where, and why.
+
+A file is run by itself on a cluster of its own, so files may be run beside each other, in processes: what is reported
+does not depend on that, nor does the order, which is that of the files as given. Within a folder it is by name.
+
+`run_file` never raises for what a file says: what cannot be read or parsed is its `fault`.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import IO, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.scenarios.file import Difference, OnDecision, ScenarioError, StepResult, read, run, text_of
+
+SUFFIX: Final = ".txt"
+PASSED, FAILED, BAD_INPUT = 0, 1, 2
+
+
+@attrs.frozen
+class FileResult:
+    """`steps`: those that were run. `fault`: why not all were. `rewrote`: whether the file's text is another now."""
+
+    file: str
+    steps: tuple[StepResult, ...]
+    seconds: float
+    fault: str = ""
+    rewrote: bool = False
+
+    @property
+    def differences(self) -> list[Difference]:
+        return [step.difference for step in self.steps if step.difference is not None]
+
+
+@attrs.define(eq=False)
+class NoScenariosError(KscheddError):
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """The files, and those of the folders, each once. Raises NoScenariosError."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.exists():
+            raise NoScenariosError(str(path), "there is no such file or folder")
+        within = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        if not within:
+            raise NoScenariosError(str(path), f"no scenario in this folder: their names end in {SUFFIX}")
+        found.update(dict.fromkeys(within))
+    return list(found)
+
+
+def run_file(
+    path: Path,
+    *,
+    rewrite: bool = False,
+    on_decision: OnDecision | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> FileResult:
+    began = clock()
+    steps: list[StepResult] = []
+    rewrote, fault = False, ""
+    try:
+        scenario = read(path)
+        for step in run(scenario, on_decision):
+            steps.append(step)
+        if rewrite:
+            rewrote = _write(path, text_of(scenario, steps))
+    except ScenarioError as wrong:
+        fault = str(wrong)
+    return FileResult(str(path), tuple(steps), clock() - began, fault, rewrote)
+
+
+def _write(path: Path, text: str) -> bool:
+    """Whether that is another text than before."""
+    try:
+        if text == path.read_text(encoding="utf-8"):
+            return False
+        path.write_text(text, encoding="utf-8")
+    except OSError as wrong:
+        raise ScenarioError(str(path), 0, f"cannot be written: {wrong.strerror or wrong}") from wrong
+    return True
+
+
+def run_each(paths: Sequence[Path], *, jobs: int, rewrite: bool) -> Iterator[FileResult]:
+    """The results in the order of the paths, each as soon as it and those before it are there."""
+    do = partial(run_file, rewrite=rewrite)
+    if jobs < 2 or len(paths) < 2:
+        yield from map(do, paths)
+        return
+    with ProcessPoolExecutor(min(jobs, len(paths)), multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(do, paths)
+
+
+def report(result: FileResult, write: Callable[[str], object]) -> int:
+    """Write what came of a file; returns the exit status for it."""
+    differences = result.differences
+    if result.rewrote:  # all but assertions that cannot be put into words are as expected now
+        differences = [one for one in differences if one.finding is not None and not one.finding.instead]
+    good = len(result.steps) - len(differences)
+    if result.fault:
+        write(f"error: {result.fault}\n")
+    elif result.rewrote:
+        write(f"{result.file}: rewritten\n")
+    else:
+        write(f"{result.file}: {good} of {len(result.steps)} steps as expected\n")
+    for difference in differences:
+        write(f"{difference}\n")
+    if result.fault:
+        return BAD_INPUT
+    return FAILED if differences else PASSED
+
+
+def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str], on_decision: OnDecision | None = None) -> int:
+    """Run scenario files one by one and report on `out`; returns the greatest exit status."""
+    results = (run_file(path, rewrite=rewrite, on_decision=on_decision) for path in paths)
+    return max((report(result, out.write) for result in results), default=PASSED)
