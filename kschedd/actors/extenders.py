@@ -4,11 +4,13 @@ Owns: one HTTP client for each extender that has been called, and its idle conne
 Fails: whatever goes wrong is an ExtenderFailure, which is the answer, and is logged.
 
 Bodies are made and read in threads, since those with thousands of nodes take long; the JSON of a node is made once.
+So are clients: httpx and the certificates of a client take 0.2 s to load.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -24,13 +26,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("kschedd.extenders")
 
-_SMALL = 1 << 14  # bytes of an answer that is read at once: a thread costs more
-
 
 @attrs.define(eq=False)
 class ExtenderClients:
     costs: CallCosts = attrs.field(factory=CallCosts)
     _clients: "dict[Extender, AsyncClient]" = attrs.field(factory=dict)
+    _http: ModuleType | None = None
 
     async def ask(self, calls: Sequence[ExtenderCall]) -> list[Any]:
         """Make all these calls at once; their answers in order."""
@@ -62,29 +63,32 @@ class ExtenderClients:
             self.costs.returned(name, call.action, took_s, failed=failed)
 
     async def _answer(self, call: ExtenderCall) -> Any:
-        from kschedd.extenders import http  # httpx takes long to import, and most have no extenders
-
+        if self._http is None:
+            self._http = await trio.to_thread.run_sync(_load_http)
+        http = self._http
         reading = False
         try:
-            content = await trio.to_thread.run_sync(call.write)
             client = self._clients.get(call.extender)
             if client is None:
-                client = self._clients[call.extender] = http.async_client(call.extender)
-            more = http.extensions(call.extender)
+                made = await trio.to_thread.run_sync(http.async_client, call.extender)
+                client = self._clients.setdefault(call.extender, made)  # another call may have made one meanwhile
+            more = http.request(call, await trio.to_thread.run_sync(call.write))
             body = http.AnswerBody()
             with trio.move_on_after(call.extender.http_timeout_s) as limit:
-                async with client.stream("POST", call.url, content=content, extensions=more) as response:
+                async with client.stream("POST", call.url, **more) as response:
                     reading = True
                     if response.status_code == 200:
                         async for part in response.aiter_raw():
                             body.add(part)
                             if body.too_long:
                                 limit.cancel()  # what reads from the connection ends itself then
-                whole = body.whole()
-                read = partial(call.read, response.status_code, whole)
-                return read() if len(whole) <= _SMALL else await trio.to_thread.run_sync(read)
             if body.too_long:
                 return http.too_long(call)
+            if not limit.cancelled_caught:
+                read = partial(call.read, response.status_code)
+                if body.size <= http.SMALL_BYTES:  # a thread costs more
+                    return read(body.whole())
+                return await trio.to_thread.run_sync(lambda: read(body.whole()))
         except http.FAULTS as fault:
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
@@ -92,3 +96,9 @@ class ExtenderClients:
     async def close(self) -> None:
         for client in self._clients.values():
             await client.aclose()
+
+
+def _load_http() -> ModuleType:
+    from kschedd.extenders import http  # httpx takes long to import, and most have no extenders
+
+    return http

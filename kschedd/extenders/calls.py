@@ -7,7 +7,7 @@ body, or an ExtenderFailure. Who runs the attempt makes the call: the daemon wit
 Source: Kubernetes v1.34, scheduler/extender.go (send).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -34,7 +34,7 @@ class ExtenderCall:
     extender: Extender
     action: str  # as the configuration calls it
     pod: str  # "namespace/name"
-    write: Callable[[], bytes]  # the body; may take long
+    write: Callable[[], Sequence[bytes]]  # the body in parts; may take long
     _read: Callable[[bytes], Any]
     _send: Callable[["ExtenderCall"], Any]
 

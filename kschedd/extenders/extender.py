@@ -21,6 +21,9 @@ SCALE: Final = 10
 """Extenders score from 0 to 10, the scheduler from 0 to 100."""
 
 
+Write = Callable[[], Sequence[bytes]]
+
+
 class _NodeJson:
     """The JSON of nodes that have been sent once."""
 
@@ -86,7 +89,7 @@ class HTTPExtender:
     def bind(self, pod: Pod, node_name: str) -> ExtenderCall:
         """Answered with the text of an error, "" if there is none."""
         args = pod.namespace, pod.name, pod.uid, node_name
-        return self._call(self.config.bind_verb, pod, lambda: messages.binding_args(*args), messages.binding_error)
+        return self._call(self.config.bind_verb, pod, lambda: [messages.binding_args(*args)], messages.binding_error)
 
     def preempt(self, pod: Pod, candidates: tuple[Candidate, ...]) -> ExtenderCall:
         """Answered with MetaVictims by node name."""
@@ -94,17 +97,17 @@ class HTTPExtender:
         return self._call(
             self.config.preempt_verb,
             pod,
-            lambda: messages.preemption_args(messages.object_json(pod.raw), candidates, by_uid),
+            lambda: [messages.preemption_args(messages.object_json(pod.raw), candidates, by_uid)],
             messages.preemption_result,
         )
 
-    def _call(self, action: str, pod: Pod, write: Callable[[], bytes], read: Callable[[bytes], Any]) -> ExtenderCall:
+    def _call(self, action: str, pod: Pod, write: Write, read: Callable[[bytes], Any]) -> ExtenderCall:
         return ExtenderCall(self.config, action, pod.key, write, read, _send)
 
-    def _args(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> Callable[[], bytes]:
+    def _args(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> Write:
         if self.config.node_cache_capable:
             names = [table.names[row] for row in rows]
-            return lambda: messages.args_with_names(messages.object_json(pod.raw), names)
+            return lambda: [messages.args_with_names(messages.object_json(pod.raw), names)]
         nodes = [node for row in rows if (node := table.nodes[row]) is not None]
         return lambda: messages.args_with_nodes(messages.object_json(pod.raw), [_NODES.of(node) for node in nodes])
 

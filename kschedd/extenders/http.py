@@ -14,6 +14,7 @@ import os
 import ssl
 import tempfile
 import time
+from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 
 MAX_ANSWER_BYTES: Final = 64 << 20
+SMALL_BYTES: Final = 1 << 14  # of a body that is sent, or read, at once
 REDIRECTS: Final = 10
 HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
 LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -108,17 +110,36 @@ class AnswerBody:
     """What has been read of an answer."""
 
     too_long: bool = False
+    size: int = 0
     _parts: list[bytes] = attrs.field(factory=list)
-    _size: int = 0
 
     def add(self, part: bytes) -> None:
-        self._size += len(part)
-        self.too_long = self._size > MAX_ANSWER_BYTES
+        self.size += len(part)
+        self.too_long = self.size > MAX_ANSWER_BYTES
         if not self.too_long:
             self._parts.append(part)
 
     def whole(self) -> bytes:
         return b"".join(self._parts)
+
+
+def request(call: ExtenderCall, parts: Sequence[bytes]) -> dict[str, Any]:
+    """An async client's arguments for a request with this body."""
+    size, more = sum(map(len, parts)), extensions(call.extender)
+    if size <= SMALL_BYTES:
+        return {"content": b"".join(parts), "extensions": more}
+    return {"content": RequestBody(parts), "headers": {"Content-Length": str(size)}, "extensions": more}
+
+
+@attrs.frozen(eq=False)
+class RequestBody:
+    """A long body, sent part by part, as often as redirects ask for it."""
+
+    _parts: Sequence[bytes]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            yield part
 
 
 def too_long(call: ExtenderCall) -> ExtenderFailure:
@@ -168,7 +189,7 @@ def send(call: ExtenderCall) -> Any:
     until = time.monotonic() + limit_s
     reading = False
     try:
-        content, more = call.write(), extensions(call.extender)
+        content, more = b"".join(call.write()), extensions(call.extender)
         with (
             httpx.Client(**{**_settings(call.extender), "timeout": limit_s}) as client,
             client.stream("POST", call.url, content=content, extensions=more) as response,

@@ -48,7 +48,7 @@ class Extended:
 
     def answer(self, call: ExtenderCall) -> Any:
         where = call.url.removeprefix("http://")
-        self.asked.append((where, json.loads(call.write())))
+        self.asked.append((where, json.loads(b"".join(call.write()))))
         said = self.answers[where]
         if isinstance(said, str):
             return ExtenderFailure(said)

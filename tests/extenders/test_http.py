@@ -35,9 +35,10 @@ def configured(url: str, **settings: Any) -> Extender:
     return extender
 
 
-def binding(url: str, **settings: Any) -> ExtenderCall:
-    def write() -> bytes:
-        return binding_args("default", "web", "uid", "n1")
+def binding(url: str, pod_name: str = "web", **settings: Any) -> ExtenderCall:
+    def write() -> list[bytes]:
+        body = binding_args("default", pod_name, "uid", "n1")
+        return [body[first : first + 1000] for first in range(0, len(body), 1000)]
 
     return ExtenderCall(configured(url, **settings), "bind", "default/web", write, binding_error, http.send)
 
@@ -141,6 +142,14 @@ def test_redirects_are_followed(ask: Ask) -> None:
         to = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {extender.url}/bind\r\nContent-Length: 0\r\n\r\n"
         with answering(to.encode()) as url:
             assert ask(binding(url)) == "web"
+
+
+def test_a_long_body_is_sent_whole_where_a_redirect_leads(ask: Ask) -> None:
+    long = "w" * (2 * http.SMALL_BYTES)
+    with serving({"bind": lambda body: {"Error": body["PodName"]}}) as extender:
+        to = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {extender.url}/bind\r\nContent-Length: 0\r\n\r\n"
+        with answering(to.encode()) as url:
+            assert ask(binding(url, long)) == long
 
 
 # -- TLS --------------------------------------------------------------------------------------------------------------

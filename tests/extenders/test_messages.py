@@ -60,3 +60,39 @@ def test_what_is_no_json_is_refused_in_words(body: bytes, why: str) -> None:
 def test_null_is_an_answer_of_nothing() -> None:
     assert filter_result(b"null", names=True).names is None
     assert priorities(b"null") == []
+
+
+def test_of_the_nodes_of_an_answer_only_their_names_are_kept() -> None:
+    node = {"Metadata": {"NAME": "n1", "labels": {"a": "b"}}, "status": {"images": [1, 2]}}
+    body = json.dumps({"nodes": {"kind": "List", "Items": [node, node]}, "Error": ""}).encode()
+    assert first_value(body) == {
+        "nodes": {"kind": "List", "Items": [{"Metadata": {"NAME": "n1"}}] * 2},
+        "Error": "",
+    }
+    assert filter_result(body, names=False).names == ("n1", "n1")
+
+
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        pytest.param([1], "json: cannot unmarshal number into Go value of type v1.Node", id="a-number-for-a-node"),
+        pytest.param(
+            [{"metadata": []}],
+            "json: cannot unmarshal array into Go struct field Node.metadata of type v1.ObjectMeta",
+            id="a-list-for-its-metadata",
+        ),
+        pytest.param(
+            [{"metadata": {"name": 7}}],
+            "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string",
+            id="a-number-for-its-name",
+        ),
+    ],
+)
+def test_a_node_of_another_form_is_refused_in_words(items: list[Any], why: str) -> None:
+    with pytest.raises(UnreadableAnswer) as refused:
+        filter_result(json.dumps({"Nodes": {"items": items}}).encode(), names=False)
+    assert str(refused.value) == why
+
+
+def test_a_node_without_a_name_has_an_empty_one() -> None:
+    assert filter_result(b'{"Nodes": {"items": [{}, null, {"metadata": null}]}}', names=False).names == ("", "", "")
