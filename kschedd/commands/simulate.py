@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.run import add_scheduler_flags, wants_gates
@@ -189,7 +190,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool]) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
-    registry = Registry()
+    registry = Registry(run_async=run_async)
     registry.add_entry_points()
     for plugin in plugins:
         registry.add_file(plugin)

@@ -62,7 +62,7 @@ def _ask(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, 
         def plain() -> list[Status | None]:
             return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in asked]
 
-        return as_one_call(filter_.plugin, "filter", plain)()
+        return as_one_call(filter_.plugin, "filter", pod, plain)()
     try:
         codes = filter_.vector.filter_rows(state, pod, table, rows)
         if codes is None:

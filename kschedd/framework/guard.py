@@ -1,9 +1,11 @@
 """PluginGuard: calls an out-of-tree plugin with a time limit and turns every failure into an error with its name.
 
 A call runs in a thread of the plugin's own while its caller waits, at most for the limit. A call that has not
-returned by then is abandoned (a thread cannot be stopped), and until it returns every further call of that plugin fails
-at once, so that one hang costs one wait and one thread. Callers are in worker threads themselves where the daemon's
-loop must not block; a step of an attempt lets others work on the scheduler's state while it waits (`exclusion`).
+returned by then is abandoned (a thread cannot be stopped) and its thread replaced. Until it returns, further calls of
+that plugin for the same pod fail at once, so that one pod costs one wait; those for other pods are made. Once
+MOST_HUNG calls are abandoned the plugin is refused: every call fails at once until one of them returns. Callers are
+in worker threads themselves where the daemon's loop must not block; a step of an attempt lets others work on the
+scheduler's state while it waits (`exclusion`).
 
 `filter` and `score`, which see one node at a time, are called thousands of times for one pod: there the limit is
 on a whole shard of nodes (`GuardedCall`), enforced by the filter workers, or by `PluginGuard.batch` where they are not
@@ -27,6 +29,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.api.pods import Pod
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.exclusion import SchedulerLock, passed_on, to_be_taken
 from kschedd.framework.faults import BadAnswer, PluginError, PluginTimeout
@@ -36,6 +39,7 @@ T = TypeVar("T")
 
 PLUGIN_LIMIT_S: Final = 5.0  # how long a call of an out-of-tree plugin may take
 START_LIMIT_S: Final = 30.0  # limit on importing its module, or constructing it
+MOST_HUNG: Final = 32  # abandoned calls of one plugin, a thread each; those for the nodes of one pod may be several
 
 
 @attrs.define(eq=False)
@@ -45,6 +49,7 @@ class GuardedCall:
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None
     method: str = ""
+    args: tuple[Any, ...] = ()
     given_up: bool = False
     # Held while a plugin's call changes a cache of ours (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
@@ -68,8 +73,21 @@ class GuardedCall:
             self.calling.costs.timed_out(self.calling.plugin, self.method)
         if self.calling is None:
             return PluginTimeout("", "", f"a plugin did not return within {limit_s:g}s")
-        self.calling.hanging.append(self.done)
+        self.calling.hanging.append(HungCall(_pod_of(self.args), self.done))
         return self.calling.timeout(self.method, limit_s)
+
+
+@attrs.frozen(eq=False)
+class HungCall:
+    """A call that was abandoned."""
+
+    pod: str  # uid; "" if it was about none
+    returned: threading.Event
+
+
+def _pod_of(args: tuple[Any, ...]) -> str:
+    """The uid of the pod that a call with these arguments is about."""
+    return next((arg.uid for arg in args if isinstance(arg, Pod)), "")
 
 
 _this_thread = threading.local()
@@ -122,7 +140,7 @@ class PluginGuard:
         self.limit_s = limit_s
         self.limits: Mapping[str, float] = {}  # by method, where they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
-        self.hanging: list[threading.Event] = []  # each set when an abandoned call returns after all
+        self.hanging: list[HungCall] = []
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of threads that have nothing to do
 
@@ -131,9 +149,7 @@ class PluginGuard:
     ) -> T:
         """Call the plugin's method `name`; what it takes is `noted`. Raises PluginError, and nothing else."""
         if self.hanging:
-            self.hanging = [done for done in self.hanging if not done.is_set()]
-            if self.hanging:
-                raise PluginTimeout(self.plugin, name, f"{name} was not called: an earlier call has not returned yet")
+            self._refuse_hung(name, args)
         current: GuardedCall | None = getattr(_this_thread, "call", None)
         if current is not None:
             return self._inline(current, name, work, args, noted)
@@ -153,9 +169,19 @@ class PluginGuard:
             raise call.fault
         return call.value  # type: ignore[no-any-return]
 
-    def batch(self, name: str, work: Callable[[], T]) -> T:
-        """Run work that makes many calls of this plugin as one call with one limit."""
-        return self.call(name, work, noted=False)
+    def _refuse_hung(self, name: str, args: tuple[Any, ...]) -> None:
+        self.hanging = [hung for hung in self.hanging if not hung.returned.is_set()]
+        if len(self.hanging) >= MOST_HUNG:
+            why = f"{len(self.hanging)} earlier calls have not returned, and no more threads are spent on it"
+        elif (pod := _pod_of(args)) in [hung.pod for hung in self.hanging]:
+            why = f"an earlier call{' for this pod' if pod else ''} has not returned yet"
+        else:
+            return
+        raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
+
+    def batch(self, name: str, work: Callable[[], T], pod: Pod) -> T:
+        """Run work that makes many calls of this plugin, all about one pod, as one call with one limit."""
+        return self.call(name, lambda pod: work(), pod, noted=False)
 
     def limit_of(self, name: str) -> float:
         """How long a call of this method may take."""
@@ -176,8 +202,8 @@ class PluginGuard:
     def _inline(self, current: GuardedCall, name: str, work: Callable[..., T], args: tuple[Any, ...], noted: bool) -> T:
         if current.given_up:
             raise self.timeout(name)
-        before = current.calling, current.method
-        current.calling, current.method = self, name
+        before = current.calling, current.method, current.args
+        current.calling, current.method, current.args = self, name, args
         started, failed = perf_counter(), True
         try:
             said = work(*args)
@@ -188,7 +214,7 @@ class PluginGuard:
                 raise
             raise self.error(name, fault) from None
         finally:
-            current.calling, current.method = before
+            current.calling, current.method, current.args = before
             if noted and not current.given_up:
                 self._note(name, started, failed)
 
@@ -221,7 +247,7 @@ class _Call:
 
     def __init__(self, guard: PluginGuard, name: str, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.work, self.args = work, args
-        self.guarded = GuardedCall(calling=guard, method=name, scheduler=to_be_taken())
+        self.guarded = GuardedCall(calling=guard, method=name, args=args, scheduler=to_be_taken())
         self.value: Any = None
         self.fault: PluginError | None = None
 

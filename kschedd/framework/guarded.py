@@ -10,7 +10,7 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
@@ -41,7 +41,7 @@ from kschedd.framework.interface import (
     missing_methods,
 )
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.registry import Registry
+from kschedd.framework.registry import Registry, RunAsync, no_async
 from kschedd.framework.remedies import RemedyPlugin
 from kschedd.framework.status import Code, Status
 from kschedd.framework.views import ClusterView, HandleView, PostFilterViewView, StateView, TableView, array, node_info
@@ -139,14 +139,6 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
     return out
 
 
-RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
-"""Runs a coroutine function with these arguments to its end, within so many seconds. Raises TimeoutError."""
-
-
-def _no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    raise BadAnswer(f"{method.__name__} is async: only the daemon runs such methods")
-
-
 # -- the plugin ------------------------------------------------------------------------------------------------------
 
 
@@ -186,9 +178,9 @@ class GuardedPlugin:
             for method in methods_of(protocol)
         }
 
-    def batch(self, method: str, work: Callable[[], Any]) -> Any:
-        """Run work that makes many calls of this plugin under one limit."""
-        return self.guard.batch(method, work)
+    def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
+        """Run work that makes many calls of this plugin, all about one pod, under one limit."""
+        return self.guard.batch(method, work, pod)
 
     def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
         guard = self.guard
@@ -268,10 +260,7 @@ def _depends_on(value: object) -> frozenset[str] | None:
 
 
 class GuardedRegistry(Registry):
-    """A registry that guards out-of-tree plugins.
-
-    `on_fault` receives faults that fail no call; `run_async` runs methods that are `async def`.
-    """
+    """A registry that guards out-of-tree plugins; `on_fault` receives faults that fail no call."""
 
     def __init__(
         self,
@@ -281,13 +270,12 @@ class GuardedRegistry(Registry):
         start_limit_s: float = START_LIMIT_S,
         sources: Mapping[str, str] | None = None,
         on_fault: Callable[[PluginError], None] | None = None,
-        run_async: RunAsync = _no_async,
+        run_async: RunAsync = no_async,
     ) -> None:
-        super().__init__(dict(added or {}), dict(sources or {}), start_limit_s)
+        super().__init__(dict(added or {}), dict(sources or {}), start_limit_s, run_async)
         self.limit_s = limit_s
         self.on_fault = on_fault
         self.costs = CallCosts()
-        self.run_async = run_async
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         """A plugin ready for use; an out-of-tree one that cannot be constructed raises PluginLoadError."""
@@ -314,4 +302,9 @@ def guarded(registry: Registry | None) -> GuardedRegistry:
         return registry
     if registry is None:
         return GuardedRegistry()
-    return GuardedRegistry(registry.added, sources=registry.sources, start_limit_s=registry.start_limit_s)
+    return GuardedRegistry(
+        registry.added,
+        sources=registry.sources,
+        start_limit_s=registry.start_limit_s,
+        run_async=registry.run_async,
+    )

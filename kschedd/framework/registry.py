@@ -9,7 +9,7 @@ Errors: PluginLoadError says which file or entry point, what is wrong with it, a
 
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -21,7 +21,7 @@ import attrs
 from kschedd.config.in_tree import IN_TREE, in_tree_class
 from kschedd.config.plugin_info import PluginInfo
 from kschedd.errors import KscheddError
-from kschedd.framework.faults import PluginError, plain_text
+from kschedd.framework.faults import BadAnswer, PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import extension_points, missing_methods, plugin_info
@@ -39,6 +39,15 @@ class PluginLoadError(KscheddError):
         return f"{self.source}: {self.why}"
 
 
+RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
+"""Runs a coroutine function with these arguments to its end, within so many seconds. Raises TimeoutError."""
+
+
+def no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
+    """For registries whose plugins bind no pods."""
+    raise BadAnswer(f"{method.__name__} is async: there is nothing here that runs it")
+
+
 @attrs.define(eq=False)
 class Registry:
     """In-tree plugins and the added out-of-tree classes."""
@@ -46,6 +55,7 @@ class Registry:
     added: dict[str, type[Any]] = attrs.field(factory=dict)
     sources: dict[str, str] = attrs.field(factory=dict)  # of added plugins: name -> file or entry point
     start_limit_s: float = START_LIMIT_S  # limit on importing a module, or constructing a plugin
+    run_async: RunAsync = no_async  # for methods that are `async def`
 
     def names(self) -> frozenset[str]:
         return frozenset(IN_TREE) | frozenset(self.added)

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.actors.plugin_calls import run_async
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import load_config
 from kschedd.controllers.options import OPTIONS, controller_options, read_option
@@ -84,7 +85,7 @@ class ScenarioCluster:
         self._seed = 1
         self._config = ""
         self._options: dict[str, Any] = {}
-        self._registry = Registry()
+        self._registry = Registry(run_async=run_async)
         self._cluster = cluster
         self._daemon = None if cluster is None else VirtualDaemon(cluster)
 

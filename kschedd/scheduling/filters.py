@@ -183,12 +183,12 @@ def _plain_shard(
     def run() -> list[Status | None]:
         return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
 
-    return as_one_call(filter_.plugin, "filter", run)
+    return as_one_call(filter_.plugin, "filter", pod, run)
 
 
-def as_one_call(plugin: Plugin, method: str, work: Callable[[], T]) -> Callable[[], T]:
+def as_one_call(plugin: Plugin, method: str, pod: Pod, work: Callable[[], T]) -> Callable[[], T]:
     """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded."""
-    return PluginBatch(plugin, method, work) if isinstance(plugin, GuardedPlugin) else work
+    return PluginBatch(plugin, method, pod, work) if isinstance(plugin, GuardedPlugin) else work
 
 
 @attrs.frozen(eq=False)
@@ -197,6 +197,7 @@ class PluginBatch(Generic[T]):
 
     _plugin: GuardedPlugin
     _method: str
+    _pod: Pod
     _work: Callable[[], T]
 
     @property
@@ -204,7 +205,7 @@ class PluginBatch(Generic[T]):
         return self._plugin.guard.limit_of(self._method)
 
     def __call__(self) -> T:
-        done: T = self._plugin.batch(self._method, self._work)
+        done: T = self._plugin.batch(self._method, self._work, self._pod)
         return done
 
 

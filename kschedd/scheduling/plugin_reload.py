@@ -8,8 +8,6 @@ being bound, ends with the instances that it began with.
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
 from kschedd.config.args import written
 from kschedd.config.changes import with_plugin_args, with_plugin_disabled, with_plugin_enabled
 from kschedd.config.faults import ConfigErrors
@@ -64,4 +62,4 @@ def _refreshed(
                 config = with_plugin_enabled(config, scheduler_name, name, gained, catalogue=catalogue)
             if args is not None:
                 config = with_plugin_args(config, scheduler_name, name, written(args), catalogue=catalogue)
-    return attrs.evolve(config, origins=config.origins)
+    return config

@@ -206,4 +206,4 @@ def _score_shard(
             answers.append(said)
         return answers
 
-    return as_one_call(score.plugin, "score", run)
+    return as_one_call(score.plugin, "score", pod, run)

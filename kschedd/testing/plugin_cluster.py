@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.actors.plugin_calls import run_async
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -52,7 +53,7 @@ class PluginCluster:
         profile: Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        registry = Registry()
+        registry = Registry(run_async=run_async)
         for cls in (plugin, *more):
             registry.add(cls, "the test")
         ours = {"name": plugin.name, **({"weight": weight} if weight else {})}

@@ -293,6 +293,18 @@ async def test_so_they_do_for_a_whole_shard_of_nodes(method: str, gate: Gate) ->
         gate.open.set()
 
 
+@pytest.mark.parametrize("method", ["pre_filter", "filter", "score", "reserve"])
+async def test_a_call_that_hangs_in_an_attempt_fails_its_pod_alone(method: str, gate: Gate) -> None:
+    config, registry = profiles(slow_at(method), multiPoint={"enabled": [{"name": "Slow", "timeoutSeconds": 0.2}]})
+    async with cluster_actors(config, registry=registry) as cluster:
+        await cluster.store.create_many([node("n1"), node("n2")])
+        await cluster.store.create(slow("slow"))
+        assert f"{method} did not return within 0.2s" in await rejected(cluster, "slow")
+        await cluster.store.create(slow("other"))
+        await placed(cluster, "other")
+        assert not gate.open.is_set()
+
+
 class AsyncBind:
     """Binds by an `async def`, which never ends for some pods."""
 

@@ -8,6 +8,7 @@ import pytest
 from kschedd.framework.costs import CallCost, CallCosts
 from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.guard import GuardedCall, PluginGuard
+from tests.framework.pods import make_pod
 
 
 def test_quantiles_are_of_the_last_calls_and_counts_of_all() -> None:
@@ -37,7 +38,7 @@ def test_each_call_is_counted_once(inline: bool) -> None:
     run(lambda: guard.call("filter", int))
     with pytest.raises(PluginError):
         run(lambda: guard.call("filter", fails))
-    run(lambda: guard.batch("score", lambda: [guard.call("score", int) for _ in range(3)]))
+    run(lambda: guard.batch("score", lambda: [guard.call("score", int) for _ in range(3)], make_pod("web")))
     counted = {cost.method: (cost.calls, cost.failures) for cost in guard.costs.all()}
     assert counted == {"filter": (2, 1), "score": (3, 0)}
 

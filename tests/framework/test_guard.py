@@ -3,13 +3,16 @@
 import gc
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kschedd.api.pods import Pod
 from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
-from kschedd.framework.guard import GuardedCall, PluginGuard, waited_for, without_limits
+from kschedd.framework.guard import MOST_HUNG, GuardedCall, PluginGuard, waited_for, without_limits
 from kschedd.framework.status import fault_text
+from tests.framework.pods import make_pod
 
 
 @pytest.fixture
@@ -27,11 +30,48 @@ def test_a_hung_plugin_is_not_called_again_before_it_is_back(let_go: threading.E
     with pytest.raises(PluginTimeout):
         guard.call("bind", calls.append, 1)
     assert calls == []
-    [hanging] = guard.hanging
+    [hung] = guard.hanging
     let_go.set()
-    assert hanging.wait(5)
+    assert hung.returned.wait(30)
     guard.call("bind", calls.append, 2)
     assert calls == [2]
+
+
+def wait_about(event: threading.Event) -> Callable[[Pod], bool]:
+    return lambda pod: event.wait()
+
+
+def test_a_call_that_hangs_over_one_pod_fails_no_other_pod(let_go: threading.Event) -> None:
+    guard = PluginGuard("Bad", 0.05)
+    one, other = make_pod("one"), make_pod("other")
+    with pytest.raises(PluginTimeout, match=r"did not return within"):
+        guard.call("score", wait_about(let_go), one)
+    with pytest.raises(PluginTimeout, match="score was not called: an earlier call for this pod has not returned yet"):
+        guard.call("score", wait_about(let_go), one)
+    assert guard.call("score", lambda pod: pod.name, other) == "other"
+    assert guard.batch("filter", lambda: 7, other) == 7
+
+
+def test_of_many_nodes_the_pod_is_known_that_a_call_hangs_over(let_go: threading.Event) -> None:
+    guard, one = PluginGuard("Bad", 0.05), make_pod("one")
+    with pytest.raises(PluginTimeout):
+        guard.batch("filter", lambda: guard.call("filter", wait_about(let_go), one), one)
+    assert [hung.pod for hung in guard.hanging] == [one.uid]
+
+
+def test_a_plugin_is_refused_once_too_many_of_its_calls_hang_and_no_longer(let_go: threading.Event) -> None:
+    guard = PluginGuard("Bad", 0.001)
+    for number in range(MOST_HUNG):
+        with pytest.raises(PluginTimeout, match="did not return"):
+            guard.call("score", wait_about(let_go), make_pod(f"hangs-{number}"))
+    why = f"filter was not called: {MOST_HUNG} earlier calls have not returned, and no more threads are spent on it"
+    with pytest.raises(PluginTimeout, match=why):
+        guard.call("filter", str, make_pod("other"))
+    let_go.set()
+    for hung in guard.hanging:
+        assert hung.returned.wait(30)
+    guard.limits = {"filter": 30.0}
+    assert guard.call("filter", lambda pod: pod.name, make_pod("other")) == "other"
 
 
 class Mute(Exception):

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import trio
 
 from kschedd.config.faults import ConfigErrors
-from kschedd.plugin import SKIP, CycleState, NodeInfo, Pod, RawArgs, Status, unresolvable, unschedulable
+from kschedd.plugin import SKIP, Bind, CycleState, NodeInfo, Plan, Pod, RawArgs, Status, unresolvable, unschedulable
 from kschedd.testing import Judgement, PluginCluster, UnexpectedOutput, check_scenario, judge, node, pod
 from tests.examples.plugin_files import module
 
@@ -117,3 +118,28 @@ def test_a_scenario_is_checked(tmp_path: Path) -> None:
     wrong.write_text("get nodes\n----\nsomething else\n")
     with pytest.raises(UnexpectedOutput, match=r"(?s)wrong.txt:1: get nodes.*-something else.*\+No resources found"):
         check_scenario(wrong)
+
+
+class AsyncBind:
+    """Binds by an `async def`."""
+
+    name: ClassVar = "AsyncBind"
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        await trio.lowlevel.checkpoint()
+        return unschedulable("not today") if pod.name == "unlucky" else None
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan:
+        await trio.lowlevel.checkpoint()
+        return Plan((Bind(pod.namespace, pod.name, pod.uid, node_name),))
+
+
+def test_a_plugin_may_bind_by_a_coroutine() -> None:
+    plugins = {
+        "preBind": {"enabled": [{"name": "AsyncBind"}]},
+        "bind": {"enabled": [{"name": "AsyncBind"}], "disabled": [{"name": "DefaultBinder"}]},
+    }
+    cluster = PluginCluster(AsyncBind, profile={"plugins": plugins})
+    cluster.apply(node("n1"), pod("web"), pod("unlucky"))
+    assert cluster.placements == {"unlucky": "", "web": "n1"}
+    assert 'running PreBind plugin "AsyncBind": not today' in cluster.run("get pod unlucky -o yaml")
