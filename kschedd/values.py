@@ -19,7 +19,21 @@ else:
 
     def fast_frozen(cls: type | None = None, *, eq: bool = True) -> Any:
         """As `attrs.frozen`, but only the type checker refuses assignments."""
-        return attrs.define(cls, eq=eq, unsafe_hash=eq)
+        if cls is None:
+            return lambda decorated: fast_frozen(decorated, eq=eq)
+        made = attrs.define(cls, eq=eq, unsafe_hash=eq)
+        made.IS_VALUE = True  # for `is_value_class`
+        return made
+
+
+def is_value_class(cls: type) -> bool:
+    """Whether instances never change: an attrs class made by `attrs.frozen` or `fast_frozen`."""
+    return bool(cls.__dict__.get("IS_VALUE")) or vars(_Frozen)["__setattr__"] is cls.__setattr__
+
+
+@attrs.frozen
+class _Frozen:
+    """For its `__setattr__`, which all frozen classes of attrs share."""
 
 
 class FrozenDict(dict[str, Any]):
@@ -74,4 +88,4 @@ def frozen(value: Any) -> Any:
     return value
 
 
-__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen"]
+__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen", "is_value_class"]

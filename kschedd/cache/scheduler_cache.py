@@ -66,6 +66,13 @@ class SchedulerCache:
         forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy())
         return forked
 
+    def recount(self) -> None:
+        """Count all pods again: then this fork is like one that has seen each of them come."""
+        self.counts = PodCounts(self.table, self.counts.namespaces)
+        for row in self.table:
+            for pod in self.table.pods[row]:
+                self.counts.add(row, pod, 1)
+
     # -- objects ----------------------------------------------------------------------------------------------
 
     def of_kind(self, kind: str) -> Mapping[str, Object]:

@@ -7,11 +7,14 @@ during a call, only between calls.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import attrs
+
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.copies import copy_of
 from kschedd.controllers.turns import concerning, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
-from kschedd.store.log import Cursor
+from kschedd.store.log import Cursor, WatchEvent
 
 _ROUNDS = 100_000
 
@@ -22,14 +25,41 @@ class Watchable(ClusterWriter, Protocol):
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 
 
-class ControllerRunner:
-    """Controllers attached to a store. Existing objects are first delivered to them as ADDED events."""
+@attrs.frozen(eq=False)
+class ControllerState:
+    """A controller, and how far it is: all up to `version` has been given to it, but for `first`."""
 
-    def __init__(self, store: Watchable, controllers: Sequence[Controller]) -> None:
+    controller: Controller
+    version: int
+    first: Sequence[WatchEvent] = ()
+
+
+class ControllerRunner:
+    """Controllers attached to a store. Existing objects are first delivered to them as ADDED events.
+
+    Those of `states` go on from where they are instead.
+    """
+
+    def __init__(
+        self, store: Watchable, controllers: Sequence[Controller] = (), *, states: Sequence[ControllerState] = ()
+    ) -> None:
         self._store = store
-        self._controllers = controllers
-        self._cursors = [store.watch(controller.kinds) for controller in controllers]
-        self._first = [listed(store, controller.kinds) for controller in controllers]
+        self._controllers = [*(state.controller for state in states), *controllers]
+        self._cursors = [
+            *(store.watch(state.controller.kinds, state.version) for state in states),
+            *(store.watch(controller.kinds) for controller in controllers),
+        ]
+        self._first: list[Sequence[WatchEvent]] = [
+            *(state.first for state in states),
+            *(listed(store, controller.kinds) for controller in controllers),
+        ]
+
+    def states(self) -> list[ControllerState]:
+        """A copy of each controller, and how far it is."""
+        return [
+            ControllerState(copy_of(controller), cursor.version, tuple(first))
+            for controller, cursor, first in zip(self._controllers, self._cursors, self._first, strict=True)
+        ]
 
     @property
     def next_deadline(self) -> float | None:
@@ -49,7 +79,7 @@ class ControllerRunner:
             now = self._store.now
             idle = True
             for place, controller in enumerate(self._controllers):
-                events = concerning(controller, self._first[place] + self._cursors[place].take())
+                events = concerning(controller, [*self._first[place], *self._cursors[place].take()])
                 self._first[place] = []
                 due = controller.next_deadline
                 if events or (due is not None and due <= now):

@@ -19,6 +19,7 @@ import attrs
 
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.entry import QueuedPod
+from kschedd.queue.snapshot import EntryCopies, InFlightSnapshot
 
 # Minimum number of dropped events removed from the list at a time.
 _BATCH = 256
@@ -56,6 +57,15 @@ class InFlight:
         if not self._pods:
             return 0
         return self._first + len(self._events) - next(iter(self._pods.values()))[0]
+
+    def snapshot(self) -> InFlightSnapshot:
+        return InFlightSnapshot(
+            [(uid, number, entry) for uid, (number, entry) in self._pods.items()], self._events.copy(), self._first
+        )
+
+    def restore(self, snapshot: InFlightSnapshot, copies: EntryCopies) -> None:
+        self._pods = OrderedDict((uid, (number, copies.of(entry))) for uid, number, entry in snapshot.pods)
+        self._events, self._first = snapshot.events.copy(), snapshot.first
 
     def begin(self, entry: QueuedPod) -> None:
         assert entry.uid not in self._pods, f"{entry.key} is in flight already"

@@ -5,9 +5,9 @@ skipped when it reaches the top. When more than half of the heap is stale it is 
 O(log n) amortised, and lookup is O(1). Items of equal order leave in insertion order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 V = TypeVar("V")
 
@@ -24,6 +24,19 @@ class KeyedHeap(Generic[V]):
         self._heap: list[tuple[Any, int, str, V]] = []
         self._items: dict[str, tuple[Any, int, str, V]] = {}
         self._next = 0
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[Any, int, str, V]]) -> Self:
+        """A heap of these items, as `items` gives them."""
+        heap = cls()
+        heap._items = {item[2]: item for item in items}
+        heap._next = max((item[1] for item in heap._items.values()), default=0)
+        heap._clean()
+        return heap
+
+    def items(self) -> list[tuple[Any, int, str, V]]:
+        """All items in insertion order: their order, a number that decides between equal ones, key, value."""
+        return list(self._items.values())
 
     def __len__(self) -> int:
         return len(self._items)

@@ -34,6 +34,7 @@ from kschedd.queue.gating import Gating, PreEnqueue
 from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, RequeueDecision, Strategy
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
+from kschedd.queue.snapshot import EntryCopies, EntryStates, QueueSnapshot
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
@@ -299,6 +300,32 @@ class SchedulingQueue:
         """The time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
         oldest = self._unschedulable.oldest()
         return None if oldest is None else oldest + self.settings.max_in_unschedulable
+
+    # Snapshots.
+
+    def snapshot(self) -> QueueSnapshot:
+        """What is in the queue now; see `kschedd.queue.snapshot`."""
+        return QueueSnapshot(
+            EntryStates.of([*self._entries.values(), *self._in_flight]),
+            self.scheduling_cycle,
+            self._entries.copy(),
+            self._active.items(),
+            self._backoff.rejected.items(),
+            self._backoff.failed.items(),
+            self._unschedulable.snapshot(),
+            self._in_flight.snapshot(),
+        )
+
+    def restore(self, snapshot: QueueSnapshot, copies: EntryCopies) -> None:
+        """Hold what another queue, of the same configuration, held; this one is new."""
+        assert not self._entries, "a new queue is expected"
+        self.scheduling_cycle = snapshot.scheduling_cycle
+        self._entries = {key: copies.of(entry) for key, entry in snapshot.entries.items()}
+        self._active = KeyedHeap.of(copies.heap(snapshot.active))
+        self._backoff.rejected = KeyedHeap.of(copies.heap(snapshot.rejected))
+        self._backoff.failed = KeyedHeap.of(copies.heap(snapshot.failed))
+        self._unschedulable.restore(snapshot.unschedulable, copies)
+        self._in_flight.restore(snapshot.in_flight, copies)
 
     def close(self) -> None:
         """From now on `pop` returns None."""

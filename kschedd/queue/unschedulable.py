@@ -21,6 +21,7 @@ from kschedd.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, Queuei
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.hints import AFTER_BACKOFF, HintTable, MatchedRegistration, RequeueDecision, Strategy
 from kschedd.queue.keyed_heap import KeyedHeap
+from kschedd.queue.snapshot import EntryCopies, UnschedulableSnapshot
 
 PreCheck = Callable[[Pod], bool]
 """Whether an event applies to a pod at all; checked before the pod is requeued."""
@@ -46,6 +47,23 @@ class UnschedulablePods:
         return (
             entry for signatures in self._groups.values() for pods in signatures.values() for entry in pods.values()
         )
+
+    def snapshot(self) -> UnschedulableSnapshot:
+        groups = {
+            group: {signature: pods.copy() for signature, pods in signatures.items()}
+            for group, signatures in self._groups.items()
+        }
+        return UnschedulableSnapshot(
+            groups, self._spots.copy(), self._by_age.items(), self._unmoved_by_age.items(), self._gated
+        )
+
+    def restore(self, snapshot: UnschedulableSnapshot, copies: EntryCopies) -> None:
+        """Hold what another one held, with the same event registrations."""
+        self._groups = copies.groups(snapshot.groups)
+        self._spots = dict(snapshot.spots)
+        self._by_age = KeyedHeap.of(copies.heap(snapshot.by_age))
+        self._unmoved_by_age = KeyedHeap.of(copies.heap(snapshot.unmoved_by_age))
+        self._gated = snapshot.gated
 
     def kinds(self) -> Iterator[Collection[QueuedPod]]:
         """The pods that are not gated, grouped by pod signature and rejecting plugins."""

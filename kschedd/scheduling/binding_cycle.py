@@ -113,6 +113,13 @@ class PlanWait:
 
 
 @attrs.define(eq=False)
+class BindingProgress:
+    """How many PreBind plugins are done: whoever goes on with the binding elsewhere begins after them."""
+
+    pre_binds: int = 0
+
+
+@attrs.define(eq=False)
 class BindingCycle:
     """A pod with a selected node that is not bound yet, and the step its binding has reached."""
 
@@ -123,6 +130,7 @@ class BindingCycle:
     plan: Plan | None = None  # the plan being executed
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
+    progress: BindingProgress = attrs.field(factory=BindingProgress)
 
     @property
     def is_decided(self) -> bool:

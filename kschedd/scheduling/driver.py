@@ -74,6 +74,7 @@ from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     BindingCycle,
+    BindingProgress,
     CallExtender,
     CallPlugin,
     ExecutePlan,
@@ -98,9 +99,15 @@ _PENDING: Final = "pending"  # the step that is tried again where following a pe
 class SchedulingDriver:
     """See the module. `current_pod` gives plugins the stored pod, where a source newer than the watch exists."""
 
-    def __init__(self, machine: SchedulingMachine, *, current_pod: Callable[[str], Pod | None] | None = None) -> None:
+    def __init__(
+        self,
+        machine: SchedulingMachine,
+        *,
+        current_pod: Callable[[str], Pod | None] | None = None,
+        pending: PendingPods | None = None,
+    ) -> None:
         self.machine = machine
-        self.pending = PendingPods()
+        self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
         self.pods_bound = 0  # since the start
@@ -111,7 +118,7 @@ class SchedulingDriver:
         self._to_activate: list[Pod] = []
         self.attempting = False  # between `begin` and the end of `complete_attempt`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
-        self._cycles = 0
+        self.cycles = 0  # binding cycles begun so far
         self._effects = Effects()
         self.config_changes = ConfigChanges()
         handle = machine.handle
@@ -208,6 +215,15 @@ class SchedulingDriver:
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     @property
+    def popped_entries(self) -> tuple[QueuedPod, ...]:
+        """The pods that were popped and not attempted yet, in the order of their attempts."""
+        return tuple(self._popped)
+
+    def hand_back(self, uid: str) -> None:
+        """A popped pod turns out to be in the queue: it is not attempted from here."""
+        self._popped = deque(entry for entry in self._popped if entry.uid != uid)
+
+    @property
     def has_next(self) -> bool:
         """Whether `next_popped` would return a pod."""
         return bool(self._popped) and self.attempts_allowed != 0
@@ -247,9 +263,11 @@ class SchedulingDriver:
         else:
             self._record(entry, result, now, took_s, None)
             self.nominator.remove(entry.pod)
-            self._cycles += 1
+            self.cycles += 1
             uid = outcome.pod.uid
-            self.binding_cycles[uid] = cycle = BindingCycle(uid, self._cycles, outcome, self.machine.binding(outcome))
+            progress = BindingProgress()
+            binding = self.machine.binding(outcome, progress)
+            self.binding_cycles[uid] = cycle = BindingCycle(uid, self.cycles, outcome, binding, progress=progress)
             self._advance(cycle, None, now)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
@@ -319,6 +337,29 @@ class SchedulingDriver:
         self._to_activate.append(pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
+
+    def take_up(
+        self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
+    ) -> None:
+        """Go on with a binding cycle that another driver began: at Permit if the pod waits there, else after it.
+
+        With `deadline_s` it waits for a plan that is written: the plugin is asked for the plan again, and waited for.
+        """
+        uid = assumed.pod.uid
+        if assumed.waiting is not None:
+            self.machine.waiting.pods[uid] = assumed.waiting
+        binding = self.machine.binding(assumed, progress)
+        self.binding_cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress)
+        if deadline_s is None:
+            self._advance(cycle, None, now)
+            return
+        plan = _plan_again(cycle)
+        if isinstance(plan, Plan):
+            cycle.waits = PlanWait(plan, deadline_s)
+            self.plan_waits[uid] = cycle
+        else:
+            del self.binding_cycles[uid]
+            self._ended(assumed, plan, now)
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
         """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
@@ -523,3 +564,17 @@ class SchedulingDriver:
             machine.pre_enqueue(),
             machine.registrations(),
         )
+
+
+def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
+    """The plan that the binding comes to first; what it ends with if there is none."""
+    answer: Plan | Status | None = None
+    try:
+        while True:
+            effect = cycle.binding.send(answer)
+            answer = effect.run() if isinstance(effect, CallPlugin) else None
+            if isinstance(effect, ExecutePlan):
+                return effect.plan
+    except StopIteration as end:
+        ended: Status | None = end.value
+        return ended

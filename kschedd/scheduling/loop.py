@@ -52,7 +52,7 @@ class Environment(Protocol):
 
 
 class SchedulingLoop:
-    """See the module. `on_effects` is called with every applied batch of effects."""
+    """See the module. `on_effects` is called with every applied batch of effects. `driver`: one of a fork."""
 
     def __init__(
         self,
@@ -61,10 +61,11 @@ class SchedulingLoop:
         *,
         recorder: Recorder | None = None,
         on_effects: Callable[[Effects], None] = lambda effects: None,
+        driver: SchedulingDriver | None = None,
     ) -> None:
         self.environment = environment
         self.machine = machine
-        self.driver = SchedulingDriver(machine, current_pod=environment.current_pod)
+        self.driver = driver or SchedulingDriver(machine, current_pod=environment.current_pod)
         run_by = self.driver.queue_configuration()
         self.queue = run_by.new_queue()
         self.queue.recorder = recorder
@@ -80,7 +81,7 @@ class SchedulingLoop:
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
-        return self.queue.pop(self.environment.now_ns)
+        return self.driver.next_popped() or self.queue.pop(self.environment.now_ns)
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
         """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""

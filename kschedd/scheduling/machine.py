@@ -58,6 +58,7 @@ from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     AwaitPermit,
     Binding,
+    BindingProgress,
     CallExtender,
     CallPlugin,
     ExecutePlan,
@@ -77,7 +78,7 @@ PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting vict
 
 
 class SchedulingMachine:
-    """See the module. `seed` breaks ties at random; `choose` replaces that by a rule."""
+    """See the module. `seed` breaks ties at random; `choose` replaces that by a rule. `handle`: one of this cluster."""
 
     def __init__(
         self,
@@ -88,6 +89,7 @@ class SchedulingMachine:
         seed: int = 0,
         choose: Choose | None = None,
         remember: bool = True,
+        handle: Handle | None = None,
     ) -> None:
         self.registry = guarded(registry)
         self.cluster = cluster or SchedulerCache()
@@ -95,11 +97,11 @@ class SchedulingMachine:
         self.faults: FaultLedger[None] = FaultLedger("scheduler cache")
         self.start = StartNode()
         self.waiting = WaitingPods()
-        self.handle = Handle(self.cluster, config.feature_gates, seed)
+        self.handle = handle or Handle(self.cluster, config.feature_gates, seed)
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
-        self._choose = choose or AtRandom(Random(seed))
+        self.choose: Choose = choose or AtRandom(Random(seed))
         self._remember = remember
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
@@ -125,7 +127,7 @@ class SchedulingMachine:
         framework = build_profile(
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
-        return Scheduler(framework, self.cluster, self._choose, self.start, self._remember, extenders)
+        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 
@@ -282,8 +284,11 @@ class SchedulingMachine:
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
-    def binding(self, assumed: AssumedPod) -> Binding:
-        """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure."""
+    def binding(self, assumed: AssumedPod, progress: BindingProgress) -> Binding:
+        """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
+
+        The PreBind plugins that are done by `progress` are left out; it counts the others.
+        """
         pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
         profile = assumed.framework
         if assumed.waiting is not None:
@@ -292,10 +297,11 @@ class SchedulingMachine:
             if assumed.waiting.rejection is not None:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
-        for plugin in profile.at(PRE_BIND):
+        for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
             said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
+            progress.pre_binds += 1
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):
                 continue

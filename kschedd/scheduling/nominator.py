@@ -28,6 +28,13 @@ class Nominator:
     def __bool__(self) -> bool:
         return bool(self._node_of)
 
+    def copy_of(self, other: "Nominator") -> None:
+        """Have the nominations of another one."""
+        self.version = other.version
+        self._by_node = {node: pods.copy() for node, pods in other._by_node.items()}
+        self._node_of = other._node_of.copy()
+        self._pods = other._pods.copy()
+
     def add(self, pod: Pod, node_name: str | None = None) -> None:
         """Nominate the pod to `node_name`; "" clears its nomination, None takes the node from the pod's status."""
         self.remove(pod)

@@ -10,7 +10,7 @@ A new pod's own nomination counts once the queue reports that the pod is in the 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from kschedd.api.pods import Pod
 from kschedd.queue.entry import QueuedPod
@@ -25,10 +25,22 @@ class PendingPods:
         self._in_flight: set[str] = set()  # uids: in an attempt, or waiting at Permit
         self._passed_over: set[str] = set()  # uids of skipped pods: in no queue
 
+    def fork(self) -> "PendingPods":
+        forked = PendingPods()
+        forked.pods.update(self.pods)
+        forked.nominator.copy_of(self.nominator)
+        forked._in_flight = self._in_flight.copy()
+        forked._passed_over = self._passed_over.copy()
+        return forked
+
     def current(self, entry: QueuedPod) -> Pod | None:
         """The current version of a popped pod; None if it is deleted, has a node, or another pod has its name."""
         pod = self.pods.get(entry.key)
         return pod if pod is not None and pod.uid == entry.pod.uid else None
+
+    def waiting_for_queue(self, held: Container[str]) -> list[Pod]:
+        """The pods that neither the queue holds nor were skipped; `held`: the uids that it holds."""
+        return [pod for pod in self.pods.values() if pod.uid not in held and pod.uid not in self._passed_over]
 
     # -- what the watch says --------------------------------------------------------------------------------------
 

@@ -72,6 +72,12 @@ class AtRandom:
     def __call__(self, rows: Rows, names: Sequence[str]) -> int:
         return int(rows[self.random.randrange(len(rows))])
 
+    def fork(self) -> "AtRandom":
+        """One that chooses from now on as this one would."""
+        random = Random()
+        random.setstate(self.random.getstate())
+        return AtRandom(random)
+
 
 @fast_frozen(eq=False)
 class ScheduleResult:

@@ -33,6 +33,9 @@ class WaitingPod:
         """The earliest timeout of any plugin."""
         return min(self.pending.values())
 
+    def copy(self) -> "WaitingPod":
+        return WaitingPod(self.pod, self.node_name, self.pending.copy(), self.waits.copy(), self.rejection)
+
     def allow(self, plugin: str) -> None:
         self.pending.pop(plugin, None)
 

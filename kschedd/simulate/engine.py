@@ -25,11 +25,14 @@ from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
+from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Choose
+from kschedd.scheduling.scheduler import Choose, FitError, ScheduleResult
+from kschedd.simulate.fork import ClusterSnapshot, SchedulerSnapshot, earliest, reconciled
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
@@ -92,7 +95,8 @@ class LoggedAttempt:
 
 class Engine:
     """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
-    `on_effects` with all effects that the scheduling loop applied."""
+    `on_effects` with all effects that the scheduling loop applied, `on_result` with the result of every attempt before
+    it is acted on."""
 
     def __init__(
         self,
@@ -108,24 +112,65 @@ class Engine:
         on_effects: Callable[[Effects], None] | None = None,
         recorder: Recorder | None = None,
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
+        on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         start_s: float = EPOCH,
+        resumed: ClusterSnapshot | None = None,  # go on from there; then `config` to `controllers` are not given
     ) -> None:
-        self.config = config or default_config()
-        self.start_s = start_s
-        self._now_s = start_s
-        self.store = store or Store(now=lambda: self._now_s, seed=seed)
-        self.machine = SchedulingMachine(self.config, registry=registry, seed=seed, choose=choose)
-        self.loop = SchedulingLoop(self.machine, self, recorder=recorder, on_effects=self._applied)
-        self.driver = self.loop.driver
-        self.queue = self.loop.queue
-        self.auditor = Auditor(self.queue, self.driver) if audit else None
-        self._runner = ControllerRunner(self.store, controllers) if controllers else None
-        self._cursor = self.store.watch(None, 0)
-        self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         self._on_decision = on_decision
         self._on_event = on_event
         self._on_effects = on_effects
+        self._on_result = on_result
         self.decisions = 0
+        self._runner: ControllerRunner | None
+        if resumed is None:
+            self.start_s = self._now_s = start_s
+            self.store = store or Store(now=lambda: self._now_s, seed=seed)
+            machine = SchedulingMachine(config or default_config(), registry=registry, seed=seed, choose=choose)
+            self.loop = SchedulingLoop(machine, self, recorder=recorder, on_effects=self._applied)
+            self._runner = ControllerRunner(self.store, controllers) if controllers else None
+            self._cursor = self.store.watch(None, 0)
+            self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
+        else:
+            self.start_s, self._now_s = resumed.start_s, resumed.now_s
+            self.store = resumed.store
+            self.store.set_clock(lambda: self._now_s)
+            self.loop = self._resumed_loop(resumed, recorder)
+            self._runner = ControllerRunner(self.store, states=resumed.controllers) if resumed.controllers else None
+            self._cursor = self.store.watch(None, resumed.scheduler.version)
+            self._next_leftover = resumed.next_leftover_s
+        self.driver = self.loop.driver
+        self.machine = self.driver.machine
+        self.config = self.machine.config
+        self.queue = self.loop.queue
+        self.auditor = Auditor(self.queue, self.driver) if audit else None
+        if resumed is not None:
+            self.loop.apply_effects()  # of binding cycles that go on
+            reconciled(self.driver, self.queue, self.now_ns)
+
+    def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
+        copies = EntryCopies(snapshot.scheduler.driver.states, snapshot.queue.states)
+        driver = snapshot.scheduler.driver.restored(copies, self.current_pod, self._is_bound, self._now_s)
+        loop = SchedulingLoop(driver.machine, self, recorder=recorder, on_effects=self._applied, driver=driver)
+        loop.queue.restore(snapshot.queue, copies)
+        return loop
+
+    def _is_bound(self, pod: Pod) -> bool:
+        stored = self.current_pod(pod.key)
+        return stored is not None and stored.uid == pod.uid and stored.node_name == pod.node_name
+
+    def snapshot(self) -> ClusterSnapshot:
+        """What an engine of its own can go on from; to be taken between two calls."""
+        scheduler = SchedulerSnapshot(DriverSnapshot.of(self.driver), self._cursor.version)
+        controllers = [] if self._runner is None else self._runner.states()
+        return ClusterSnapshot(
+            scheduler,
+            self.queue.snapshot(),
+            controllers,
+            self.store.fork(since=earliest(scheduler, controllers)),
+            self._now_s,
+            self.start_s,
+            self._next_leftover,
+        )
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -235,6 +280,8 @@ class Engine:
         if result is None:
             return
         self.decisions += 1
+        if self._on_result is not None:
+            self._on_result(entry, result)
         self.loop.complete(entry, result)
 
     # -- callbacks of the scheduling loop ---------------------------------------------------------------------

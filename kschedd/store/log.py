@@ -74,9 +74,11 @@ class Cursor:
 
 
 class EventLog:
-    def __init__(self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000) -> None:
-        """A log whose next event has version `version` + 1."""
-        self._events: list[WatchEvent] = []
+    def __init__(
+        self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000, events: Iterable[WatchEvent] = ()
+    ) -> None:
+        """A log of these events, the first of which has version `version` + 1."""
+        self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
         self._history = history
         self._patience = max(patience, history)

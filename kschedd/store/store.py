@@ -65,7 +65,10 @@ _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 
 
 class Store:
-    """See the module. A new store has the built-in namespaces and priority classes, unless `objects` are given."""
+    """See the module. A new store has the built-in namespaces and priority classes, unless `objects` are given.
+
+    `events` are those that the log has after `version`; the objects include what they did.
+    """
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class Store:
         admission: Admission | None = None,
         objects: Iterable[Object] | None = None,
         version: int = 0,
+        events: Iterable[WatchEvent] = (),
         history: int = 100_000,
         max_object_bytes: int = MAX_OBJECT_BYTES,
         service_range: str = SERVICE_RANGE,
@@ -88,7 +92,7 @@ class Store:
         self._admission = admission or Admission()
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
-        self._log = EventLog(version, history=history)
+        self._log = EventLog(version, history=history, events=events)
         self._pod_strategy = PodStrategy(self._admission, self)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
@@ -128,6 +132,10 @@ class Store:
     @property
     def now(self) -> float:
         return self._now()
+
+    def set_clock(self, now: Callable[[], float]) -> None:
+        """From now on this is the time."""
+        self._now = now
 
     @property
     def admission(self) -> Admission:
@@ -484,18 +492,26 @@ class Store:
 
     # --- what is tried out aside -------------------------------------------------------------------------------
 
-    def fork(self) -> "Store":
-        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`."""
+    def fork(self, *, since: int | None = None) -> "Store":
+        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`.
+
+        With `since` it is to go on as this one would: the events after that version are in its log, and the names and
+        uids that it will make are those that this one would.
+        """
         moment = self._now()
         twin = Store(
             now=lambda: moment,
             seed=self._seed,
             admission=self._admission,
             objects=(),
-            version=self.version,
+            version=self.version if since is None else since,
+            events=() if since is None else self._log.written_after(since),
             max_object_bytes=self.max_object_bytes,
             service_range=self.service_range,
         )
+        if since is not None:
+            twin._random.setstate(self._random.getstate())
+            twin._random_aside.setstate(self._random_aside.getstate())
         twin._by_kind = {
             kind: {namespace: dict(space) for namespace, space in spaces.items()}
             for kind, spaces in self._by_kind.items()

@@ -1,0 +1,90 @@
+"""Copies of controllers: a controller of a fork begins with what another one knows, and neither sees the other's later.
+
+A controller keeps maps, sets, lists, timers and small objects of its own around values that never change (objects,
+pods, frozen classes). `copy_of` copies the former and shares the latter, which `copy.deepcopy` cannot tell apart; where
+all items of a container are values it is copied whole, so that a map of 50,000 pods takes a millisecond.
+
+The ledger of object faults begins empty in a copy: its retries are bound to the controller and the cluster they are of.
+"""
+
+import enum
+import types
+from collections import OrderedDict, deque
+from typing import Any, Final, TypeVar
+
+from kschedd.api.pods import PodSignature, PodSpec
+from kschedd.object_faults import FaultLedger
+from kschedd.values import is_value_class
+
+T = TypeVar("T")
+
+_MAPS: Final = (dict, OrderedDict)
+_SEQUENCES: Final = (list, set, deque)
+_VALUES: Final = (
+    *(str, bytes, int, float, bool, complex, type(None), tuple, frozenset, range, type),
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MappingProxyType),
+    *(PodSpec, PodSignature),  # interned
+)
+_is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
+
+
+def copy_of(original: T) -> T:
+    """See the module. What the original refers to twice, the copy refers to twice."""
+    copied: T = _copied(original, {})
+    return copied
+
+
+def _value(cls: type) -> bool:
+    known = _is_value.get(cls)
+    if known is None:
+        known = _is_value[cls] = is_value_class(cls) or issubclass(cls, enum.Enum)
+    return known
+
+
+def _copied(original: Any, copies: dict[int, Any]) -> Any:
+    cls = type(original)
+    if _value(cls):
+        return original
+    known = copies.get(id(original))
+    if known is not None:
+        return known
+    if cls in _MAPS:
+        copied = original.copy()
+        copies[id(original)] = copied
+        if not all(map(_value, set(map(type, original.values())))):
+            for key, item in original.items():
+                copied[key] = _copied(item, copies)
+        return copied
+    if cls in _SEQUENCES:
+        if all(map(_value, set(map(type, original)))):
+            copied = original.copy()
+        else:
+            copied = cls(_copied(item, copies) for item in original)
+        copies[id(original)] = copied
+        return copied
+    if cls is FaultLedger:
+        copied = FaultLedger(original.component)
+    else:
+        copied = object.__new__(cls)
+        for name in _attributes(original):
+            object.__setattr__(copied, name, _copied(getattr(original, name), copies))
+    copies[id(original)] = copied
+    return copied
+
+
+_slots: dict[type, tuple[str, ...]] = {}
+
+
+def _attributes(original: Any) -> list[str]:
+    """The names of what the object holds, in slots and otherwise."""
+    cls = type(original)
+    known = _slots.get(cls)
+    if known is None:
+        names = (name for each in cls.__mro__ for name in _listed(each.__dict__.get("__slots__", ())))
+        known = _slots[cls] = tuple(name for name in names if name not in ("__weakref__", "__dict__"))
+    held = [name for name in known if hasattr(original, name)]
+    return held + list(original.__dict__) if hasattr(original, "__dict__") else held
+
+
+def _listed(slots: Any) -> Any:
+    return (slots,) if isinstance(slots, str) else slots

@@ -1,0 +1,90 @@
+"""A snapshot of the scheduling queue: taken by its owner in a few milliseconds, made into a queue of its own anywhere.
+
+The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so it holds
+what was in each of them; `EntryCopies` makes each entry anew, once, for the queue and for whoever else holds it (the
+driver holds those in flight). A restored queue pops, wakes and flushes what the first one would.
+"""
+
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import Any
+
+import attrs
+
+from kschedd.queue.entry import QueuedPod
+
+_fields = attrgetter(*(field.name for field in attrs.fields(QueuedPod)))
+
+HeapItems = list[tuple[Any, int, str, QueuedPod]]
+Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
+
+
+@attrs.frozen(eq=False)
+class EntryStates:
+    """What is in some entries at one moment, and the entries themselves, by which they are told apart."""
+
+    entries: list[QueuedPod]
+    fields: list[tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, entries: Iterable[QueuedPod]) -> "EntryStates":
+        held = list(entries)
+        return cls(held, [_fields(entry) for entry in held])
+
+
+class EntryCopies:
+    """Entries of a fork for those of the original: always the same one for the same one."""
+
+    def __init__(self, *states: EntryStates) -> None:
+        """Of an entry in several, the last counts."""
+        self._states = {id(e): f for known in states for e, f in zip(known.entries, known.fields, strict=True)}
+        self._held = states  # an entry that is alive keeps its id
+        self._copies: dict[int, QueuedPod] = {}
+
+    def of(self, entry: QueuedPod) -> QueuedPod:
+        copied = self._copies.get(id(entry))
+        if copied is None:
+            copied = self._copies[id(entry)] = QueuedPod(*self._states[id(entry)])
+        return copied
+
+    def heap(self, items: HeapItems) -> HeapItems:
+        return [(order, number, key, self.of(entry)) for order, number, key, entry in items]
+
+    def groups(self, groups: Groups) -> dict[Any, dict[Any, dict[str, QueuedPod]]]:
+        return {
+            group: {
+                signature: {key: self.of(entry) for key, entry in pods.items()}
+                for signature, pods in signatures.items()
+            }
+            for group, signatures in groups.items()
+        }
+
+
+@attrs.frozen(eq=False)
+class UnschedulableSnapshot:
+    groups: Groups
+    spots: Mapping[str, Any]
+    by_age: HeapItems
+    unmoved_by_age: HeapItems
+    gated: int
+
+
+@attrs.frozen(eq=False)
+class InFlightSnapshot:
+    pods: list[tuple[str, int, QueuedPod]]  # uid, number of the first event after its pop
+    events: list[Any]
+    first: int
+
+
+@attrs.frozen(eq=False)
+class QueueSnapshot:
+    """`states` covers every entry in the rest."""
+
+    states: EntryStates
+    scheduling_cycle: int
+    entries: Mapping[str, QueuedPod]
+    active: HeapItems
+    rejected: HeapItems
+    failed: HeapItems
+    unschedulable: UnschedulableSnapshot
+    in_flight: InFlightSnapshot
