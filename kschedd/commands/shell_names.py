@@ -12,10 +12,12 @@ import attrs
 
 from kschedd.api.kinds import KINDS
 from kschedd.errors import KscheddError
+from kschedd.verbs.grammar import LiveState
 from kschedd.verbs.session import DaemonClient
 
 T = TypeVar("T")
 TIMEOUT_S = 2.0
+_NO_OBJECTS: dict[str, list[dict[str, Any]]] = {"items": []}
 
 
 @attrs.define(eq=False, slots=False)
@@ -54,6 +56,47 @@ class ShellNames:
     def counts(self) -> Sequence[tuple[str, int]]:
         return [(str(kind["name"]), int(kind.get("count") or 0)) for kind in self._kinds]
 
+    @property
+    def plugins_on(self) -> Mapping[str, bool]:
+        from kschedd.printing.scheduling import profiles_of
+
+        config: dict[str, Any] = self._ask("scheduler.config", {})
+        points = [(profile.get("plugins") or {}).values() for _, profile in (profiles_of(config) if config else ())]
+        enabled = {str(plugin["name"]) for each in points for plugins in each for plugin in plugins}
+        none: list[dict[str, Any]] = []
+        loaded = {str(plugin["name"]) for plugin in self._ask("plugins.list", none)}
+        return {name: name in enabled for name in sorted({*enabled, *loaded})}
+
+    @property
+    def taints(self) -> Mapping[str, Sequence[str]]:
+        found = {}
+        for node in self._nodes:
+            taints = [f"{taint['key']}:{taint['effect']}" for taint in (node.get("spec") or {}).get("taints") or ()]
+            if taints:
+                found[str(node["metadata"]["name"])] = taints
+        return found
+
+    def live(self, state: LiveState, namespace: str) -> Sequence[str]:
+        match state:
+            case LiveState.PENDING | LiveState.BOUND:
+                sign = "=" if state == LiveState.PENDING else "!="
+                named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
+                pods = self._ask("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
+                return [str(pod["metadata"]["name"]) for pod in pods["items"]]
+            case LiveState.WAITING:
+                none: list[dict[str, Any]] = []
+                keys = [str(pod["pod"]).partition("/") for pod in self._ask("waiting.list", none)]
+                return [name for space, _, name in keys if space == namespace]
+            case LiveState.CORDONED | LiveState.UNCORDONED:
+                wanted = state == LiveState.CORDONED
+                return [
+                    str(node["metadata"]["name"])
+                    for node in self._nodes
+                    if bool((node.get("spec") or {}).get("unschedulable")) is wanted
+                ]
+            case _:
+                return ()
+
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         found = [item["metadata"] for item in self._objects(kind)]
         return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
@@ -86,6 +129,11 @@ class ShellNames:
 
         config: dict[str, Any] = self._ask("scheduler.config", {})
         return weights_table(config).rows if config else ()
+
+    @cached_property
+    def _nodes(self) -> list[dict[str, Any]]:
+        fields = ["spec.unschedulable", "spec.taints"]
+        return self._ask("objects.list", _NO_OBJECTS, kind="Node", fields=fields)["items"]
 
     def _objects(self, kind: str) -> list[dict[str, Any]]:
         found: dict[str, Any] = self._ask("objects.list", {"items": []}, kind=kind, metadata_only=True) if kind else {}

@@ -24,10 +24,11 @@ from kschedd.rpc.methods_kinds import described, find_kind, resolve_namespace
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Large, Method, Stream
 from kschedd.rpc.workers import GivenUp
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
 from kschedd.store.listing import in_order
+from kschedd.store.log import WatchEvent
 from kschedd.store.patching import PATCH_TYPES
 
 Raw = Mapping[str, Any]
@@ -42,6 +43,13 @@ _ITEMS = 500  # watch events sent in one go
 KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
 NAME = Param("name", "string", doc="the object's name")
 NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
+_LONGEST_PAUSE_S = 60
+FIELDS = Param(
+    "fields",
+    "string[]",
+    False,
+    doc="of each object only apiVersion, kind, metadata and these, such as `spec.nodeName`",
+)
 METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
@@ -120,6 +128,7 @@ class ObjectMethods:
                     Param("label_selector", "string", False, doc="as of `kubectl get -l`: `app=web,tier!=db`"),
                     Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
                     METADATA_ONLY,
+                    FIELDS,
                 ),
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
@@ -193,6 +202,17 @@ class ObjectMethods:
                     Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
                     Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
                     METADATA_ONLY,
+                    FIELDS,
+                    Param(
+                        "interval_s",
+                        "number",
+                        False,
+                        0.0,
+                        "pause between two batches of changes; of each object a batch has only the latest",
+                        (),
+                        0,
+                        _LONGEST_PAUSE_S,
+                    ),
                 ),
                 doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
                 "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
@@ -296,7 +316,7 @@ class ObjectMethods:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
         fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
 
-        shown = _metadata if call["metadata_only"] else _whole
+        shown = _shown(call["metadata_only"], call["fields"])
 
         def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int]:
             kind = find_kind(store, call["kind"])
@@ -399,7 +419,8 @@ class ObjectMethods:
         watch = await store.watch(kinds, call["since"])
         since = watch.version
         namespace = call["namespace"]
-        shown = _metadata if call["metadata_only"] else _whole
+        shown = _shown(call["metadata_only"], call["fields"])
+        pause_s = float(call["interval_s"])
         change_result = await self._cluster.events.query(lambda record: record.number)
 
         def recorded(event: EventSeries) -> dict[str, Any]:
@@ -418,13 +439,17 @@ class ObjectMethods:
                 while watch.behind or await watch.wait():
                     if watch.lag > _MOST_BEHIND:
                         raise RpcError("too_slow", f"{watch.lag} events behind; resume from the last one read")
-                    await stream.send_many(
-                        [
-                            {"type": event.type, "object": shown(event.new.raw), "resource_version": event.version}
-                            for event in watch.take(_ITEMS)
-                            if namespace in (None, event.new.namespace)
-                        ]
-                    )
+                    taken = await _all_behind(watch) if pause_s else watch.take(_ITEMS)
+                    fresh = [event for event in taken if namespace in (None, event.new.namespace)]
+                    for start in range(0, len(fresh), _ITEMS):
+                        await stream.send_many(
+                            [
+                                {"type": event.type, "object": shown(event.new.raw), "resource_version": event.version}
+                                for event in fresh[start : start + _ITEMS]
+                            ]
+                        )
+                    if pause_s:
+                        await trio.sleep(pause_s)
             finally:
                 watch.close()
 
@@ -442,6 +467,45 @@ def _whole(raw: Raw) -> Raw:
 
 def _metadata(raw: Raw) -> Raw:
     return {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "metadata": raw.get("metadata") or {}}
+
+
+def _shown(metadata_only: bool, fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
+    """What is sent of an object."""
+    if fields is None:
+        return _metadata if metadata_only else _whole
+    # A path within another of them is sent with that one.
+    paths = [path.split(".") for path in fields if not any(path.startswith(f"{other}.") for other in fields)]
+    return lambda raw: _with_fields(raw, paths)
+
+
+def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
+    """apiVersion, kind, metadata, and of the rest what is at these paths, in the places where it is."""
+    shown: dict[str, Any] = {**_metadata(raw)}
+    for path in paths:
+        found: Any = raw
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if found is None or path[0] == "metadata":
+            continue
+        into = shown
+        for name in path[:-1]:
+            into = into.setdefault(name, {})
+        into[path[-1]] = found
+    return shown
+
+
+async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
+    """All that is waiting, of each object only its latest event, in the order of these."""
+    latest: dict[tuple[str, str, str], WatchEvent] = {}
+    while watch.behind:
+        for event in watch.take(_ITEMS):
+            key = (event.new.kind, event.new.namespace, event.new.name)
+            before = latest.pop(key, None)
+            if before is not None and before.type == "ADDED" and event.type == "MODIFIED":
+                event = attrs.evolve(event, type=before.type, old=None)
+            latest[key] = event
+        await trio.lowlevel.checkpoint()
+    return list(latest.values())
 
 
 class _Refused(Exception):

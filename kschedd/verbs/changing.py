@@ -353,5 +353,12 @@ VERBS = (
         examples=("label node node-a disk=ssd", "label pods --all tier-"),
         completes="kinds",
     ),
-    Verb("annotate", "Set or take away annotations.", _annotate, _label_words, completes="kinds"),
+    Verb(
+        "annotate",
+        "Set or take away annotations.",
+        _annotate,
+        _label_words,
+        examples=("annotate node node-a owner=team-a", "annotate pods --all owner-"),
+        completes="kinds",
+    ),
 )

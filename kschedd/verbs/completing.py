@@ -15,7 +15,7 @@ from kschedd.api.kinds import KINDS, lookup
 from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing.scheduling import PLACES
 from kschedd.verbs.config import SETS
-from kschedd.verbs.grammar import Verb, VerbParser
+from kschedd.verbs.grammar import LiveState, Verb, VerbParser
 from kschedd.verbs.node import CHANGES as NODE_CHANGES
 from kschedd.verbs.node import PRESSURE as NODE_PRESSURE
 from kschedd.verbs.node import SWITCH
@@ -53,8 +53,19 @@ class CompletionNames(Protocol):
     def counts(self) -> Sequence[tuple[str, int]]:
         """The number of objects of each kind."""
 
+    @property
+    def taints(self) -> Mapping[str, Sequence[str]]:
+        """Node -> its taints, each `key:Effect`; only nodes that have any."""
+
+    @property
+    def plugins_on(self) -> Mapping[str, bool]:
+        """Every plugin that is known -> whether some profile has it."""
+
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         """The names of the objects of a kind in a namespace."""
+
+    def live(self, state: LiveState, namespace: str) -> Sequence[str]:
+        """The names of what is in this state now."""
 
 
 @attrs.frozen
@@ -154,7 +165,7 @@ def _kind(verb: Verb, plain: Sequence[str]) -> str:
     """The kind that the complete words refer to, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
-    if verb.completes in ("node", "kubelet"):
+    if verb.completes in ("node", "kubelet", "taint"):
         return "Node"
     if verb.completes == "rollout":
         plain = plain[1:]
@@ -237,7 +248,9 @@ def _positional(
         case "rollout":
             return _of_rollout(plain, last, names, namespace)
         case "pod":
-            return [CompletionCandidate(name) for name in names.of("Pod", namespace) if name not in plain]
+            return [
+                CompletionCandidate(name) for name in _live(verb, "Pod", last, names, namespace) if name not in plain
+            ]
         case "queue":
             if plain[:1] == ["pod"]:
                 return [CompletionCandidate(name) for name in names.of("Pod", namespace)]
@@ -247,7 +260,12 @@ def _positional(
                 else ()
             )
         case "node":
-            return [CompletionCandidate(name) for name in names.of("Node", "") if name not in plain]
+            return [CompletionCandidate(name) for name in _live(verb, "Node", last, names, "") if name not in plain]
+        case "taint":
+            return _taints(plain, names)
+        case "break" | "fork":
+            found = names.live(LiveState.BREAKPOINTS if verb.completes == "break" else LiveState.FORKS, namespace)
+            return [CompletionCandidate(name) for name in found if name not in plain]
         case "kubelet":
             if not plain:
                 return [CompletionCandidate(word) for word in NODE_WORDS]
@@ -273,9 +291,52 @@ def _positional(
                 if "/" in last or len(plain) == 1:
                     return _slashed(last, names, namespace)
                 return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace)]
-            return [CompletionCandidate(n) for n in names.plugins] if plain[0] in ("weight", "plugin", "args") else ()
+            return _of_setting(plain, names)
         case _:
             return ()
+
+
+def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:
+    """The names that the verb is about: those in its state; all of the kind where it may be about any other too."""
+    if verb.live is None:
+        return names.of(kind, namespace)
+    found = names.live(verb.live, namespace)
+    if verb.live == LiveState.PENDING and not any(name.startswith(last) for name in found):
+        return names.of(kind, namespace)
+    return found
+
+
+def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCandidate]:
+    """Nodes; after a tainted node what takes its taints away; once a taint goes only the nodes that have it."""
+    removed = [word.removesuffix("-") for word in plain if word.endswith("-")]
+    if removed:
+        having = [node for node, taints in names.taints.items() if all(_is_of(word, taints) for word in removed)]
+        return [CompletionCandidate(node) for node in having if node not in plain]
+    taints = dict.fromkeys(taint for node in plain for taint in names.taints.get(node, ()))
+    keys = dict.fromkeys(taint.partition(":")[0] for taint in taints)
+    found = [CompletionCandidate(f"{word}-", "take it away") for word in (*keys, *taints)]
+    return [*found, *(CompletionCandidate(node) for node in names.of("Node", "") if node not in plain)]
+
+
+def _is_of(removed: str, taints: Sequence[str]) -> bool:
+    """Whether `key` or `key:Effect` names one of these taints."""
+    return any(removed in (taint, taint.partition(":")[0]) for taint in taints)
+
+
+def _of_setting(plain: Sequence[str], names: CompletionNames) -> Iterable[CompletionCandidate]:
+    """What follows `set WHAT`: a plugin, and for `plugin` whether it is to be on."""
+    if plain[0] == "profile":
+        return [CompletionCandidate(name) for name in (names.profiles if len(plain) == 1 else ("on", "off"))]
+    if plain[0] not in ("weight", "plugin", "args"):
+        return ()
+    if len(plain) == 1:
+        return [CompletionCandidate(name) for name in (names.plugins if plain[0] == "weight" else names.plugins_on)]
+    if plain[0] == "plugin" and len(plain) == 2:
+        states = (
+            ("on", "off") if plain[1] not in names.plugins_on else ("off",) if names.plugins_on[plain[1]] else ("on",)
+        )
+        return [CompletionCandidate(state) for state in states]
+    return ()
 
 
 def _of_rollout(

@@ -311,5 +311,5 @@ VERBS = (
             "config apply -f new.yaml",
         ),
     ),
-    Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None),
+    Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None, examples=("undo",)),
 )

@@ -22,7 +22,7 @@ from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.drain_blockers import blockers
 from kschedd.verbs.drain_filters import DrainFlags, PodDeleteStatus, delete_status, errors, is_long_deleted, warnings
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, dry_run_flag, namespace_flags, namespace_of
+from kschedd.verbs.grammar import LiveState, UsageError, Verb, VerbParser, dry_run_flag, namespace_flags, namespace_of
 from kschedd.verbs.nodes import NODE, node_names, set_cordon
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, with_near_name
@@ -398,5 +398,6 @@ VERBS = (
         _evict_words,
         examples=("evict web-1", "evict web-1 web-2 -n shop --dry-run"),
         completes="pod",
+        live=LiveState.BOUND,
     ),
 )

@@ -132,6 +132,20 @@ VERBS = (
         examples=("events -A --types Warning", "events pod/web-0 -w"),
         completes="object",
     ),
-    Verb("logs", "Pods have no logs here; shows the pod's events instead.", logs, _logs_words, completes="pod"),
-    Verb("decisions", "The scheduler's last decisions.", decisions, _decisions_words, completes="pod"),
+    Verb(
+        "logs",
+        "Pods have no logs here; shows the pod's events instead.",
+        logs,
+        _logs_words,
+        examples=("logs web-0",),
+        completes="pod",
+    ),
+    Verb(
+        "decisions",
+        "The scheduler's last decisions.",
+        decisions,
+        _decisions_words,
+        examples=("decisions", "decisions web-0", "decisions --limit 5 -o json"),
+        completes="pod",
+    ),
 )

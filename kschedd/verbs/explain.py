@@ -12,6 +12,7 @@ from kschedd.printing import documents
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs import fields
 from kschedd.verbs.grammar import (
+    LiveState,
     UsageError,
     Verb,
     VerbParser,
@@ -143,5 +144,6 @@ VERBS = (
             "explain pod.spec",
         ),
         completes="pod",
+        live=LiveState.PENDING,
     ),
 )

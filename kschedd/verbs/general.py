@@ -47,6 +47,13 @@ def stop(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 VERBS = (
-    Verb("kinds", "What kinds of objects there are, and how many of each.", kinds, _kinds_words, ("api-resources",)),
-    Verb("stop", "Stop the daemon.", stop, _stop_words),
+    Verb(
+        "kinds",
+        "What kinds of objects there are, and how many of each.",
+        kinds,
+        _kinds_words,
+        ("api-resources",),
+        examples=("kinds", "kinds -o json"),
+    ),
+    Verb("stop", "Stop the daemon.", stop, _stop_words, examples=("stop", "stop --yes --grace 10")),
 )

@@ -7,6 +7,7 @@ import argparse
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Never
 
@@ -214,6 +215,18 @@ def validation_of(options: argparse.Namespace) -> str:
     return VALIDATE[options.validate]
 
 
+class LiveState(StrEnum):
+    """What a verb's positional arguments are narrowed to: `Verb.live`."""
+
+    PENDING = "pending pods"
+    BOUND = "bound pods"
+    WAITING = "pods that wait at Permit"
+    CORDONED = "cordoned nodes"
+    UNCORDONED = "nodes that are not cordoned"
+    BREAKPOINTS = "breakpoints"
+    FORKS = "forks"
+
+
 @attrs.frozen
 class Verb:
     """One verb: its arguments and its implementation. `run` returns the exit status."""
@@ -226,6 +239,8 @@ class Verb:
     examples: tuple[str, ...] = ()
     #: what the positional arguments are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
+    #: for completion: in which state they are, if it matters
+    live: LiveState | None = None
 
     def parser(self, program: str = "") -> VerbParser:
         words = VerbParser(self.name, self.summary, program)

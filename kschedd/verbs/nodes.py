@@ -6,7 +6,7 @@ from typing import Any
 
 from kschedd.api.kinds import lookup
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, dry_run_flag
+from kschedd.verbs.grammar import LiveState, UsageError, Verb, VerbParser, dry_run_flag
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import with_near_name
 
@@ -132,8 +132,24 @@ VERBS = (
         taint,
         _taint_words,
         examples=("taint node node-a dedicated=gpu:NoSchedule", "taint nodes --all maintenance:NoExecute-"),
-        completes="node",
+        completes="taint",
     ),
-    Verb("cordon", "Let no new pods onto nodes.", cordon, _cordon_words, completes="node"),
-    Verb("uncordon", "Let new pods onto nodes again.", uncordon, _cordon_words, completes="node"),
+    Verb(
+        "cordon",
+        "Let no new pods onto nodes.",
+        cordon,
+        _cordon_words,
+        examples=("cordon node-a", "cordon -l topology.kubernetes.io/zone=zone-a"),
+        completes="node",
+        live=LiveState.UNCORDONED,
+    ),
+    Verb(
+        "uncordon",
+        "Let new pods onto nodes again.",
+        uncordon,
+        _cordon_words,
+        examples=("uncordon node-a", "uncordon --all"),
+        completes="node",
+        live=LiveState.CORDONED,
+    ),
 )

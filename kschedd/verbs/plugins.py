@@ -40,7 +40,13 @@ def _output_words(words: VerbParser) -> None:
 
 
 VERBS = (
-    Verb("plugins", "Plugins that are not built in, and which profiles have them.", plugins, _output_words),
+    Verb(
+        "plugins",
+        "Plugins that are not built in, and which profiles have them.",
+        plugins,
+        _output_words,
+        examples=("plugins", "plugins -o json"),
+    ),
     Verb(
         "reload",
         "Read a plugin file again: it counts from the next attempt on.",

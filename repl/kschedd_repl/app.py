@@ -30,7 +30,7 @@ from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import VERBS, WRONG_USE, run_words
 from kschedd_repl.completion import OWN_WORDS
 from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
-from kschedd_repl.names import NameBook, keep_names
+from kschedd_repl.names import NameBook, NameKeeper
 from kschedd_repl.script import Lines, Script, read_scripts
 from kschedd_repl.terminal import Terminal
 
@@ -69,6 +69,7 @@ class Shell:
         self._look = style_of(self._out, os.environ)
         self._book = NameBook()
         self._named = trio.Event()  # completion data is available
+        self._keeper = NameKeeper(self._book, self._named.set)
         self._bar: str | None = None
         self._unread = False  # the reader of standard output has closed the pipe
         self._running: trio.CancelScope | None = None
@@ -112,7 +113,7 @@ class Shell:
         """While connected: update the status bar and the completion candidates."""
         if self._scripts:
             await trio.sleep_forever()  # a lost connection is reported by the command that uses it
-        await together(partial(self._keep_bar, client), partial(keep_names, client, self._book, self._named.set))
+        await together(partial(self._keep_bar, client), partial(self._keeper.run, client))
 
     async def _keep_bar(self, client: Client) -> None:
         async with client.subscribe("scheduler.watch") as stream:

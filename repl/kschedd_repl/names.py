@@ -1,8 +1,10 @@
-"""Completion data: kinds, names of live objects, label keys, profiles and plugins, kept up to date by a watch.
+"""Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
-`Names` is an immutable value that the completer reads in the prompt's thread. `NameBook` is the mutable state it is
-made from; its task lists every kind once and then watches all objects. Talks to: the daemon. Owns: the book.
-Ends: with the connection, or by cancellation.
+`Names` is an immutable value that the completer reads in the prompt's thread: no key waits for the daemon. `NameBook`
+is the mutable state it is made from; its task lists every kind once and then watches all objects, in batches, so that
+a daemon at full speed costs this process little. What no watch tells (the configuration, pods at Permit, breakpoints,
+forks) is asked for at the beginning and after each command. Talks to: the daemon. Owns: the book. Ends: with the
+connection, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,39 +16,87 @@ import trio
 from kschedd.api.kinds import KINDS, kind_of
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import LiveState
 from kschedd_repl.link import together
 
 MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
-_PAUSE_S = 0.05  # between two updates of the value: changes are batched
+_BATCH_S = 0.25  # between two batches of changes
+_FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
+
+Raw = Mapping[str, Any]
+Labels = Mapping[str, str]
+
+
+@attrs.frozen
+class ScheduledState:
+    """What is known of a pod or node besides its labels."""
+
+    node: str = ""  # of a pod
+    finished: bool = False  # of a pod
+    cordoned: bool = False
+    taints: tuple[str, ...] = ()  # `key:Effect`
+
+    @classmethod
+    def of(cls, kind: str, raw: Raw) -> "ScheduledState":
+        spec, status = raw.get("spec") or {}, raw.get("status") or {}
+        if kind == "Pod":
+            return cls(str(spec.get("nodeName") or ""), status.get("phase") in ("Succeeded", "Failed"))
+        if kind == "Node":
+            taints = tuple(f"{taint.get('key')}:{taint.get('effect')}" for taint in spec.get("taints") or ())
+            return cls(cordoned=bool(spec.get("unschedulable")), taints=taints)
+        return _NO_STATE
+
+
+_NO_STATE = ScheduledState()
+
+
+@attrs.frozen
+class AskedNames:
+    """What is asked for, since no watch tells it."""
+
+    profiles: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()  # those that score
+    plugins_on: Mapping[str, bool] = attrs.field(factory=dict)
+    waiting: tuple[str, ...] = ()  # `namespace/name` of pods at Permit
+    breakpoints: tuple[str, ...] = ()
+    forks: tuple[str, ...] = ()
 
 
 @attrs.frozen
 class Names:
-    """`objects` is kind -> "namespace/name" ("/name" if cluster-scoped), sorted."""
+    """`objects` is kind -> "namespace/name" ("/name" if cluster-scoped), sorted; `states` likewise by state."""
 
     kinds: tuple[str, ...] = tuple(kind.plural for kind in KINDS)
     objects: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     label_keys: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     labels: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)  # kind -> "key=value"
+    states: Mapping[LiveState, tuple[str, ...]] = attrs.field(factory=dict)
+    taints: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)  # node -> "key:Effect"
     profiles: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    plugins_on: Mapping[str, bool] = attrs.field(factory=dict)
     counts: tuple[tuple[str, int], ...] = ()
 
     def of(self, kind: str, namespace: str) -> list[str]:
         """The names of a kind's objects in a namespace."""
-        found = []
-        for key in self.objects.get(kind, ()):
-            where, _, name = key.partition("/")
-            if where in ("", namespace):
-                found.append(name)
-        return found
+        return _within(self.objects.get(kind, ()), namespace)
+
+    def live(self, state: LiveState, namespace: str) -> list[str]:
+        """The names of what is in that state in a namespace."""
+        return _within(self.states.get(state, ()), namespace)
 
     @property
     def namespaces(self) -> list[str]:
         return [key.partition("/")[2] for key in self.objects.get("Namespace", ())]
 
 
-Labels = Mapping[str, str]
+def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
+    found = []
+    for key in keys:
+        where, _, name = key.partition("/")
+        if where in ("", namespace):
+            found.append(name)
+    return found
 
 
 class NameBook:
@@ -54,7 +104,9 @@ class NameBook:
 
     def __init__(self) -> None:
         self.names = Names()
-        self._objects: dict[str, dict[str, Labels]] = {}  # only kinds with at most MOST_NAMES objects
+        self.asked = AskedNames()
+        self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
+        self._pending: dict[str, None] = {}  # pods, at most MOST_NAMES, however many pods there are
         self._plurals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._changed: set[str] = set()
@@ -62,13 +114,29 @@ class NameBook:
     def begin(self, kinds: list[dict[str, Any]]) -> list[str]:
         """Reset to these kinds, in the format of `objects.kinds`; returns the kinds to list."""
         self._objects.clear()
+        self._pending.clear()
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
         self._counts = {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
         self._changed = set(self._counts)
         return [name for name, count in self._counts.items() if 0 < count <= MOST_NAMES]
 
+    @property
+    def has_too_many_pods(self) -> bool:
+        """Whether pods are not listed: then `queued` says which of them are pending."""
+        return self._counts.get("Pod", 0) > MOST_NAMES
+
+    def queued(self, keys: list[str]) -> None:
+        """Pods that the scheduling queue has."""
+        self._pending.update(dict.fromkeys(keys[:MOST_NAMES]))
+        self._changed.add("Pod")
+
     def listed(self, kind: str, items: list[dict[str, Any]]) -> None:
-        self._objects[kind] = dict(map(_entry, items))
+        self._objects[kind] = known = {}
+        for raw in items:
+            key, labels = _entry(raw)
+            state = ScheduledState.of(kind, raw)
+            known[key] = (labels, state)
+            self._note_pending(kind, key, state)
         self._counts[kind] = len(items)
         self._changed.add(kind)
 
@@ -80,83 +148,155 @@ class NameBook:
             return bool(change["type"] != "DELETED")
         known = self._objects.get(kind)
         self._changed.add(kind)
+        key, labels = _entry(raw)
+        state = ScheduledState.of(kind, raw)
+        self._note_pending(kind, key, None if change["type"] == "DELETED" else state)
         if known is None:
             if self._counts[kind] or change["type"] == "DELETED":
                 # Too many objects: only their number is kept, to notice when they can be listed again.
                 self._counts[kind] += {"ADDED": 1, "DELETED": -1}.get(change["type"], 0)
                 return self._counts[kind] <= MOST_NAMES // 2
             known = self._objects[kind] = {}
-        key, labels = _entry(raw)
         if change["type"] == "DELETED":
             known.pop(key, None)
         else:
-            known[key] = labels
+            known[key] = (labels, state)
         self._counts[kind] = len(known)
         if len(known) > MOST_NAMES:
             del self._objects[kind]
         return False
 
-    def make(self, profiles: tuple[str, ...], plugins: tuple[str, ...]) -> None:
+    def _note_pending(self, kind: str, key: str, state: ScheduledState | None) -> None:
+        """`state`: None if the object is gone."""
+        if kind != "Pod":
+            return
+        if state is None or state.node or state.finished:
+            self._pending.pop(key, None)
+        elif len(self._pending) < MOST_NAMES:
+            self._pending[key] = None
+
+    def make(self) -> None:
         """Update `names`; the parts of unchanged kinds are reused."""
-        objects, keys = dict(self.names.objects), dict(self.names.label_keys)
-        labels = dict(self.names.labels)
+        before, asked = self.names, self.asked
+        objects, keys, labels = dict(before.objects), dict(before.label_keys), dict(before.labels)
+        states, taints = dict(before.states), before.taints
         for kind in self._changed:
             known = self._objects.get(kind) or {}
-            pairs = {pair for found in known.values() for pair in found.items()}
+            pairs = {pair for found, _ in known.values() for pair in found.items()}
             objects[kind] = tuple(sorted(known))
             keys[kind] = tuple(sorted({key for key, _ in pairs}))
             labels[kind] = tuple(sorted(f"{key}={value}" for key, value in pairs))
+            if kind == "Pod":
+                states[LiveState.PENDING] = tuple(sorted(self._pending))
+                states[LiveState.BOUND] = tuple(
+                    sorted(key for key, (_, state) in known.items() if state.node and not state.finished)
+                )
+            elif kind == "Node":
+                ordered = sorted(known.items())
+                states[LiveState.CORDONED] = tuple(key for key, (_, state) in ordered if state.cordoned)
+                states[LiveState.UNCORDONED] = tuple(key for key, (_, state) in ordered if not state.cordoned)
+                taints = {key.partition("/")[2]: state.taints for key, (_, state) in ordered if state.taints}
         self._changed = set()
-        plurals = tuple(sorted({*Names().kinds, *self._plurals.values()}))
-        self.names = Names(plurals, objects, keys, labels, profiles, plugins, tuple(sorted(self._counts.items())))
+        states[LiveState.WAITING] = asked.waiting
+        states[LiveState.BREAKPOINTS] = tuple(f"/{name}" for name in asked.breakpoints)
+        states[LiveState.FORKS] = tuple(f"/{name}" for name in asked.forks)
+        self.names = Names(
+            kinds=tuple(sorted({*Names().kinds, *self._plurals.values()})),
+            objects=objects,
+            label_keys=keys,
+            labels=labels,
+            states=states,
+            taints=taints,
+            profiles=asked.profiles,
+            plugins=asked.plugins,
+            plugins_on=asked.plugins_on,
+            counts=tuple(sorted(self._counts.items())),
+        )
 
 
-def _entry(raw: Mapping[str, Any]) -> tuple[str, Labels]:
+def _entry(raw: Raw) -> tuple[str, Labels]:
     meta = raw.get("metadata") or {}
     labels = {str(key): str(value) for key, value in (meta.get("labels") or {}).items()}
     return f"{meta.get('namespace') or ''}/{meta.get('name', '')}", labels
 
 
-async def keep_names(client: Client, book: NameBook, told: Callable[[], None] = lambda: None) -> None:
-    """Keep the book up to date while the connection lasts. `told` is called after each change of `book.names`.
+@attrs.define(eq=False)
+class NameKeeper:
+    """Keeps a book up to date. `told` is called after each change of `book.names`."""
 
-    Raises RpcError where the daemon ends the stream; the caller then starts again.
-    """
-    profiles, plugins = await _configured(client)
-    async with client.subscribe("objects.watch", metadata_only=True, patience_s=5.0) as stream:
-        # Listed after the watch began: changes in between arrive twice, and applying them is idempotent.
-        for kind in book.begin(await client.call("objects.kinds")):
-            await _list(client, book, kind)
-        news = trio.Event()
+    book: NameBook
+    told: Callable[[], None] = lambda: None
+    _wanted: trio.Event = attrs.field(factory=trio.Event)
+    _fresh: trio.Event = attrs.field(factory=trio.Event)
 
-        async def follow() -> None:
-            async for change in stream:
-                if book.changed(change):
-                    for kind in book.begin(await client.call("objects.kinds")):
-                        await _list(client, book, kind)
-                news.set()
+    def ask_again(self) -> None:
+        """A command may have changed what no watch tells."""
+        self._wanted.set()
 
-        async def make() -> None:
-            nonlocal news
-            while True:
-                book.make(profiles, plugins)
-                told()
-                await news.wait()
-                news = trio.Event()
-                await trio.sleep(_PAUSE_S)
+    async def run(self, client: Client) -> None:
+        """While the connection lasts. Raises RpcError where the daemon ends the stream; the caller starts again."""
+        self.book.asked = await asked_names(client, self.book.asked)
+        watching = client.subscribe("objects.watch", fields=_FIELDS, interval_s=_BATCH_S, patience_s=5.0)
+        async with watching as stream:
+            # Listed after the watch began: changes in between arrive twice, and applying them is idempotent.
+            await self._list_all(client)
 
-        await together(follow, make)
+            async def follow() -> None:
+                async for change in stream:
+                    if self.book.changed(change):
+                        await self._list_all(client)
+                    self._fresh.set()
+
+            await together(follow, lambda: self._ask(client), self._make)
+
+    async def _list_all(self, client: Client) -> None:
+        for kind in self.book.begin(await client.call("objects.kinds")):
+            self.book.listed(kind, (await client.call("objects.list", kind=kind, fields=_FIELDS))["items"])
+        if self.book.has_too_many_pods:
+            queue = await client.call("queue.list", limit=MOST_NAMES)
+            self.book.queued([str(pod["key"]) for pod in queue["pods"]])
+
+    async def _ask(self, client: Client) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted = trio.Event()
+            self.book.asked = await asked_names(client, self.book.asked)
+            self._fresh.set()
+
+    async def _make(self) -> None:
+        while True:
+            self.book.make()
+            self.told()
+            await self._fresh.wait()
+            self._fresh = trio.Event()
+            await trio.sleep(_BATCH_S / 5)
 
 
-async def _list(client: Client, book: NameBook, kind: str) -> None:
-    book.listed(kind, (await client.call("objects.list", kind=kind, metadata_only=True))["items"])
+async def asked_names(client: Client, before: AskedNames) -> AskedNames:
+    """What no watch tells, as it is now. A plugin that was known before and is in no profile now is off."""
+    from kschedd.printing.scheduling import profiles_of, weights_table
+
+    config = await _answer(client, "scheduler.config", {})
+    rows = weights_table(config).rows if config else ()
+    enabled = {
+        str(plugin["name"])
+        for _, profile in (profiles_of(config) if config else ())
+        for plugins in (profile.get("plugins") or {}).values()
+        for plugin in plugins
+    }
+    loaded = {str(plugin["name"]) for plugin in await _answer(client, "plugins.list", [])}
+    known = sorted({*before.plugins_on, *enabled, *loaded})
+    return AskedNames(
+        profiles=tuple(dict.fromkeys(row[0] for row in rows)),
+        plugins=tuple(dict.fromkeys(row[1] for row in rows)),
+        plugins_on={name: name in enabled for name in known},
+        waiting=tuple(sorted(str(pod["pod"]) for pod in await _answer(client, "waiting.list", []))),
+    )
 
 
-async def _configured(client: Client) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from kschedd.printing.scheduling import weights_table
-
+async def _answer(client: Client, method: str, absent: Any) -> Any:
+    """`absent` where the daemon is too old to have the method, or does not answer it now."""
     try:
-        rows = weights_table(await client.call("scheduler.config")).rows
-    except (RpcError, KeyError, TypeError, AttributeError):
-        return (), ()
-    return tuple(dict.fromkeys(row[0] for row in rows)), tuple(dict.fromkeys(row[1] for row in rows))
+        return await client.call(method)
+    except RpcError:
+        return absent

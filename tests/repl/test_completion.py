@@ -3,6 +3,7 @@
 import pytest
 
 from kschedd.verbs.completing import candidates, split
+from kschedd.verbs.grammar import LiveState
 from kschedd_repl.completion import OWN_WORDS
 from kschedd_repl.highlighting import coloured
 from kschedd_repl.names import Names
@@ -18,6 +19,15 @@ NAMES = Names(
     labels={"Pod": ("app=db", "app=web", "tier=x")},
     profiles=("default-scheduler",),
     plugins=("ImageLocality", "NodeAffinity"),
+    plugins_on={"ImageLocality": True, "MyPlugin": False, "NodeAffinity": True},
+    states={
+        LiveState.PENDING: ("default/web-0", "default/web-1"),
+        LiveState.BOUND: ("default/db-0", "team/api-0"),
+        LiveState.WAITING: ("default/web-1",),
+        LiveState.CORDONED: ("/node-b",),
+        LiveState.UNCORDONED: ("/node-a",),
+    },
+    taints={"node-b": ("gpu:NoSchedule", "slow:NoExecute")},
     counts=(("Namespace", 2), ("Node", 2), ("Pod", 4)),
 )
 
@@ -39,7 +49,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("get pods -n team ", ["api-0"], id="names-of-the-namespace-said"),
         pytest.param("get pod/w", ["pod/web-0", "pod/web-1"], id="kind-slash-name"),
         pytest.param("describe node node-", ["node-a", "node-b"], id="nodes"),
-        pytest.param("cordon ", ["node-a", "node-b"], id="nodes-of-a-node-verb"),
+        pytest.param("drain ", ["node-a", "node-b"], id="nodes-of-a-node-verb"),
         pytest.param("node st", ["stop", "start"], id="what-a-node-may-do"),
         pytest.param("node stop node-a ", ["node-b"], id="nodes-to-stop"),
         pytest.param("node zones ", [], id="zones-take-nothing"),
@@ -47,6 +57,28 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("node pressure node-a m", ["memory"], id="what-a-node-is-short-of"),
         pytest.param("node pressure node-a disk ", ["on", "off"], id="pressure-begins-or-ends"),
         pytest.param("explain web", ["web-0", "web-1"], id="pods-of-a-pod-verb"),
+        pytest.param("explain ", ["web-0", "web-1"], id="explain-pending-pods"),
+        pytest.param("explain db", ["db-0"], id="explain-others-where-no-pending-one-begins-like-that"),
+        pytest.param("evict ", ["db-0"], id="evict-bound-pods"),
+        pytest.param("evict web", [], id="evict-no-others"),
+        pytest.param("evict -n team ", ["api-0"], id="evict-bound-pods-of-the-namespace-said"),
+        pytest.param("activate ", ["web-0", "web-1"], id="activate-pending-pods"),
+        pytest.param("allow ", ["web-1"], id="allow-pods-at-permit"),
+        pytest.param("reject w", ["web-1"], id="reject-pods-at-permit"),
+        pytest.param("uncordon ", ["node-b"], id="uncordon-cordoned-nodes"),
+        pytest.param("cordon ", ["node-a"], id="cordon-the-others"),
+        pytest.param("taint ", ["node-a", "node-b"], id="taint-any-node"),
+        pytest.param(
+            "taint node-b ", ["gpu-", "slow-", "gpu:NoSchedule-", "slow:NoExecute-"], id="taints-of-a-tainted-node"
+        ),
+        pytest.param("taint node-a g", [], id="no-taints-of-an-untainted-node"),
+        pytest.param("taint gpu- ", ["node-b"], id="nodes-that-have-the-taint"),
+        pytest.param("taint slow:NoExecute- ", ["node-b"], id="nodes-that-have-the-taint-with-its-effect"),
+        pytest.param("taint other- ", [], id="no-node-has-the-taint"),
+        pytest.param("set plugin My", ["MyPlugin"], id="plugins-that-are-off"),
+        pytest.param("set plugin MyPlugin ", ["on"], id="a-plugin-that-is-off-goes-on"),
+        pytest.param("set plugin NodeAffinity ", ["off"], id="a-plugin-that-is-on-goes-off"),
+        pytest.param("set profile ", ["default-scheduler"], id="profile-to-set"),
         pytest.param("get pods -o js", ["json", "jsonpath="], id="output"),
         pytest.param("get pods --output=ya", ["--output=yaml"], id="flag-with-equals"),
         pytest.param("get pods --sh", ["--show-labels"], id="flag"),

@@ -13,7 +13,8 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
-from kschedd_repl.names import MOST_NAMES, NameBook, keep_names
+from kschedd.verbs.grammar import LiveState
+from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper
 from tests.actors.clusters import node
 
 Raw = dict[str, Any]
@@ -34,7 +35,7 @@ def book() -> NameBook:
     kinds = [{"name": "ConfigMap", "plural": "configmaps", "count": 1}, {"name": "Pod", "plural": "pods", "count": 0}]
     assert book.begin(kinds) == ["ConfigMap"]
     book.listed("ConfigMap", [_map("a", app="x")])
-    book.make((), ())
+    book.make()
     return book
 
 
@@ -43,18 +44,18 @@ def test_names_and_labels_come_and_go(book: NameBook) -> None:
     assert book.names.label_keys["ConfigMap"] == ("app",)
     assert not book.changed(_change("ADDED", _map("b", tier="y")))
     assert not book.changed(_change("MODIFIED", _map("a", app="z")))
-    book.make((), ())
+    book.make()
     assert book.names.of("ConfigMap", "default") == ["a", "b"]
     assert book.names.labels["ConfigMap"] == ("app=z", "tier=y")
     assert dict(book.names.counts) == {"ConfigMap": 2, "Pod": 0}
     assert not book.changed(_change("DELETED", _map("a")))
-    book.make((), ())
+    book.make()
     assert book.names.of("ConfigMap", "default") == ["b"]
 
 
 def test_the_first_of_a_kind_and_a_new_kind(book: NameBook) -> None:
     assert not book.changed(_change("ADDED", {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}))
-    book.make((), ())
+    book.make()
     assert book.names.objects["Pod"] == ("/p",)
     widget = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}}
     assert book.changed(_change("ADDED", widget)), "a kind that nobody knew: to be listed"
@@ -64,11 +65,52 @@ def test_the_first_of_a_kind_and_a_new_kind(book: NameBook) -> None:
 def test_too_many_of_a_kind_are_not_kept_until_they_are_fewer(book: NameBook) -> None:
     for number in range(MOST_NAMES):
         assert not book.changed(_change("ADDED", _map(f"m{number}")))
-    book.make((), ())
+    book.make()
     assert book.names.objects["ConfigMap"] == ()
     assert dict(book.names.counts)["ConfigMap"] == MOST_NAMES + 1
     to_list = [book.changed(_change("DELETED", _map(f"m{number}"))) for number in range(MOST_NAMES // 2 + 1)]
     assert to_list == [False] * (MOST_NAMES // 2) + [True]
+
+
+def test_pods_and_nodes_are_known_by_their_states(book: NameBook) -> None:
+    def pod(name: str, node: str = "", phase: str = "Pending") -> Raw:
+        meta = {"name": name, "namespace": "default"}
+        return {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": meta,
+            "spec": {"nodeName": node},
+            "status": {"phase": phase},
+        }
+
+    def node(name: str, **spec: Any) -> Raw:
+        return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec}
+
+    book.begin([{"name": kind, "plural": kind.lower() + "s", "count": 0} for kind in ("Pod", "Node")])
+    for raw in (pod("a"), pod("b", "n1"), pod("c", "n1", "Succeeded"), node("n1", unschedulable=True), node("n2")):
+        book.changed(_change("ADDED", raw))
+    book.make()
+    live = {state: book.names.live(state, "default") for state in LiveState}
+    assert (live[LiveState.PENDING], live[LiveState.BOUND]) == (["a"], ["b"])
+    assert (live[LiveState.CORDONED], live[LiveState.UNCORDONED]) == (["n1"], ["n2"])
+    book.changed(_change("MODIFIED", pod("a", "n2", "Running")))
+    book.changed(_change("DELETED", pod("b", "n1", "Running")))
+    book.changed(_change("MODIFIED", node("n1", taints=[{"key": "gpu", "value": "x", "effect": "NoSchedule"}])))
+    book.make()
+    assert book.names.live(LiveState.PENDING, "default") == []
+    assert book.names.live(LiveState.BOUND, "default") == ["a"]
+    assert book.names.live(LiveState.CORDONED, "") == []
+    assert book.names.taints == {"n1": ("gpu:NoSchedule",)}
+
+
+def test_pending_pods_are_known_however_many_pods_there_are(book: NameBook) -> None:
+    assert book.begin([{"name": "Pod", "plural": "pods", "count": MOST_NAMES + 1}]) == []
+    assert book.has_too_many_pods
+    book.queued(["default/a", "default/b"])
+    raw = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "default"}}
+    book.changed(_change("MODIFIED", {**raw, "spec": {"nodeName": "n1"}}))
+    book.make()
+    assert book.names.live(LiveState.PENDING, "default") == ["b"]
 
 
 async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
@@ -90,7 +132,7 @@ async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
                         await news.wait()
 
             async with Client.connect(path) as client, trio.open_nursery() as keeping:
-                keeping.start_soon(keep_names, client, book, told)
+                keeping.start_soon(NameKeeper(book, told).run, client)
                 await until("Namespace", ["default", "kube-node-lease", "kube-public", "kube-system"])
                 for name in ("n2", "n1"):
                     await client.call("objects.create", manifest=node(name))

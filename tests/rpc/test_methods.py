@@ -162,6 +162,32 @@ async def test_changes_of_a_watch_arrive_in_order_and_it_resumes(talk: Talk) -> 
         await talk("objects.watch", kind="nothing")
 
 
+async def test_a_watch_sends_the_fields_that_are_asked_for(talk: Talk) -> None:
+    fields = ["spec.unschedulable", "spec.nothing.of.it", "metadata.name", "status", "status.capacity"]
+    async with talk.client.subscribe("objects.watch", kind="nodes", fields=fields) as changes:
+        await talk("objects.apply", manifests=[node("n1")])
+        await talk("nodes.cordon", name="n1")
+        added, cordoned = [(await anext(changes))["object"] for _ in range(2)]
+    assert set(added) == {"apiVersion", "kind", "metadata", "status"}
+    assert added["status"]["capacity"]
+    assert cordoned["spec"] == {"unschedulable": True}
+
+
+async def test_a_watch_with_pauses_sends_of_each_object_the_latest(talk: Talk) -> None:
+    # The first batch is whatever was there when the stream began; all that happens in the pause after it is one batch.
+    async with talk.client.subscribe("objects.watch", kind="nodes", interval_s=60) as changes:
+        await talk("objects.apply", manifests=[node("first")])
+        assert _change(await anext(changes)) == ("ADDED", "first")
+        since = changes.result["resource_version"]
+    await talk("objects.apply", manifests=[node("n1"), node("n2"), node("n3")])
+    await talk("nodes.cordon", name="n1")
+    await talk("objects.delete", kind="node", name="n2")
+    async with talk.client.subscribe("objects.watch", kind="nodes", since=since, interval_s=60) as changes:
+        seen = [await anext(changes) for _ in range(4)]
+    assert list(map(_change, seen)) == [("ADDED", "first"), ("ADDED", "n3"), ("ADDED", "n1"), ("DELETED", "n2")]
+    assert seen[2]["object"]["spec"]["unschedulable"] is True
+
+
 async def test_a_watch_from_a_version_of_another_history_is_gone(talk: Talk) -> None:
     found = await talk("objects.list", kind="nodes")
     version, epoch = found["resource_version"], found["epoch"]

@@ -168,6 +168,7 @@ class FakeDaemon:
         label_selector: str | None = None,
         field_selector: str | None = None,
         metadata_only: bool = False,
+        fields: list[str] | None = None,
     ) -> Raw:
         labels, fields = parse_selector_text(label_selector or ""), parse_field_selector(field_selector or "")
         items = [
