@@ -212,6 +212,7 @@ def _verb(words: list[str], socket: str | None) -> int:
 def make_session(socket: str | None, opened: list[Any]) -> Any:
     """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
     from kschedd.printing.terminal_style import style_of
+    from kschedd.verbs.editor import open_editor
     from kschedd.verbs.session import DaemonClient, VerbSession
 
     def connect() -> DaemonClient:
@@ -242,20 +243,8 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         measure=lambda: style_of(sys.stdout, os.environ),
         program="kschedd ",
         offline=_of_file,
-        open_editor=_open_editor,
+        open_editor=open_editor,
     )
-
-
-def _open_editor(file: Path) -> int:
-    """Run the user's editor on the file, in this terminal. Returns its exit status."""
-    import shlex
-    import subprocess
-
-    chosen = next((os.environ[name] for name in ("KUBE_EDITOR", "EDITOR") if os.environ.get(name)), "vi")
-    try:
-        return subprocess.run([*shlex.split(chosen), str(file)], check=False).returncode
-    except (OSError, ValueError) as wrong:
-        raise _usage(f"unable to launch the editor {chosen!r}: {wrong}; set $EDITOR to yours") from wrong
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:

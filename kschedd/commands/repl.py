@@ -22,6 +22,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("-c", "--command", action="append", default=[], metavar="TEXT", help="run this command")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on with a script after a failed command")
     parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the namespace to begin in")
+    parser.add_argument(
+        "--no-rc", action="store_true", help="without the commands of $XDG_CONFIG_HOME/kschedd/replrc (~/.config)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -34,4 +37,5 @@ def run(options: argparse.Namespace) -> int:
         commands=options.command,
         keep_going=options.keep_going,
         namespace=options.namespace,
+        rc=not options.no_rc,
     )

@@ -236,19 +236,3 @@ def _rate(value: Any) -> str:
     if not isinstance(value, int | float):
         return "0"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
-
-
-def bar_text(status: Raw, style: TerminalStyle) -> str:
-    """One line for a status bar."""
-    counts = _counts(status)
-    sign = style.plain(" │ ")
-    parts = [
-        f"nodes {_text(status.get('nodes'), '0')}",
-        f"pods {_text(status.get('pods'), '0')}",
-        f"scheduled {_text(status.get('scheduled'), '0')}",
-        counts_text(counts, style),
-        f"{_rate(status.get('decisions_per_s'))}/s",
-    ]
-    if status.get("paused"):
-        parts.append("PAUSED")
-    return sign.join(part for part in parts if part)

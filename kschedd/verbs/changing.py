@@ -14,12 +14,14 @@ from kschedd.verbs.grammar import (
     Verb,
     VerbParser,
     dry_run_flag,
+    may_go_on,
     namespace_flags,
     namespace_of,
     output_flag,
     output_of,
     validate_flag,
     validation_of,
+    yes_flag,
 )
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.parsing import path_text
@@ -83,6 +85,7 @@ def _delete_words(words: VerbParser) -> None:
     )
     words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
     dry_run_flag(words)
+    yes_flag(words)
     output_flag(words, ("table", "name"))
 
 
@@ -114,6 +117,9 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
                 calls.append((target.kind, "", {**which, **where(target.kind, namespace)}))
             else:
                 raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+    question = _question(calls, namespace)
+    if question and not may_go_on(session, options, question):
+        return 1
     count = 0
     for kind, name, params in calls:
         try:
@@ -130,6 +136,25 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
     if not count and not failed and not options.ignore_not_found:
         session.write_error("No resources found.\n")
     return 1 if failed else 0
+
+
+_WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
+
+
+def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
+    """What to ask first: of several objects at once, and of those that take others along; "" for nothing."""
+    parts = []
+    for kind, name, params in calls:
+        within = f" in {f'namespace {namespace}' if namespace else 'every namespace'}" if kind.namespaced else ""
+        if params.get("all"):
+            parts.append(f"all {kind.plural}{within}")
+        elif not name:
+            parts.append(f"all {kind.plural} with labels {params['label_selector']}{within}")
+        elif kind.name in _WITH_MUCH_IN_IT:
+            parts.append(
+                f"{kind.singular} {name} and the pods on it" if kind.name == "Node" else f"{kind.singular} {name}"
+            )
+    return f"Delete {', '.join(parts)}?" if parts else ""
 
 
 def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:

@@ -4,6 +4,7 @@
 __complete` prints it for shells.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from kschedd.verbs.parsing import Flag
 from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME
+
+_MOST_FILES = 5_000  # of a folder that are looked at: the user waits meanwhile
 
 
 class CompletionNames(Protocol):
@@ -187,7 +190,7 @@ def _values(
         case "-l" | "--selector":
             return list(_selectors(value, kind, names))
         case "-f" | "--filename" | "--patch-file":
-            return list(_files(value))
+            return file_candidates(value)
         case "--node":
             return [CompletionCandidate(name) for name in names.of("Node", "")]
         case "--plugin":
@@ -215,19 +218,23 @@ def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[Comple
         yield CompletionCandidate(before + comma + text)
 
 
-def _files(value: str) -> Iterator[CompletionCandidate]:
+def file_candidates(value: str, *, every: bool = False) -> list[CompletionCandidate]:
+    """Folders and manifests that begin with a path; `every`: files of any kind."""
     folder, _, start = value.rpartition("/")
     here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
     try:
-        found = sorted(here.iterdir())
-    except OSError:
-        return
-    for path in found:
-        if path.name.startswith(start) and (start.startswith(".") or not path.name.startswith(".")):
-            is_folder = path.is_dir()
-            if is_folder or path.suffix in (".yaml", ".yml", ".json"):
-                text = f"{folder}/{path.name}" if folder or value.startswith("/") else path.name
-                yield CompletionCandidate(text + ("/" if is_folder else ""))
+        with os.scandir(here) as entries:
+            found = sorted(itertools.islice(entries, _MOST_FILES), key=lambda entry: entry.name)
+    except (OSError, ValueError):
+        return []
+    shown = []
+    for entry in found:
+        if entry.name.startswith(start) and (start.startswith(".") or not entry.name.startswith(".")):
+            is_folder = entry.is_dir()
+            if is_folder or every or entry.name.endswith((".yaml", ".yml", ".json")):
+                text = f"{folder}/{entry.name}" if folder or value.startswith("/") else entry.name
+                shown.append(CompletionCandidate(text + ("/" if is_folder else "")))
+    return shown
 
 
 def _positional(

@@ -22,7 +22,17 @@ from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.drain_blockers import blockers
 from kschedd.verbs.drain_filters import DrainFlags, PodDeleteStatus, delete_status, errors, is_long_deleted, warnings
-from kschedd.verbs.grammar import LiveState, UsageError, Verb, VerbParser, dry_run_flag, namespace_flags, namespace_of
+from kschedd.verbs.grammar import (
+    LiveState,
+    UsageError,
+    Verb,
+    VerbParser,
+    dry_run_flag,
+    may_go_on,
+    namespace_flags,
+    namespace_of,
+    yes_flag,
+)
 from kschedd.verbs.nodes import NODE, node_names, set_cordon
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, with_near_name
@@ -88,6 +98,7 @@ def _drain_words(words: VerbParser) -> None:
         help="do not wait for pods that were deleted longer ago than this; 0: wait (0)",
     )
     dry_run_flag(words)
+    yes_flag(words)
 
 
 def drain(session: VerbSession, options: argparse.Namespace) -> int:
@@ -103,6 +114,8 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
     names = node_names(session, options, options.what)
     for name in names:
         get_object(session, NODE, name, None)  # all of them are there, or nothing is done
+    if not may_go_on(session, options, f"Evict the pods of {', '.join(names)}?"):
+        return 1
     set_cordon(session, names, True, options.dry_run)
     failed: dict[str, DrainError] = {}
     for place, name in enumerate(names):

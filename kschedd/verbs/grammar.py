@@ -200,6 +200,20 @@ def dry_run_flag(words: VerbParser) -> None:
     words.implied["--dry-run"] = "server"
 
 
+def yes_flag(words: VerbParser) -> None:
+    words.add_argument("-y", "--yes", action="store_true", help="do not ask (only the REPL asks)")
+
+
+def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
+    """Ask before what cannot be undone, where somebody is there to answer; tells the user if nothing is done."""
+    if options.yes or getattr(options, "dry_run", "none") != "none" or not session.asks_first():
+        return True
+    if session.confirm(question):
+        return True
+    session.write_error("Nothing was done.\n")
+    return False
+
+
 def validate_flag(words: VerbParser) -> None:
     words.add_argument(
         "--validate",

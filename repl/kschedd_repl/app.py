@@ -8,12 +8,12 @@ the end of the script. The daemon keeps running.
 
 import errno
 import os
-import shlex
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import trio
 from prompt_toolkit.patch_stdout import patch_stdout
@@ -21,22 +21,22 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from kschedd.errors import KscheddError
 from kschedd.printing.pipes import pipe_of, wait_until_unread
 from kschedd.printing.safe import safe
-from kschedd.printing.scheduling import bar_text
 from kschedd.printing.terminal_style import style_of
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
-from kschedd.verbs.overview import listing, paragraph
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.editor import open_editor
 from kschedd.verbs.session import VerbSession
-from kschedd.verbs.table import VERBS, WRONG_USE, run_words
-from kschedd_repl.completion import OWN_WORDS
 from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
 from kschedd_repl.names import NameBook, NameKeeper
-from kschedd_repl.script import Lines, Script, read_scripts
-from kschedd_repl.terminal import Terminal
+from kschedd_repl.own import own_name
+from kschedd_repl.rc import rc_file, read_rc
+from kschedd_repl.running import INTERRUPTED, CommandRunner
+from kschedd_repl.script import Lines, Script, ScriptError, read_scripts
+from kschedd_repl.settings import SessionSettings
+from kschedd_repl.status_bar import StatusBar
+from kschedd_repl.terminal import BarText, Terminal
 
-_INTERRUPTED = 130
 _PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
-_LEAVE = ("exit", "quit", "detach")
 
 
 def run_repl(
@@ -47,38 +47,47 @@ def run_repl(
     keep_going: bool = False,
     namespace: str = "default",
     farewell: str = "The daemon goes on.",
+    rc: bool = True,
 ) -> int:
     """Run the prompt until the user leaves, or scripts. Returns an exit status. Raises KscheddError only on start."""
     scripts = read_scripts(files, commands)
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         scripts = [Script("standard input", sys.stdin.read().splitlines())]
-    return trio.run(Shell(socket, scripts, keep_going, namespace, farewell).run)
+    return trio.run(Shell(socket, scripts, keep_going, namespace, farewell, rc=rc).run)
 
 
 class Shell:
     """One interactive session or script run."""
 
     def __init__(
-        self, socket: str | None, scripts: Sequence[Script], keep_going: bool, namespace: str, farewell: str
+        self,
+        socket: str | None,
+        scripts: Sequence[Script],
+        keep_going: bool,
+        namespace: str,
+        farewell: str,
+        *,
+        rc: bool = True,
     ) -> None:
         self._socket = socket
         self._scripts = scripts
         self._keep_going = keep_going
         self._farewell = farewell
+        self._rc = rc
         self._out, self._err = sys.stdout, sys.stderr  # the real streams, before patch_stdout replaces them
         self._look = style_of(self._out, os.environ)
         self._book = NameBook()
         self._named = trio.Event()  # completion data is available
         self._keeper = NameKeeper(self._book, self._named.set)
-        self._bar: str | None = None
+        self._bar = StatusBar()
         self._unread = False  # the reader of standard output has closed the pipe
-        self._running: trio.CancelScope | None = None
         self._lines: Lines | None = None
         self._link: DaemonConnection
         self._terminal: Terminal | None = None
+        self._settings = SessionSettings()
         self._session = VerbSession(
             lambda: ThreadDaemon(self._link),
-            self._write,
+            lambda text: self._runner.write(text),
             self._write_error,
             self._look,
             time.time,
@@ -86,7 +95,19 @@ class Shell:
             self._read_input,
             self._confirm,
             namespace,
-            measure=lambda: style_of(self._out, os.environ),
+            measure=lambda: self._runner.measure(),
+            open_editor=None if scripts else open_editor,
+            asks_first=lambda: not self._scripts and self._settings.is_on("confirm"),
+        )
+        self._runner = CommandRunner(
+            self._session,
+            self._write,
+            self._write_error,
+            lambda: style_of(self._out, os.environ),
+            self._settings,
+            lambda: self._book.names.namespaces,
+            lambda: self._terminal.history.get_strings() if self._terminal is not None else [],
+            may_page=not scripts,
         )
 
     async def run(self) -> int:
@@ -116,9 +137,13 @@ class Shell:
         await together(partial(self._keep_bar, client), partial(self._keeper.run, client))
 
     async def _keep_bar(self, client: Client) -> None:
+        try:
+            self._bar.info = await client.call("daemon.info")
+        except RpcError as error:
+            self._notice(f"The daemon does not say what it is: {error}")
         async with client.subscribe("scheduler.watch") as stream:
             async for status in stream:
-                self._bar = bar_text(status, self._look)
+                self._bar.status = status
                 if self._terminal is not None:
                     self._terminal.redraw()
 
@@ -127,8 +152,7 @@ class Shell:
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             task_status.started()
             async for _ in signals:
-                if self._running is not None:
-                    self._running.cancel()
+                self._runner.interrupt()
 
     async def _readers_leave(self) -> None:
         """End the running command when the program that reads its output, such as `head`, has exited."""
@@ -137,28 +161,32 @@ class Shell:
             # The thread is abandoned on cancellation and ends with the process.
             await trio.to_thread.run_sync(wait_until_unread, output, abandon_on_cancel=True)
             self._unread = True
-            if self._running is not None:
-                self._running.cancel()
+            self._runner.interrupt(told=False)
 
     # -- the terminal -----------------------------------------------------------------------------------------
 
     async def _converse(self) -> int:
         self._terminal = Terminal(
-            lambda: self._book.names, lambda: self._session.namespace, self._status_line, self._look.unicode
+            lambda: self._book.names,
+            lambda: self._session.namespace,
+            self._bar_text,
+            self._look.unicode,
+            self._settings,
+            self._runner.macros.bodies,
         )
         with trio.move_on_after(_PATIENCE_S):
             await self._named.wait()  # so that the first Tab has them, unless the daemon is very busy
         with patch_stdout(raw=True):
+            if self._rc:
+                await self._run_rc(rc_file(os.environ))
             self._write("help says what can be typed; Tab completes; exit leaves.\n")
             while True:
                 line = await self._terminal.ask()
-                if line is None:
+                if line is None or _leaves(line):
                     break
-                words = self._words(line)
-                if words and words[0] in _LEAVE:
-                    break
-                code = WRONG_USE if words is None else await self._carry_out(words) if words else 0
-                dropped = self._terminal.carried_out(line, good=code in (0, _INTERRUPTED))
+                code = await self._runner.run_line(line)
+                self._keeper.ask_again()
+                dropped = self._terminal.carried_out(line, good=code in (0, INTERRUPTED))
                 if dropped:
                     self._write_error(
                         f"(the {dropped} {'line' if dropped == 1 else 'lines'} pasted after it are dropped)\n"
@@ -166,11 +194,27 @@ class Shell:
         self._write(f"{self._farewell}\n")
         return 0
 
-    def _status_line(self) -> tuple[str, bool]:
-        """The status bar's text, and whether the daemon is connected."""
+    async def _run_rc(self, path: Path) -> None:
+        """Run the lines of the rc file; what is wrong is told with its line, and the others are run."""
+        try:
+            script = read_rc(path)
+        except ScriptError as wrong:
+            self._session.error(str(wrong))
+            return
+        if script is None:
+            return
+        self._lines = Lines(script)
+        for number, line in self._lines:
+            code = await self._runner.run_line(line)
+            if code:
+                self._write_error(f"{script.name}:{number}: failed: {_shown(line)}\n")
+        self._lines = None
+
+    def _bar_text(self) -> BarText:
         if self._link.client is None:
-            return " no daemon ", False
-        return f" {self._bar or 'connected'} ", True
+            return BarText(" no daemon: waiting for it to come back ", connected=False)
+        style = style_of(self._out, os.environ)
+        return BarText(safe(self._bar.text(style)), stopped_at=safe(self._bar.stopped_at))
 
     # -- scripts ----------------------------------------------------------------------------------------------
 
@@ -179,73 +223,17 @@ class Shell:
         for script in self._scripts:
             self._lines = Lines(script)
             for number, line in self._lines:
-                words = self._words(line)
-                if words is None:
-                    code = WRONG_USE
-                elif not words:
-                    continue
-                elif words[0] in _LEAVE:
+                if _leaves(line):
                     return worst
-                else:
-                    code = await self._carry_out(words)
+                code = await self._runner.run_line(line)
+                if self._unread:
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
                 if code:
-                    self._write_error(f"{script.name}:{number}: failed: {line.strip()}\n")
+                    self._write_error(f"{script.name}:{number}: failed: {_shown(line)}\n")
                     worst = worst or code
-                    if not self._keep_going or code == _INTERRUPTED:
+                    if not self._keep_going or code == INTERRUPTED:
                         return code
         return worst
-
-    # -- commands ---------------------------------------------------------------------------------------------
-
-    def _words(self, line: str) -> list[str] | None:
-        """The words of a line; None if its quoting is invalid, after printing an error."""
-        try:
-            return shlex.split(line, comments=True)
-        except ValueError as wrong:
-            self._session.error(f"{str(wrong).lower()}: check the quotes")
-            return None
-
-    async def _carry_out(self, words: list[str]) -> int:
-        if (code := self._own(words)) is not None:
-            return code
-        with trio.CancelScope() as scope:
-            self._running = scope
-            try:
-                return await trio.to_thread.run_sync(run_words, self._session, words, tuple(OWN_WORDS))
-            except (ConnectionLostError, NoDaemonError) as lost:
-                self._session.error(str(lost))
-                return 1
-            finally:
-                self._running = None
-        if self._unread:
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        self._write_error("\n(cancelled)\n")
-        return _INTERRUPTED
-
-    def _own(self, words: list[str]) -> int | None:
-        """Run a command of the REPL itself and return its exit status; None if it is a verb."""
-        match words:
-            case ["help"]:
-                self._write(overview(style_of(self._out, os.environ).width))
-            case ["help", verb, *_] if verb in OWN_WORDS:
-                self._write(f"{verb}: {OWN_WORDS[verb]}\n")
-            case ["help", *rest]:
-                return run_words(self._session, [rest[0], "--help"], tuple(OWN_WORDS))
-            case ["clear"]:
-                self._write("\x1b[H\x1b[2J" if self._look.width else "")
-            case ["use"]:
-                self._write(f"{self._session.namespace}\n")
-            case ["use", namespace]:
-                self._session.namespace = namespace
-                if self._book.names.namespaces and namespace not in self._book.names.namespaces:
-                    self._session.warn(f"there is no namespace {namespace} yet")
-                self._write(f"now in namespace {namespace}\n")
-            case ["use" | "clear", *_]:
-                self._session.error("use NAMESPACE" if words[0] == "use" else "clear takes no words")
-                return WRONG_USE
-            case _:
-                return None
-        return 0
 
     # -- what verbs call --------------------------------------------------------------------------------------
 
@@ -274,14 +262,16 @@ class Shell:
         return self._terminal.ask_block()
 
     def _confirm(self, question: str) -> bool:
-        if self._terminal is None:
+        if self._terminal is None or self._lines is not None:
             self._write_error(f"{question} A script has to say so: --yes\n")
             return False
         return self._terminal.ask_yes(question)
 
 
-def overview(columns: int = 0) -> str:
-    """Output of `help`, for a terminal with that many columns (0: not a terminal)."""
-    entries = [*((verb.name, verb.summary) for verb in VERBS), *OWN_WORDS.items()]
-    more = "help VERB says more. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed before."
-    return listing(entries, columns) + "\n" + paragraph(more, columns)
+def _shown(line: str) -> str:
+    """A line as part of a message: without control characters, and with escapes for what is not text."""
+    return safe(line.strip()).encode("utf-8", "backslashreplace").decode()
+
+
+def _leaves(line: str) -> bool:
+    return own_name(line.strip()) == "exit"

@@ -1,7 +1,6 @@
-"""Syntax highlighting of the command line: known verbs and kinds, flags, quoted text; unknown words are marked."""
+"""Syntax highlighting of the command line: verbs and kinds, flags, quoted text, operators; what is wrong is marked."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -10,63 +9,79 @@ from prompt_toolkit.styles import Style
 
 from kschedd.api.kinds import lookup
 from kschedd.verbs.table import BY_NAME
-from kschedd_repl.completion import OWN_WORDS
+from kschedd_repl.checking import LineFault
+from kschedd_repl.line import Token, tokens
+from kschedd_repl.own import own_name
 
 STYLE = Style.from_dict(
     {
         "prompt": "bold",
         "namespace": "ansicyan",
+        "stopped": "bold ansiyellow",
         "verb": "bold ansigreen",
-        "unknown": "ansired",
+        "unknown": "ansired underline",
         "kind": "ansiblue",
         "flag": "ansicyan",
         "quoted": "ansiyellow",
+        "operator": "bold ansimagenta",
         "comment": "ansibrightblack",
         "bottom-toolbar": "noreverse bg:ansibrightblack ansiwhite",
         "bottom-toolbar.off": "noreverse bg:ansired ansiwhite",
+        "bottom-toolbar.fault": "noreverse bg:ansibrightblack ansibrightyellow",
     }
 )
-_TOKEN = re.compile(r"""(\s+)|(\#.*$)|("[^"]*"?|'[^']*'?)|([^\s'"]+)""")
 
 
-def coloured(line: str) -> StyleAndTextTuples:
+def coloured(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] = ()) -> StyleAndTextTuples:
     """The line as (style name, text) fragments."""
     pieces: StyleAndTextTuples = []
-    words = 0
-    verb = ""
-    for match in _TOKEN.finditer(line):
-        blank, comment, quoted, word = match.groups()
-        text = match.group()
-        if blank:
-            style = ""
-        elif comment:
-            style = "class:comment"
-        elif quoted:
-            style = "class:quoted"
-            words += 1
-        else:
-            style = _style(word, words, verb)
-            if words == 0 or (words == 1 and verb in ("watch", "help")):
-                verb = word
-                words = 0
-            words += 1
-        pieces.append((style, text))
+    at = 0
+    words: list[str] = []  # of the command so far
+    wrong = {fault.start for fault in faults}
+    for token in tokens(line):
+        if token.start > at:
+            pieces.append(("", line[at : token.start]))
+        style = "class:unknown" if token.start in wrong else _style(token, words, macros)
+        pieces.append((style, line[token.start : token.end]))
+        at = token.end
+        if token.operator:
+            words = [] if token.text == ";" else ["|"]
+        elif token.text not in ("watch", "help") or words:
+            words.append(token.text)
+    if at < len(line):
+        comment = line[at:].lstrip()
+        blank = len(line) - at - len(comment)
+        pieces += [("", line[at : at + blank])] if blank else []
+        pieces += [("class:comment", comment)] if comment else []
     return pieces
 
 
-def _style(word: str, place: int, verb: str) -> str:
-    if place == 0 or (place == 1 and verb in ("watch", "help")):
-        return "class:verb" if word in BY_NAME or word in OWN_WORDS or word in ("quit", "detach") else "class:unknown"
-    if word.startswith("-") and len(word) > 1:
+def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
+    """The style of a token after these words of its command, `watch` and `help` not among them."""
+    if token.operator:
+        return "class:operator"
+    if words[:1] == ["|"]:
+        return "class:quoted"
+    if not words:
+        return "class:verb" if token.text in BY_NAME or own_name(token.text) or token.text in macros else ""
+    if token.quoted:
+        return "class:quoted"
+    if token.text.startswith("-") and len(token.text) > 1:
         return "class:flag"
-    known = BY_NAME.get(verb)
-    if place == 1 and known is not None and known.completes == "kinds":
-        kinds = [lookup(part.partition("/")[0]).known or part == "all" for part in word.split(",") if part]
+    known = BY_NAME.get(words[0])
+    if len(words) == 1 and known is not None and known.completes == "kinds":
+        kinds = [lookup(part.partition("/")[0]).known or part == "all" for part in token.text.split(",") if part]
         return "class:kind" if all(kinds) else ""
     return ""
 
 
 class LineLexer(Lexer):
+    """`faults` finds what is wrong with a line, `macros` is asked for their names; both at every key."""
+
+    def __init__(self, faults: Callable[[str], Sequence[LineFault]], macros: Callable[[], Sequence[str]]) -> None:
+        self._faults = faults
+        self._macros = macros
+
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        lines = [coloured(line) for line in document.lines]
+        lines = [coloured(line, self._faults(line), self._macros()) for line in document.lines]
         return lambda number: lines[number] if number < len(lines) else []

@@ -1,27 +1,36 @@
 """The prompt: one line at a time with completion, history, suggestions and a status bar.
 
 prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. It reads the rest of the program's state
-through functions that return immutable values. Cancellation makes the prompt exit.
+through functions that return immutable values, and nothing in it waits for the daemon. Cancellation makes the prompt
+exit.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 import trio
 from prompt_toolkit import PromptSession
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from kschedd.errors import KscheddError
+from kschedd_repl.checking import LineFault, line_faults
 from kschedd_repl.completion import NameCompleter
 from kschedd_repl.highlighting import STYLE, LineLexer
 from kschedd_repl.history import LineHistory, history_file
 from kschedd_repl.names import Names
+from kschedd_repl.pasting import objects_in, pasted_manifest
+from kschedd_repl.search import HistorySearch
+from kschedd_repl.settings import SessionSettings
+
+APPLY_PASTED = "apply -f -"
 
 
 @attrs.define(eq=False)
@@ -32,42 +41,61 @@ class InputCancelled(KscheddError):
         return "taken back: nothing was done"
 
 
+@attrs.frozen
+class BarText:
+    """The status bar. `stopped_at`: where the scheduler stands still, for the prompt; "" if it does not."""
+
+    text: str
+    connected: bool = True
+    stopped_at: str = ""
+
+
+@attrs.define(eq=False)
 class Terminal:
     """The prompt of one session."""
 
-    def __init__(
-        self,
-        names: Callable[[], Names],
-        namespace: Callable[[], str],
-        status_line: Callable[[], tuple[str, bool]],
-        unicode: bool,
-        **options: Any,
-    ) -> None:
-        self.asking = False
-        self._pasted: deque[str] = deque()  # remaining lines of a multi-line paste
-        self._namespace = namespace
-        self._status_line = status_line
-        self._options = options
-        self._history = LineHistory(history_file())
-        self._completer = NameCompleter(names, namespace)
-        self._tabbed = ""  # the line at which Tab had nothing to add
-        self._sign = "❯" if unicode else ">"  # noqa: RUF001 - the sign of a prompt
-        self._prompt: PromptSession[str] = PromptSession(
+    names: Callable[[], Names]
+    namespace: Callable[[], str]
+    bar: Callable[[], BarText]
+    unicode: bool
+    settings: SessionSettings = attrs.field(factory=SessionSettings)
+    macros: Mapping[str, str] = attrs.field(factory=dict)
+    options: Mapping[str, Any] = attrs.field(factory=dict)  # for prompt_toolkit: another input and output
+    asking: bool = False
+    history: LineHistory = attrs.field(init=False)
+    _pasted: deque[str] = attrs.field(factory=deque)  # remaining lines of a multi-line paste
+    _manifest: str = ""  # a manifest that was pasted at the prompt
+    _tabbed: str = ""  # the line at which Tab had nothing to add
+    _checked: tuple[str, list[LineFault]] = ("", [])  # the latest line that was checked
+    _completer: NameCompleter = attrs.field(init=False)
+    _search: HistorySearch = attrs.field(init=False)
+    _prompt: PromptSession[str] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.history = LineHistory(history_file())
+        self._completer = NameCompleter(self.names, self.namespace, self.macros)
+        self._search = HistorySearch(lambda: self.history.get_strings()[::-1], self._completer)
+        suggests = Condition(lambda: self.settings.is_on("suggest") and not self._search.on)
+        self._prompt = PromptSession(
             self._message,
-            completer=self._completer,
+            completer=self._search,
+            complete_in_thread=True,  # the folder of a file name may be slow to read
             key_bindings=self._keys(),
-            lexer=LineLexer(),
+            lexer=LineLexer(self._faults, lambda: tuple(self.macros)),
             style=STYLE,
-            history=self._history,
-            auto_suggest=AutoSuggestFromHistory(),
+            history=self.history,
+            auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), suggests),
             bottom_toolbar=self._toolbar,
             complete_while_typing=True,
-            **options,
+            enable_open_in_editor=True,  # Ctrl-X Ctrl-E, or v in vi's navigation mode
+            **self.options,
         )
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         keys.add("tab")(self._complete)
+        keys.add(Keys.BracketedPaste)(self._paste)
+        self._search.bind(keys)
         return keys
 
     def _complete(self, event: KeyPressEvent) -> None:
@@ -93,10 +121,20 @@ class Terminal:
             self._tabbed = before
             buffer.start_completion()
 
+    def _paste(self, event: KeyPressEvent) -> None:
+        """A manifest pasted at an empty prompt is offered to be applied; all else is as if it had been typed."""
+        buffer = event.current_buffer
+        manifest = "" if buffer.text.strip() else pasted_manifest(event.data)
+        if manifest:
+            self._manifest = manifest
+            event.app.exit(result="")
+        else:
+            buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+
     def carried_out(self, line: str, *, good: bool) -> int:
         """Record a line's result. Returns how many remaining pasted lines were dropped because it failed."""
         if good:
-            self._history.keep(line)
+            self.history.keep(line)
             return 0
         dropped = len(self._pasted)
         self._pasted.clear()
@@ -106,9 +144,16 @@ class Terminal:
         """The next line; "" after Ctrl-C, None after Ctrl-D."""
         if not self._pasted:
             line = await self._ask()
-            if line is None or "\n" not in line:
+            if self._manifest:
+                manifest, self._manifest = self._manifest, ""
+                question = f"Apply the {objects_in(manifest)} pasted?"
+                if not await trio.to_thread.run_sync(self.ask_yes, question):
+                    return ""
+                self._pasted.extend([APPLY_PASTED, *manifest.splitlines(), "."])
+            elif line is None or "\n" not in line:
                 return line
-            self._pasted.extend(line.splitlines())
+            else:
+                self._pasted.extend(line.splitlines())
         return self._pasted.popleft()
 
     async def _ask(self) -> str | None:
@@ -138,6 +183,8 @@ class Terminal:
                     loop.call_soon_threadsafe(self._exit)
 
         line: str | None = None
+        self._search.on = False
+        self._prompt.editing_mode = EditingMode.VI if self.settings["editing"] == "vi" else EditingMode.EMACS
         self.asking = True
         try:
             async with trio.open_nursery() as beside:
@@ -153,30 +200,45 @@ class Terminal:
             self._prompt.app.exit(result="")
 
     def ask_block(self) -> bytes:
-        """Lines up to a single dot, or Ctrl-D. Call from a verb's thread. Raises TakenBackError after Ctrl-C."""
-        keys = KeyBindings()
-        keys.add(Keys.BracketedPaste)(_take_whole_lines)
-        prompt: PromptSession[str] = PromptSession("  ... ", key_bindings=keys, **self._options)
-        hint = "manifests; a line with a dot ends them, Ctrl-C takes them back"
-        lines = []
-        while True:
-            if not self._pasted:
-                try:
-                    # A paste arrives as one string, without a line end after its last line.
-                    self._pasted.extend(prompt.prompt(bottom_toolbar=hint).split("\n"))
-                except EOFError:
-                    break
-                except KeyboardInterrupt:
-                    raise InputCancelled from None
+        """Lines up to a single dot, Ctrl-D or Escape Enter. Call from a verb's thread. Raises InputCancelled after
+        Ctrl-C."""
+        lines: list[str] = []
+        while self._pasted:
             line = self._pasted.popleft()
             if line.strip() == ".":
-                break
+                return _text(lines)
             lines.append(line)
-        return "".join(f"{line}\n" for line in lines).encode()
+        hint = "manifests; a line with a dot, Ctrl-D or Escape Enter ends them, Ctrl-C takes them back"
+        block: PromptSession[str] = PromptSession(
+            "  ... ",
+            multiline=True,
+            prompt_continuation="  ... ",
+            key_bindings=_block_keys(),
+            bottom_toolbar=hint,
+            style=STYLE,
+            editing_mode=self._prompt.editing_mode,
+            enable_open_in_editor=True,
+            tempfile_suffix=".yaml",
+            **self.options,
+        )
+        try:
+            typed = block.prompt(default="".join(f"{line}\n" for line in lines)).split("\n")
+        except EOFError:
+            return b""
+        except KeyboardInterrupt:
+            raise InputCancelled from None
+        end = next((place for place, line in enumerate(typed) if line.strip() == "."), None)
+        if end is not None:
+            self._pasted.extend(line for line in typed[end + 1 :] if line.strip())
+            typed = typed[:end]
+        return _text(typed)
 
     def ask_yes(self, question: str) -> bool:
         """Ask a yes-no question. Call from a verb's thread."""
-        asker: PromptSession[str] = PromptSession(**self._options)
+        if self._pasted:
+            # The lines that were pasted after the command are no answer to a question that nobody has seen.
+            self._pasted.clear()
+        asker: PromptSession[str] = PromptSession(**self.options)
         try:
             return asker.prompt(f"{question} [y/N] ").strip().lower() in ("y", "yes")
         except (EOFError, KeyboardInterrupt):
@@ -187,22 +249,60 @@ class Terminal:
         if self.asking:
             self._prompt.app.invalidate()
 
+    def _faults(self, line: str) -> list[LineFault]:
+        """What is wrong with a line; the lexer and the toolbar ask about the same one at each key."""
+        if not self.settings.is_on("check") or self._search.on:
+            return []
+        if self._checked[0] != line:
+            self._checked = (line, line_faults(line, self.names(), self.macros))
+        return self._checked[1]
+
     def _message(self) -> StyleAndTextTuples:
-        namespace = self._namespace()
+        if self._search.on:
+            return [("class:namespace", "search: ")]
+        namespace, stopped = self.namespace(), self.bar().stopped_at
         where: StyleAndTextTuples = [("class:namespace", f" {namespace}")] if namespace != "default" else []
-        return [("class:prompt", "kschedd"), *where, ("class:prompt", f" {self._sign} ")]
+        if stopped:
+            where.append(("class:stopped", f" [{stopped}]"))
+        sign = "❯" if self.unicode else ">"  # noqa: RUF001 - the sign of a prompt
+        return [("class:prompt", "kschedd"), *where, ("class:prompt", f" {sign} ")]
 
     def _toolbar(self) -> StyleAndTextTuples:
-        text, there = self._status_line()
-        return [("class:bottom-toolbar" if there else "class:bottom-toolbar.off", text)]
+        faults = self._faults(self._prompt.default_buffer.text) if self.asking else []
+        if faults:
+            return [("class:bottom-toolbar.fault", f" {faults[0].why} ")]
+        bar = self.bar()
+        return [("class:bottom-toolbar" if bar.connected else "class:bottom-toolbar.off", bar.text)]
 
 
-def _take_whole_lines(event: KeyPressEvent) -> None:
-    """Pasted lines count as typed: complete lines are accepted at once, and a single dot among them ends the block."""
-    text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-    buffer = event.current_buffer
-    if text.endswith("\n") or any(line.strip() == "." for line in text.split("\n")):
-        buffer.insert_text(text.removesuffix("\n"))
-        buffer.validate_and_handle()
-    else:
-        buffer.insert_text(text)
+def _text(lines: list[str]) -> bytes:
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def _block_keys() -> KeyBindings:
+    """Keys of a block of lines: Enter begins a new line, unless the line is a single dot."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.current_line.strip() == ".":
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    @keys.add("c-d")
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+        if any(line.strip() == "." for line in buffer.text.split("\n")):
+            buffer.validate_and_handle()
+
+    return keys

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kschedd.verbs.completing import candidates, split
+from kschedd.verbs.completing import split
 from kschedd.verbs.grammar import LiveState
-from kschedd_repl.completion import OWN_WORDS
+from kschedd_repl.checking import line_faults
+from kschedd_repl.completion import line_candidates
 from kschedd_repl.highlighting import coloured
 from kschedd_repl.names import Names
 
@@ -32,8 +33,11 @@ NAMES = Names(
 )
 
 
+MACROS = {"where": "get pod $1 -o wide"}
+
+
 def _next(line: str, namespace: str = "default") -> list[str]:
-    return [candidate.text for candidate in candidates(line, NAMES, namespace, OWN_WORDS)]
+    return [candidate.text for candidate in line_candidates(line, NAMES, namespace, MACROS)[0]]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_open_quotes_do_not_disturb() -> None:
 
 
 def test_unknown_verbs_stand_out() -> None:
-    assert coloured("gte pods")[0] == ("class:unknown", "gte")
+    assert coloured("gte pods", line_faults("gte pods", NAMES))[0] == ("class:unknown", "gte")
     pieces = coloured("watch get pods -n x  # why")
     assert pieces[0] == ("class:verb", "watch")
     assert pieces[2] == ("class:verb", "get")

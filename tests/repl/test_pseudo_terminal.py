@@ -49,6 +49,7 @@ def screen(served, tmp_path: Path) -> Iterator[Screen]:
     environment = {
         **os.environ,
         "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "TERM": "xterm",
         "PROMPT_TOOLKIT_NO_CPR": "1",
         "LC_ALL": "C.UTF-8",

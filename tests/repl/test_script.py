@@ -9,9 +9,12 @@ import sys
 import pytest
 import trio
 
+from kschedd.verbs.table import VERBS
 from kschedd_repl import app
 from kschedd_repl.app import run_repl
+from kschedd_repl.own import OWN
 from kschedd_repl.script import Script
+from tests.verbs.fake_daemon import pod
 
 
 @pytest.fixture
@@ -114,3 +117,82 @@ def test_a_watch_ends_with_the_program_that_reads_it(served) -> None:
     )
     assert done.stdout.startswith("NAME ")
     assert done.stderr == ""
+
+
+# -- pipes, files, macros -------------------------------------------------------------------------------------------
+
+
+def test_output_goes_into_files(served, tmp_path, capsys) -> None:
+    file = tmp_path / "out"
+    commands = [f"get nodes -o name > {file}", f"get pods -o name >> '{file}'; get pod web-0 -o name"]
+    assert run_repl(served.path, commands=commands) == 0
+    assert file.read_text().split() == ["node/node-a", "node/node-b", "pod/web-0", "pod/web-1"]
+    assert capsys.readouterr().out == "pod/web-0\n"
+
+
+def test_a_file_that_cannot_be_written(served, tmp_path, capsys) -> None:
+    assert run_repl(served.path, commands=[f"get nodes > {tmp_path}/no/file"]) == 1
+    assert "no/file: cannot be written: No such file" in capsys.readouterr().err
+
+
+def test_output_goes_into_a_shell_command(served, tmp_path, capfd) -> None:
+    commands = ["get nodes -o name | sed 's/node-//' | sort -r; get pod web-0 -o name", "help | grep ^.*explain"]
+    assert run_repl(served.path, commands=commands) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:3] == ["node/b", "node/a", "pod/web-0"]
+    assert "Why a pod is where it is" in lines[3]
+
+
+def test_a_shell_command_that_fails_is_told(served, capfd) -> None:
+    assert run_repl(served.path, commands=["get nodes | sh -c 'cat >/dev/null; exit 3'"]) == 3
+    assert "(sh ended with status 3)" in capfd.readouterr().err
+    assert run_repl(served.path, commands=["get nodes | nothing-of-that-name"]) == 127
+    assert "(nothing-of-that-name: the shell did not find it: status 127)" in capfd.readouterr().err
+    assert run_repl(served.path, commands=["get nodes | kill -9 $$"]) != 0
+    assert "(kill was ended by SIGKILL)" in capfd.readouterr().err
+
+
+def test_a_shell_command_that_reads_only_a_part_is_told(served, capfd) -> None:
+    served.daemon.objects += [pod(f"many-{number}") for number in range(3000)]
+    assert run_repl(served.path, commands=["get pods -o json | head -1"]) == 0
+    captured = capfd.readouterr()
+    assert captured.out == "{\n"
+    assert "(head ended before it had read everything)" in captured.err
+
+
+def test_a_watch_ends_with_the_shell_command_that_reads_it(served, capfd) -> None:
+    changed = {"type": "MODIFIED", "object": served.daemon.objects[2], "resource_version": 10}
+    served.daemon.streams["objects.watch"] = [changed] * 2000
+    assert run_repl(served.path, commands=["get pods -w | head -1"]) == 0
+    assert capfd.readouterr().out.startswith("NAME ")
+
+
+def test_macros_within_a_script(served, capfd) -> None:
+    commands = ["macro two = get nodes -o name; get pod $1 -o name", "two web-1", "two web-0 | tail -1", "two"]
+    assert run_repl(served.path, commands=commands) == 2
+    captured = capfd.readouterr()
+    assert captured.out.split() == ["node/node-a", "node/node-b", "pod/web-1", "pod/web-0"]
+    assert "error: two needs 1 word after it" in captured.err
+
+
+def test_a_failed_command_ends_its_line(served, capsys) -> None:
+    assert run_repl(served.path, commands=["get podz; get nodes; get pods"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "(the 2 commands after it are not run)" in captured.err
+
+
+def test_a_script_is_never_asked(served, capsys) -> None:
+    assert run_repl(served.path, commands=["delete pods --all", "delete node node-a"]) == 0
+    assert capsys.readouterr().out.count("deleted") == 3
+
+
+def test_what_is_not_text_is_refused(served, capsys) -> None:
+    assert run_repl(served.path, commands=["get pods \0", "get \udcff"], keep_going=True) == 2
+    assert capsys.readouterr().err.count("the line has characters that are not text") == 2
+
+
+def test_every_command_has_help_with_examples(served, capsys) -> None:
+    names = [*sorted({verb.name for verb in VERBS}), *OWN]
+    assert run_repl(served.path, commands=[f"help {name}" for name in names]) == 0
+    assert capsys.readouterr().out.count("\nexamples:\n") == len(names)

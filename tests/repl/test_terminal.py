@@ -1,6 +1,7 @@
 """The prompt and the conversation, with keys from a pipe and a screen that nobody sees."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -10,12 +11,13 @@ from prompt_toolkit.output import DummyOutput
 from kschedd_repl import app
 from kschedd_repl.history import LineHistory, history_file
 from kschedd_repl.names import Names
-from kschedd_repl.terminal import Terminal
+from kschedd_repl.terminal import BarText, Terminal
 
 
 @pytest.fixture(autouse=True)
 def _state_of_its_own(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ def keys() -> Iterator[PipeInput]:
 
 
 def _terminal(keys: PipeInput) -> Terminal:
-    return Terminal(Names, lambda: "default", lambda: ("bar", True), False, input=keys, output=DummyOutput())
+    options = {"input": keys, "output": DummyOutput()}
+    return Terminal(Names, lambda: "default", lambda: BarText("bar"), False, options=options)
 
 
 async def test_lines_interrupts_and_the_end(keys: PipeInput) -> None:
@@ -79,8 +82,8 @@ def test_history_that_cannot_be_kept_is_no_obstacle(tmp_path) -> None:
 
 
 def test_a_conversation(served, keys: PipeInput, monkeypatch, capsys) -> None:
-    def terminal(*args: object) -> Terminal:
-        return Terminal(*args, input=keys, output=DummyOutput())  # type: ignore[arg-type]
+    def terminal(*args: Any) -> Terminal:
+        return Terminal(*args, options={"input": keys, "output": DummyOutput()})
 
     monkeypatch.setattr(app, "Terminal", terminal)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

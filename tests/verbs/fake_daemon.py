@@ -470,8 +470,14 @@ _SERVED = (
     "objects.kinds",
     "objects.apply",
     "objects.label",
+    "objects.patch",
+    "objects.delete",
+    "nodes.cordon",
+    "queue.list",
+    "waiting.list",
     "scheduler.status",
     "scheduler.config",
+    "daemon.info",
     "daemon.stop",
 )
 

@@ -1,0 +1,25 @@
+"""The rc file: commands that are run before the first prompt, such as macros and settings.
+
+It is `$XDG_CONFIG_HOME/kschedd/replrc`, by default `~/.config/kschedd/replrc`. What is wrong in it is told with its
+line and does not keep the session from starting. Scripts do not read it.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kschedd_repl.script import Script, ScriptError, read_scripts
+
+
+def rc_file(environment: Mapping[str, str]) -> Path:
+    base = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(base, "kschedd", "replrc")
+
+
+def read_rc(path: Path) -> Script | None:
+    """The file's lines; None if there is no such file. Raises ScriptError if it cannot be read."""
+    if not path.exists():
+        return None
+    if path.is_dir():
+        raise ScriptError(str(path), "it is a directory")
+    return read_scripts([str(path)], [])[0]

@@ -1,0 +1,314 @@
+"""Runs lines: their commands one after the other, macros, pipes and files, and the REPL's own commands.
+
+Owns: the macros, and where output goes while a command runs. Verbs run in a worker thread and write through `write`.
+Talks to: the daemon by the session's verbs, the terminal by the functions it is given. `interrupt` ends the command
+that runs, and the shell command that reads it.
+"""
+
+import os
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+import trio
+
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.verbs.grammar import suggest
+from kschedd.verbs.overview import listing, paragraph
+from kschedd.verbs.session import VerbSession
+from kschedd.verbs.table import BY_NAME, VERBS, WRONG_USE, run_words
+from kschedd_repl.fuzzy import fuzzy
+from kschedd_repl.line import LineError, TypedCommand, read_line
+from kschedd_repl.macros import MacroBook, MacroError, macro_text
+from kschedd_repl.own import ALIASES, OWN, SUMMARIES, own_name
+from kschedd_repl.settings import SessionSettings, SettingError, known_setting
+from kschedd_repl.sinks import (
+    FileSink,
+    OutputSink,
+    PagedSink,
+    ReaderLeft,
+    ShellSink,
+    SinkError,
+    ending,
+    may_be_paged,
+    pager_of,
+)
+
+INTERRUPTED, FAILED = 130, 1
+__all__ = ["INTERRUPTED", "WRONG_USE", "CommandRunner"]
+
+
+@attrs.define(eq=False)
+class CommandRunner:
+    """`print` and `print_error` write to the terminal itself. `history` gives the lines typed before, oldest first."""
+
+    _session: VerbSession
+    _print: Callable[[str], None]
+    _print_error: Callable[[str], None]
+    _terminal_style: Callable[[], TerminalStyle]
+    _settings: SessionSettings
+    _namespaces: Callable[[], Sequence[str]]
+    _history: Callable[[], Sequence[str]]
+    _may_page: bool = False
+    macros: MacroBook = attrs.field(factory=lambda: MacroBook(frozenset({*BY_NAME, *OWN, *ALIASES})))
+    _sink: OutputSink | None = None
+    _child: "subprocess.Popen[bytes] | None" = None  # of `! COMMAND`
+    _running: trio.CancelScope | None = None
+    _tell: bool = True  # that the running command was cancelled
+
+    # -- output -----------------------------------------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        """Write output of the command that runs to where it is to go. May be called from its thread."""
+        if self._sink is None:
+            self._print(text)
+        else:
+            self._sink.write(text)
+
+    def measure(self) -> TerminalStyle:
+        """The style of where output goes now."""
+        return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
+
+    def interrupt(self, *, told: bool = True) -> None:
+        """End the command that runs, and what reads its output. `told`: whether the user is told."""
+        if self._running is not None:
+            self._tell = told
+            self._running.cancel()
+            if self._sink is not None:
+                self._sink.interrupt()
+            if self._child is not None and self._child.poll() is None:
+                self._child.terminate()
+
+    # -- lines ------------------------------------------------------------------------------------------------
+
+    async def run_line(self, line: str, depth: int = 0) -> int:
+        """Run the commands of a line until one fails. Returns its exit status; 0 if all succeeded."""
+        if "\0" in line or any("\ud800" <= char <= "\udfff" for char in line):
+            self._session.error("the line has characters that are not text")
+            return WRONG_USE
+        if line.lstrip().startswith("!"):
+            return await self._guarded(lambda: self._run_shell(line.lstrip()[1:].strip()))
+        defined = macro_text(line)
+        if defined is not None:
+            return self._macro(defined)
+        try:
+            commands = read_line(line)
+        except LineError as wrong:
+            self._session.error(str(wrong))
+            return WRONG_USE
+        for place, command in enumerate(commands):
+            code = await self._run_command(command, depth)
+            if code:
+                left = len(commands) - place - 1
+                if left:
+                    self._print_error(f"(the {left} {'command' if left == 1 else 'commands'} after it are not run)\n")
+                return code
+        return 0
+
+    async def _run_command(self, command: TypedCommand, depth: int) -> int:
+        try:
+            expanded = self.macros.expand(command.words, depth)
+        except MacroError as wrong:
+            self._session.error(str(wrong))
+            return WRONG_USE
+        if command.pipe or command.target:
+            return await self._into_sink(command, expanded, depth)
+        if expanded is not None:
+            return await self.run_line(expanded, depth + 1)
+        pager = pager_of(self._settings["pager"], os.environ) if self._may_page and self._sink is None else ""
+        if pager and may_be_paged(command.words):
+            return await self._paged(command.words, pager)
+        return await self._run_words(command.words)
+
+    async def _into_sink(self, command: TypedCommand, expanded: str | None, depth: int) -> int:
+        """Run a command, or the line that a macro stands for, with its output in a file or a shell command."""
+        before, style = self._sink, self._session.style
+        try:
+            if command.target:
+                self._sink = FileSink.open(command.target, append=command.append)
+            else:
+                self._sink = ShellSink(command.pipe)
+        except SinkError as wrong:
+            self._session.error(str(wrong))
+            return FAILED
+        self._session.style = TerminalStyle()
+        sink = self._sink
+        try:
+            if expanded is not None:
+                code = await self.run_line(expanded, depth + 1)
+            else:
+                code = await self._run_words(command.words)
+        finally:
+            self._session.style = style
+            status = await self._close(sink)
+            self._sink = before
+        if isinstance(sink, ShellSink):
+            if code != INTERRUPTED and (said := ending(command.pipe, status)):
+                self._print_error(f"{said}\n")
+            elif sink.left and not status:
+                self._print_error(f"({command.pipe.split()[0]} ended before it had read everything)\n")
+        return code or status
+
+    async def _close(self, sink: OutputSink) -> int:
+        """Wait for what reads the output. Ctrl-C ends it."""
+        status = 0
+
+        async def wait() -> int:
+            nonlocal status
+            try:
+                status = await trio.to_thread.run_sync(sink.close)
+            except SinkError as wrong:
+                self._session.error(str(wrong))
+                status = FAILED
+            return status
+
+        await self._guarded(wait, told=False)
+        return status
+
+    async def _paged(self, words: Sequence[str], pager: str) -> int:
+        style = self._terminal_style()
+        self._sink = PagedSink(self._print, style, pager)
+        try:
+            return await self._run_words(words)
+        finally:
+            sink, self._sink = self._sink, None
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(sink.close)
+
+    async def _run_words(self, words: Sequence[str]) -> int:
+        async def run() -> int:
+            try:
+                if (code := self._own(list(words))) is not None:
+                    return code
+                return await trio.to_thread.run_sync(run_words, self._session, list(words), tuple(OWN))
+            except (ConnectionLostError, NoDaemonError, SinkError) as lost:
+                self._session.error(str(lost))
+                return FAILED
+            except ReaderLeft:
+                return 0
+
+        return await self._guarded(run)
+
+    async def _run_shell(self, command: str) -> int:
+        """`! COMMAND`: a shell command with the terminal."""
+        if not command:
+            self._session.error("a shell command is expected after !")
+            return WRONG_USE
+        try:
+            self._child = subprocess.Popen(["/bin/sh", "-c", command])  # noqa: ASYNC220 - starting takes a moment
+        except (OSError, ValueError) as wrong:
+            self._session.error(f"{command}: cannot be run: {wrong}")
+            return FAILED
+        try:
+            status = await trio.to_thread.run_sync(self._child.wait)
+        finally:
+            self._child = None
+        if said := ending(command, status):
+            self._print_error(f"{said}\n")
+        return FAILED if status else 0
+
+    async def _guarded(self, run: Callable[[], Awaitable[int]], *, told: bool = True) -> int:
+        """Run something that Ctrl-C cancels."""
+        outer = self._running
+        with trio.CancelScope() as scope:
+            self._running = scope
+            try:
+                return await run()
+            finally:
+                self._running = outer
+        if told and self._tell:
+            self._print_error("\n(cancelled)\n")
+        return INTERRUPTED
+
+    # -- the REPL's own commands ------------------------------------------------------------------------------
+
+    def _own(self, words: list[str]) -> int | None:
+        """Run a command of the REPL itself and return its exit status; None if it is a verb."""
+        name = own_name(words[0])
+        if name and ("--help" in words[1:] or "-h" in words[1:]):
+            self.write(OWN[name].help())
+            return 0
+        match [name, *words[1:]]:
+            case ["help"]:
+                self.write(overview(self.measure().width))
+            case ["help", command, *_] if own_name(command):
+                self.write(OWN[own_name(command)].help())
+            case ["help", command, *_] if command in self.macros.bodies:
+                self.write(f"macro {command} = {self.macros.bodies[command]}\n")
+            case ["help", *rest]:
+                return run_words(self._session, [rest[0], "--help"], tuple(OWN))
+            case ["clear"]:
+                self.write("\x1b[H\x1b[2J" if self.measure().width else "")
+            case ["use"]:
+                self.write(f"{self._session.namespace}\n")
+            case ["use", namespace]:
+                self._session.namespace = namespace
+                known = self._namespaces()
+                if known and namespace not in known:
+                    self._session.warn(f"there is no namespace {namespace} yet{suggest(namespace, known)}")
+                self.write(f"now in namespace {namespace}\n")
+            case ["setting", *rest] if len(rest) <= 2:
+                return self._setting(rest)
+            case ["history", *rest]:
+                self._show_history(" ".join(rest))
+            case ["macro", *_]:
+                self._session.error("macro begins a line of its own")
+                return WRONG_USE
+            case ["", *_]:
+                return None
+            case _:
+                self._session.error(f"usage: {OWN[name].usage}")
+                return WRONG_USE
+        return 0
+
+    def _macro(self, text: str) -> int:
+        words = text.split()
+        try:
+            if words in (["-h"], ["--help"]):
+                self.write(OWN["macro"].help())
+            elif not words:
+                self.write("".join(f"macro {name} = {body}\n" for name, body in sorted(self.macros.bodies.items())))
+            elif words[0] == "delete" and len(words) == 2 and words[1] != "=":
+                self.macros.delete(words[1])
+                self.write(f"macro {words[1]} deleted\n")
+            elif len(words) == 1 and words[0] in self.macros.bodies:
+                self.write(f"macro {words[0]} = {self.macros.bodies[words[0]]}\n")
+            else:
+                name = self.macros.define(text)
+                if self._may_page:
+                    self.write(f"macro {name} defined\n")
+        except MacroError as wrong:
+            self._session.error(str(wrong))
+            return WRONG_USE
+        return 0
+
+    def _setting(self, rest: Sequence[str]) -> int:
+        try:
+            if not rest:
+                self.write(self._settings.table())
+            elif len(rest) == 1:
+                known_setting(rest[0])
+                self.write(f"{self._settings[rest[0]]}\n")
+            else:
+                self._settings.set(rest[0], rest[1])
+        except SettingError as wrong:
+            self._session.error(str(wrong))
+            return WRONG_USE
+        return 0
+
+    def _show_history(self, query: str) -> None:
+        lines = self._history()
+        found = fuzzy(query, reversed(lines))[::-1] if query else lines
+        self.write("".join(f"{line}\n" for line in found))
+
+
+def overview(columns: int = 0) -> str:
+    """Output of `help`, for a terminal with that many columns (0: not a terminal)."""
+    entries = [*((verb.name, verb.summary) for verb in VERBS), *SUMMARIES.items()]
+    more = (
+        "help COMMAND says more, with examples. COMMAND | SHELL COMMAND, COMMAND > FILE, COMMAND; COMMAND and "
+        "! SHELL COMMAND work as in a shell. Ctrl-C ends what runs, Ctrl-D leaves, Ctrl-R searches in what was typed "
+        "before, Ctrl-X Ctrl-E edits the line in $EDITOR."
+    )
+    return listing(entries, columns) + "\n" + paragraph(more, columns)
