@@ -70,10 +70,13 @@ def duplicate_field(path: str) -> StrictFault:
 
 def strict_message(raw: Mapping[str, Any], faults: Sequence[StrictFault]) -> str:
     """The API server's error message for an object refused by strict decoding."""
-    version = str(raw.get("apiVersion", "")).rpartition("/")[2]
-    kind = raw.get("kind")
-    found = ", ".join(map(str, faults))
-    return f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {found}'
+    return decoding_message(raw, f"strict decoding error: {', '.join(map(str, faults))}")
+
+
+def decoding_message(raw: Mapping[str, Any], why: str) -> str:
+    """The API server's error message for an object that it could not decode."""
+    version, kind = str(raw.get("apiVersion", "")).rpartition("/")[2], raw.get("kind")
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
 Where = tuple[Any, str | int] | None

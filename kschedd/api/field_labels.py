@@ -43,6 +43,7 @@ _MORE: Final[Mapping[str, Sequence[str]]] = {
     "Secret": ("type",),
     "Service": ("spec.clusterIP", "spec.type"),
     "Job": ("status.successful",),
+    "StatefulSet": ("status.successful",),
     "ResourceSlice": ("spec.nodeName", "spec.driver"),
 }
 
@@ -60,11 +61,22 @@ class FieldLabelError(KscheddError):
         return "invalid"
 
     def __str__(self) -> str:
-        label = self.label[:100]
         if self.kind not in _MORE:
-            names = ", ".join(f'"{each}"' for each in self.supported)
-            return f'"{label}" is not a known field selector: only {names}'
-        return f"field label not supported: {label}; of a {self.kind} there are {', '.join(self.supported)}"
+            return self.upstream
+        return f"{self.upstream}; of a {self.kind} there are {', '.join(self.supported)}"
+
+    @property
+    def upstream(self) -> str:
+        """The message without the names of those that are supported, where upstream does not have them."""
+        label = self.label[:100]
+        if self.kind == "Job":
+            return f'field label "{label}" not supported for Job'
+        if self.kind == "StatefulSet":
+            return f"field label not supported for appsv1.StatefulSet: {label}"
+        if self.kind in _MORE:
+            return f"field label not supported: {label}"
+        names = ", ".join(f'"{each}"' for each in self.supported)
+        return f'"{label}" is not a known field selector: only {names}'
 
 
 def check_field_selector(kind: Kind, selector: FieldSelector | None) -> None:

@@ -6,6 +6,7 @@ strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is anot
 is "", 0 or false; `!` that it is always there: where nobody states it, with Go's zero value (see `kschedd.api.codec`).
 A suffix `merge=name` means that a list is merged item by item with `name` as merge key;
 `merge` alone, that a list of primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream.
+`go_types` has the Go types of fields that are not what their schema says: named strings, maps with named keys.
 Types may be recursive (JSONSchemaProps is), so traverse the tables only alongside an object.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions; the JSON tags in
@@ -47,6 +48,19 @@ _LEAVES: Final[Mapping[str, str]] = {
     "micro-time": MICRO_TIME,
     "number": NUMBER,
     "any": ANY,
+}
+
+_GO_LEAVES: Final[Mapping[str, str]] = {
+    STR: "string",
+    BYTES: "[]uint8",
+    INT: "int64",
+    INT32: "int32",
+    BOOL: "bool",
+    NUMBER: "float64",
+    QUANTITY: "resource.Quantity",
+    INT_OR_STR: "intstr.IntOrString",
+    TIME: "v1.Time",
+    MICRO_TIME: "v1.MicroTime",
 }
 
 
@@ -139,6 +153,23 @@ def schema_of(api_version: str, kind: str) -> Fields | None:
     """The schema of a built-in kind in one of its API versions; None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")
     return None if name is None else type_named(name)
+
+
+def go_type(fields: Fields, name: str) -> str:
+    """The Go type of a field, as messages about values of a wrong type name it: `[]v1.Container`, `v1.ResourceList`."""
+    stated: str | None = _file()["go_types"].get(f"{fields.name}.{name}")
+    return stated or _go_type(fields[name])
+
+
+def _go_type(schema: Schema) -> str:
+    if isinstance(schema, Fields):
+        package = schema.name.rpartition(".")[0].rpartition(".")[2]
+        return f"{package if package[:1] == 'v' else 'v1'}.{schema.short_name}"
+    if isinstance(schema, ListOf):
+        return f"[]{_go_type(schema.item)}"
+    if isinstance(schema, MapOf):
+        return "v1.ResourceList" if schema.item is QUANTITY else f"map[string]{_go_type(schema.item)}"
+    return _GO_LEAVES.get(schema, schema)
 
 
 def _schema(text: str) -> Schema:

@@ -18,9 +18,11 @@ from kschedd.api.requirements import (
     LT,
     NOT_IN,
     Requirement,
+    quoted,
     requirement_problems,
 )
 from kschedd.api.selectors import LabelSelector, interned
+from kschedd.api.validation_names import qualified_name
 from kschedd.errors import KscheddError
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
@@ -36,6 +38,8 @@ class SelectorTextError(KscheddError):
     why: str
 
     def __str__(self) -> str:
+        if self.why.startswith("invalid "):
+            return self.why
         text = self.text if len(self.text) <= 200 else f"{self.text[:200]}..."
         return f'invalid selector "{text}": {self.why}'
 
@@ -58,8 +62,10 @@ class _Words:
         return token
 
     def expected(self, what: str) -> SelectorTextError:
-        found = f"found '{self.ahead[:63]}'" if self.ahead else "found the end"
-        return SelectorTextError(self._text, f"{found}, expected: {what}")
+        return self.refused(f"found '{self.ahead[:63]}', expected: {what}")
+
+    def refused(self, why: str) -> SelectorTextError:
+        return SelectorTextError(self._text, why)
 
     def word(self, what: str) -> str:
         if self.ahead in _SYMBOLS:
@@ -72,45 +78,60 @@ def parse_selector_text(text: str) -> LabelSelector:
     words = _Words(text)
     requirements = []
     while words.ahead:
-        requirements.append(_requirement(words))
+        if words.ahead != "!" and words.ahead in _SYMBOLS:
+            raise words.expected("!, identifier, or 'end of string'")
+        try:
+            requirements.append(_requirement(words))
+        except SelectorTextError as error:
+            raise SelectorTextError(text, f"unable to parse requirement: {error.why}") from None
         if not words.ahead:
             break
         if words.ahead != ",":
-            raise words.expected("',' or the end")
+            raise words.expected("',' or 'end of string'")
         words.take()
         if words.ahead != "!" and words.ahead in _SYMBOLS:
-            raise words.expected("a label key after ','")
-    problems = [p for r in requirements for p in requirement_problems(r.key, r.operator, r.values, "")]
-    if problems:
-        raise SelectorTextError(text, "; ".join(problems))
+            raise words.expected("identifier after ','")
     return interned(requirements)
 
 
 def _requirement(words: _Words) -> Requirement:
     if words.ahead == "!":
         words.take()
-        return Requirement(words.word("a label key"), DOES_NOT_EXIST)
-    key = words.word("'!' or a label key")
+        return Requirement(_key(words), DOES_NOT_EXIST)
+    key = _key(words)
     if words.ahead in ("", ","):
         return Requirement(key, EXISTS)
     symbol = words.ahead
     if symbol not in _BINARY:
-        raise words.expected("in, notin, =, ==, !=, >, <")
+        raise words.expected("in, notin, =, ==, !=, gt, lt")
     words.take()
     if symbol in ("in", "notin"):
-        return Requirement(key, _BINARY[symbol], _values(words))
-    value = "" if words.ahead in ("", ",") else words.word("a value")
-    return Requirement(key, _BINARY[symbol], (value,))
+        values = _values(words)
+    else:
+        values = ("" if words.ahead in ("", ",") else words.word("identifier"),)
+    problems = requirement_problems(key, _BINARY[symbol], values, "")
+    if problems:
+        raise words.refused(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return Requirement(key, _BINARY[symbol], values)
+
+
+def _key(words: _Words) -> str:
+    key = words.word("identifier")
+    if wrong := qualified_name(key):
+        raise words.refused(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(wrong)}")
+    return key
 
 
 def _values(words: _Words) -> tuple[str, ...]:
     """A list in parentheses; two adjacent commas enclose an empty value."""
     if words.ahead != "(":
-        raise words.expected("'('")
+        raise words.refused(f"found '{words.ahead[:63]}' expected: '('")
     words.take()
+    if words.ahead != "," and words.ahead != ")" and words.ahead in _SYMBOLS:
+        raise words.expected("',', ')' or identifier")
     values = []
     while True:
-        values.append("" if words.ahead in (",", ")") else words.word("',', ')' or a value"))
+        values.append("" if words.ahead in (",", ")") else words.word("',', or identifier"))
         if words.ahead not in (",", ")"):
             raise words.expected("',' or ')'")
         if words.take() == ")":
@@ -152,17 +173,30 @@ def field_text(raw: Mapping[str, Any], path: str) -> str:
     return str(found) if isinstance(found, str | int | float) else ""
 
 
-_PIECE: Final = re.compile(r"(?:\\.|[^,\\])+", re.DOTALL)
-_FIELD: Final = re.compile(r"([^=!\\]+)(==|!=|=)((?:\\.|[^=\\])*)", re.DOTALL)
+_PIECE: Final = re.compile(r"(?:\\.|[^,\\]|\\$)+", re.DOTALL)
+_FIELD: Final = re.compile(r"(.*?)(!=|==|=)(.*)", re.DOTALL)
+_VALUE: Final = re.compile(r"\\(?P<escaped>.?)|(?P<bare>[,=])", re.DOTALL)
 
 
 def parse_field_selector(text: str) -> FieldSelector:
     r"""Parse a field selector.  `\,` `\=` `\\` in a value are escapes."""
     requirements = []
-    for piece in _PIECE.findall(text):
-        match = _FIELD.fullmatch(piece.strip())
+    for piece in sorted(_PIECE.findall(text)):
+        match = _FIELD.fullmatch(piece)
         if match is None:
-            raise SelectorTextError(text, f"'{piece[:63]}' is not FIELD=VALUE, FIELD==VALUE or FIELD!=VALUE")
+            raise SelectorTextError(text, f"invalid selector: '{text[:200]}'; can't understand '{piece[:200]}'")
         path, operator, value = match.groups()
-        requirements.append(FieldSelectorRequirement(path.strip(), operator != "!=", re.sub(r"\\(.)", r"\1", value)))
+        requirements.append(FieldSelectorRequirement(path, operator != "!=", _unescaped(text, value)))
     return FieldSelector(tuple(requirements))
+
+
+def _unescaped(text: str, value: str) -> str:
+    def char(found: re.Match[str]) -> str:
+        if (bare := found["bare"]) is not None:
+            why = f"unescaped character in value: {ord(bare)}"
+            raise SelectorTextError(text, f"invalid field selector: {why}")
+        if found["escaped"] not in ("\\", ",", "="):
+            raise SelectorTextError(text, f"invalid field selector: invalid escape sequence: {found[0]}")
+        return found["escaped"]
+
+    return _VALUE.sub(char, value)

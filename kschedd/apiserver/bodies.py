@@ -5,10 +5,10 @@ Raises: StatusError.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.api.decoding import FieldValidation, duplicate_field
+from kschedd.api.decoding import FieldValidation
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.requests import Query
@@ -167,35 +167,9 @@ def field_validation(query: Query) -> FieldValidation:
             raise invalid_options("CreateOptions", (fault,))
 
 
-def duplicates_told(body: Body, validation: FieldValidation, kind: str, api_version: str) -> tuple[str, ...]:
-    """Warnings of fields that came twice. Raises StatusError where that is not taken."""
-    told = tuple(str(duplicate_field(path)) for path in body.duplicates)
-    if told and validation == "Strict":
-        version = api_version.rpartition("/")[2]
-        why = f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(told)}'
-        raise bad_request(why)
-    return told if validation == "Warn" else ()
-
-
-def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """`Warning` header fields, each text in quotes."""
     return tuple(
         ("Warning", '299 - "' + without_hints(text).replace("\\", "\\\\").replace('"', '\\"') + '"')
         for text in warnings
     )
-
-
-def meta_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of an object's metadata. Raises StatusError where it is no mapping."""
-    given = raw.get("metadata")
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        kind = raw.get("kind")
-        version = str(raw.get("apiVersion", "")).rpartition("/")[2]
-        name = {list: "array", str: "string", bool: "bool"}.get(type(given), "number")
-        raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal {name} into Go '
-            f"struct field {kind}.metadata of type v1.ObjectMeta"
-        )
-    return dict(given)

@@ -17,6 +17,7 @@ import trio
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery, openapi
 from kschedd.apiserver.access import Access, check_allowed
+from kschedd.apiserver.bodies import warning_headers
 from kschedd.apiserver.components import component_statuses
 from kschedd.apiserver.metrics import metrics_of, usage_is_known
 from kschedd.apiserver.negotiation import (
@@ -171,7 +172,17 @@ class ApiFace:
             raise method_not_allowed()
         target = find_target(request.method, path, query, self._catalogue)
         asked = Asked(request, peer, target, query, user)
-        services = self._services
+        try:
+            answer = await self._serve(asked)
+        except KscheddError as error:
+            refusal = refusal_of(error)
+            raise attrs.evolve(refusal, headers=(*refusal.headers, *warning_headers(asked.warnings))) from None
+        if asked.warnings:
+            return attrs.evolve(answer, headers=(*answer.headers, *warning_headers(asked.warnings)))
+        return answer
+
+    async def _serve(self, asked: Asked) -> HttpResponse:
+        target, services = asked.target, self._services
         if target.resource.name in REVIEWS:
             return await review(services, asked)
         if target.resource.group == "metrics.k8s.io":

@@ -79,21 +79,13 @@ def _selectors(query: Query) -> tuple[LabelSelector | None, FieldSelector | None
     try:
         labels = parse_selector_text(text) if text else None
     except SelectorTextError as error:
-        raise bad_request(_selector_words(error.why)) from None
+        raise bad_request(error.why) from None
     text = query.text("fieldSelector")
     try:
         fields = parse_field_selector(text) if text else None
-    except SelectorTextError:
-        raise bad_request(f"invalid selector: '{text[:200]}'; can't understand '{text[:200]}'") from None
+    except SelectorTextError as error:
+        raise bad_request(error.why) from None
     return labels, fields
-
-
-def _selector_words(why: str) -> str:
-    """A fault of a label selector as upstream says it."""
-    words = why.replace("or the end", "or 'end of string'").replace("found the end", "found ''")
-    if words.endswith("expected: '('"):
-        return f"unable to parse requirement: {words.replace(', expected', ' expected')}"
-    return words
 
 
 def _version(text: str, watch: bool) -> int | None:
@@ -119,13 +111,9 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
                 faults.append(forbidden(where, why))
         elif match != NOT_OLDER:
             faults.append(forbidden(where, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"))
-            if match:
-                faults.append(unsupported(where, match, (NOT_OLDER,)))
-        if initial and not query.flag("allowWatchBookmarks") and not faults:
-            pass  # taken: there is no bookmark then
+        if match and match != NOT_OLDER:
+            faults.append(unsupported(where, match, (NOT_OLDER,)))
     else:
-        if initial is not None:
-            faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
         if match:
             if not version:
                 faults.append(forbidden(where, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
@@ -135,6 +123,8 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
                 faults.append(unsupported(where, match, (_EXACT, NOT_OLDER, "")))
             if match == _EXACT and version == "0":
                 faults.append(forbidden(where, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+        if initial is not None:
+            faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if faults:
         raise invalid_options("ListOptions", faults)
 

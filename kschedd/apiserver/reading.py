@@ -127,7 +127,8 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
         present = await _as_it_was(face, asked, present, wanted, version, namespace)
         version = wanted
     found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
-    return _page(found, options, version)
+    others = None if not options.selects else present
+    return _page(found, options, version, others)
 
 
 def _as_core_event(event: Object) -> Object:
@@ -192,19 +193,28 @@ def _too_old(asked: Asked) -> StatusError:
     return StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
 
 
-def _page(found: list[Object], options: ReadOptions, version: int) -> ListPage:
+def _page(
+    found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]] | None
+) -> ListPage:
+    """A page of what was found. `others` is what a selector chose from: as upstream, a full page says that there may be
+    more where anything follows that was not looked at."""
     if options.cont is not None:
         keys = [(obj.namespace, obj.name) for obj in found]
         found = found[bisect_right(keys, options.cont.after) :]
     limit = options.limit
     if options.version == 0 and not options.match:
         limit = 0  # any version will do: such a list is given whole
-    if not limit or len(found) <= limit:
+    if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
         return ListPage(found, version)
     page = found[:limit]
     last = page[-1]
     remaining = None if options.selects else len(found) - limit
     return ListPage(page, version, (last.namespace, last.name), remaining)
+
+
+def _follows(others: Sequence[Sequence[Object]] | None, last: Object) -> bool:
+    key = (last.namespace, last.name)
+    return any((obj.namespace, obj.name) > key for space in others or () for obj in space)
 
 
 # How a page goes out

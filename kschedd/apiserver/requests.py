@@ -81,6 +81,8 @@ class Asked:
     target: RequestInfo
     query: Query
     user: Any
+    warnings: list[str] = attrs.field(factory=list)
+    """What the client is to be told besides the answer, whether that is a refusal or not."""
 
     @property
     def headers(self) -> Mapping[str, str]:

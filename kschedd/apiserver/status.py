@@ -154,8 +154,8 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(413, "RequestEntityTooLarge", f"HttpRequest entity too large: {error}")
         case store.NoMatch():
             return StatusError(404, "NotFound", "the server could not find the requested resource", {})
-        case FieldLabelError(label=label):
-            return bad_request(f"field label not supported: {label[:100]}")
+        case FieldLabelError(upstream=why):
+            return bad_request(why)
         case SelectorTextError(why=why):
             return bad_request(why)
         case JournalError():

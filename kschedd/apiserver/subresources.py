@@ -7,19 +7,22 @@ Raises: StatusError and the store's errors.
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
+
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.apiserver.bodies import checked_kind, field_validation, read_body, warning_headers
+from kschedd.apiserver.bodies import checked_kind, read_body
 from kschedd.apiserver.negotiation import json_response, text_response, wanted_form
-from kschedd.apiserver.reading import get_object, object_response
-from kschedd.apiserver.requests import CONNECTED, Asked
+from kschedd.apiserver.reading import get_object
+from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
 from kschedd.apiserver.tables import scale_table
-from kschedd.apiserver.writing import options_of, patch, read_patch, update, write
+from kschedd.apiserver.writing import DeleteOptions, options_of, patch, read_patch, received, update, write
 from kschedd.http.server import HttpResponse
 from kschedd.printing.columns_workloads import selector_text
+from kschedd.store.binding import refuse_binding
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Conflict
 from kschedd.store.patching import patched
@@ -44,9 +47,9 @@ async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
         case "log":
             return await _log(face, asked)
         case "ephemeralcontainers":
-            return await _ephemeral(face, asked)
+            return await _part(face, asked, "ephemeralcontainers")
         case "finalize":
-            return await _finalize(face, asked)
+            return await _part(face, asked, "finalize")
         case "token":
             return await _token(face, asked)
         case "approval":
@@ -100,8 +103,10 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         if patch_type == "strategic":
             patch_type = "merge"  # a Scale has no lists
     else:
-        body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Scale")
-        given = checked_kind(body, "autoscaling/v1", "Scale", "autoscaling")
+        given = await received(face, asked, "autoscaling/v1", "Scale", "autoscaling")
+        if not (given.get("metadata") or {}).get("name"):
+            why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+            raise bad_request(why)
 
     def scaled(store: ClusterWriter) -> dict[str, Any]:
         old = store.get(target.resource.stored, target.namespace, target.name)
@@ -142,15 +147,14 @@ def _named_as_path(asked: Asked, raw: Raw, kind: str) -> Mapping[str, Any]:
     if meta.get("namespace") and meta["namespace"] != asked.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     named = meta.get("name")
-    if asked.target.name and named != asked.target.name and (named or kind == "Eviction"):
+    if asked.target.name and named != asked.target.name:
         raise bad_request(f"name in URL does not match name in {kind} object")
     return meta
 
 
 async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
     """Give a pod its node; of the path of the pod, or of the collection of bindings."""
-    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Binding")
-    raw = checked_kind(body, "v1", "Binding", "")
+    raw = await received(face, asked, "v1", "Binding")
     meta = _named_as_path(asked, raw, "Binding")
     name, namespace = asked.target.name or str(meta.get("name") or ""), asked.target.namespace
     target = raw.get("target") or {}
@@ -175,6 +179,8 @@ async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
                 pod, f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {there}"
             )
         if asked.dry_run:
+            assert isinstance(pod, Pod), "that is what was asked for"
+            refuse_binding(pod, str(target["name"]), uid)
             return
         store.bind(namespace, name, str(target["name"]), uid=uid)
         if meta.get("annotations"):
@@ -192,27 +198,32 @@ async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
     body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Eviction")
     value = body.value if isinstance(body.value, dict) else {}
     version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"
-    raw = checked_kind(body, version, "Eviction", "policy")
+    raw = await received(face, asked, version, "Eviction", "policy")
     _named_as_path(asked, raw, "Eviction")
     target = asked.target
-    options = options_of(raw.get("deleteOptions") or {}, asked.dry_run)
+    options = options_of(raw.get("deleteOptions") or {})
+    if asked.dry_run:
+        options = attrs.evolve(options, dry_run=True)
 
     def evicted(store: ClusterWriter) -> None:
         if options.dry_run:
             trial = store.fork()
-            trial.evict(target.namespace, target.name, uid=options.uid, grace_period_s=options.grace_period_s)
-            return
-        pod = store.get("Pod", target.namespace, target.name)
-        if options.resource_version is not None and options.resource_version != pod.resource_version:
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-                f"ResourceVersion in object meta: {pod.resource_version}"
-            )
-            raise Conflict("Pod", pod.name, why)
-        store.evict(target.namespace, target.name, uid=options.uid, grace_period_s=options.grace_period_s)
+            _evict_from(trial, target, options)
+        else:
+            _evict_from(store, target, options)
 
     await face.cluster.store.do(evicted)
     return json_response(success(201), 201)
+
+
+def _evict_from(store: ClusterWriter, target: RequestInfo, options: DeleteOptions) -> None:
+    store.evict(
+        target.namespace,
+        target.name,
+        uid=options.uid,
+        resource_version=options.resource_version,
+        grace_period_s=options.grace_period_s,
+    )
 
 
 # What a kubelet would answer
@@ -257,54 +268,6 @@ async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
         "NotImplemented",
         f"{asked.target.subresource} is not possible: the cluster is simulated, and no container runs",
     )
-
-
-async def _ephemeral(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Add ephemeral containers to a pod, which is all that may be done with them."""
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    if target.verb == "get":
-        return await get_object(face, asked, await find(face, asked))
-    patch_type: Any = ""
-    if target.verb == "patch":
-        patch_type, given = read_patch(asked)
-    else:
-        body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Pod")
-        given = checked_kind(body, "v1", "Pod", "")
-    validation = field_validation(asked.query)
-
-    def added(store: ClusterWriter) -> dict[str, Any]:
-        old = store.get("Pod", target.namespace, target.name)
-        wanted = patched(old.raw, given, patch_type) if patch_type else given
-        containers = (wanted.get("spec") or {}).get("ephemeralContainers") or []
-        whole = {**old.raw, "spec": {**old.spec, "ephemeralContainers": containers}}
-        changed = store.update(whole, subresource="ephemeralcontainers", dry_run=asked.dry_run)
-        return {"object": changed.raw, "warnings": ()}
-
-    answer = await write(face, asked, added)
-    assert validation, "one of three words"
-    return object_response(face, asked, answer["object"], 200, form, warning_headers(answer["warnings"]))
-
-
-async def _finalize(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Take finalizers off a namespace's spec: with the last one an emptied namespace goes."""
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Namespace")
-    raw = checked_kind(body, "v1", "Namespace", "")
-    kept = (raw.get("spec") or {}).get("finalizers") or []
-
-    def finalized(store: ClusterWriter) -> Object:
-        old = store.get("Namespace", "", target.name)
-        version = str((raw.get("metadata") or {}).get("resourceVersion") or "")
-        if version and version != str(old.resource_version):
-            raise Conflict("Namespace", old.name)
-        if kept:
-            raise StatusError(501, "NotImplemented", "finalizers of a namespace can only be taken off, all of them")
-        return store.finalize_namespace(target.name)
-
-    changed = await face.cluster.store.do(finalized)
-    return object_response(face, asked, changed.raw, 200, form)
 
 
 async def _token(face: FaceServices, asked: Asked) -> HttpResponse:

@@ -10,19 +10,10 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.bodies import (
-    Body,
-    checked_kind,
-    duplicates_told,
-    field_validation,
-    media_type,
-    meta_of,
-    read_body,
-    read_json,
-    warning_headers,
-)
+from kschedd.apiserver.bodies import checked_kind, field_validation, media_type, read_body, read_json
 from kschedd.apiserver.negotiation import json_response, wanted_form
 from kschedd.apiserver.options import read_options
 from kschedd.apiserver.reading import list_response, object_response, read_page
@@ -31,11 +22,12 @@ from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.http.server import HttpResponse
+from kschedd.registry.warnings import creation_warnings, update_warnings
 from kschedd.rpc.aside import change
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import NotFound
-from kschedd.store.field_validation import known_fields
+from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType
 from kschedd.store.updates import Subresource
 
@@ -85,32 +77,45 @@ def _about(asked: Asked) -> Callable[[ClusterWriter], Object | None]:
     return lambda store: store.find(target.resource.stored, target.namespace, target.name)
 
 
-async def received(face: FaceServices, asked: Asked, resource: Resource) -> tuple[dict[str, Any], Body]:
-    """The object in the body, of the kind and version of the path."""
-    content_type = asked.headers.get("content-type", "")
-    data = asked.http.body
+async def received(
+    face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
+) -> dict[str, Any]:
+    """The object in the body as it is decoded: of the kind and version of the path unless another one is named.
 
-    def read() -> tuple[dict[str, Any], Body]:
-        body = read_body(data, content_type, resource.kind)
-        return checked_kind(body, resource.api_version, resource.kind, resource.group), body
+    What is told of unknown fields goes to the request's warnings.
+    """
+    resource = asked.target.resource
+    if not kind:
+        api_version, kind, group = resource.api_version, resource.kind, resource.group
+    content_type, data = asked.headers.get("content-type", ""), asked.http.body
+    validation = field_validation(asked.query)
+
+    def read() -> tuple[dict[str, Any], tuple[str, ...]]:
+        body = read_body(data, content_type, kind)
+        raw = checked_kind(body, api_version, kind, group)
+        return submitted(raw, validation, tuple(map(duplicate_field, body.duplicates)))
 
     if len(data) > LARGE_BODY:
-        return await face.workers.run(asked.client, lambda given_up: read())
-    return read()
+        raw, told = await face.workers.run(asked.client, lambda given_up: read())
+    else:
+        raw, told = read()
+    asked.warnings.extend(told)
+    return raw
 
 
 def placed(asked: Asked, raw: dict[str, Any], *, named: bool) -> dict[str, Any]:
     """The object where the path says it is; one that says otherwise is refused."""
     target = asked.target
-    meta = meta_of(raw)
+    meta = dict(raw.get("metadata") or {})
     if target.resource.namespaced and target.namespace:
         if meta.get("namespace") and meta["namespace"] != target.namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         meta["namespace"] = target.namespace
     if named:
         if not meta.get("name"):
-            meta["name"] = target.name
-        elif meta["name"] != target.name:
+            why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+            raise bad_request(why)
+        if meta["name"] != target.name:
             given = str(meta["name"])[:253]
             raise bad_request(
                 f"the name of the object ({given}) does not match the name on the URL ({target.name[:253]})"
@@ -119,24 +124,21 @@ def placed(asked: Asked, raw: dict[str, Any], *, named: bool) -> dict[str, Any]:
 
 
 async def create(face: FaceServices, asked: Asked) -> HttpResponse:
-    resource = asked.target.resource
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    validation = field_validation(asked.query)
-    raw, body = await received(face, asked, resource)
-    told = duplicates_told(body, validation, resource.kind, resource.api_version)
-    raw = placed(asked, raw, named=False)
-    if raw["metadata"].get("resourceVersion"):
-        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-
+    raw = placed(asked, await received(face, asked), named=False)
     dry_run = asked.dry_run
 
     def made(store: ClusterWriter) -> dict[str, Any]:
-        known, warnings = known_fields(raw, validation)
-        return {"object": store.create(known, dry_run=dry_run).raw, "warnings": warnings}
+        if raw["metadata"].get("resourceVersion") and not dry_run:
+            store.create(raw, dry_run=True)  # whatever else is wrong with it comes first
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        obj = store.create(raw, dry_run=dry_run)
+        return {"object": obj.raw, "warnings": creation_warnings(obj)}
 
     answer = await write(face, asked, made)
+    asked.warnings.extend(answer["warnings"])
     shown = without_version(answer["object"]) if dry_run else answer["object"]
-    return object_response(face, asked, shown, 201, form, warning_headers((*told, *answer["warnings"])))
+    return object_response(face, asked, shown, 201, form)
 
 
 def without_version(raw: Raw) -> Raw:
@@ -148,26 +150,24 @@ def without_version(raw: Raw) -> Raw:
 async def update(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
     resource = asked.target.resource
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    validation = field_validation(asked.query)
-    raw, body = await received(face, asked, resource)
-    told = duplicates_told(body, validation, resource.kind, resource.api_version)
-    raw = placed(asked, raw, named=True)
+    raw = placed(asked, await received(face, asked), named=True)
     version = raw["metadata"].get("resourceVersion")
     if isinstance(version, str) and version and not version.isdigit():
         raise StatusError(500, "", f'strconv.ParseUint: parsing "{version[:100]}": invalid syntax')
 
     def made(store: ClusterWriter) -> dict[str, Any]:
-        known, warnings = known_fields(raw, validation)
-        meta = known["metadata"]
+        meta = raw["metadata"]
         there = store.find(resource.stored, meta.get("namespace") or "", meta["name"])
         if there is None and not subresource and resource.stored in _MADE_BY_UPDATE:
-            return {"object": store.create(known, dry_run=asked.dry_run).raw, "warnings": warnings, "status": 201}
-        changed = store.update(known, subresource=subresource, dry_run=asked.dry_run, as_client=True)
-        return {"object": changed.raw, "warnings": warnings, "status": 200}
+            obj = store.create(raw, dry_run=asked.dry_run)
+            return {"object": obj.raw, "status": 201, "warnings": creation_warnings(obj)}
+        changed = store.update(raw, subresource=subresource, dry_run=asked.dry_run, as_client=True)
+        told = update_warnings(there, changed) if there is not None and not subresource else ()
+        return {"object": changed.raw, "status": 200, "warnings": told}
 
     answer = await write(face, asked, made, _about(asked))
-    headers = warning_headers((*told, *answer["warnings"]))
-    return object_response(face, asked, answer["object"], answer["status"], form, headers)
+    asked.warnings.extend(answer["warnings"])
+    return object_response(face, asked, answer["object"], answer["status"], form)
 
 
 async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
@@ -177,6 +177,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
     validation = field_validation(asked.query)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
+        there = store.find(target.resource.stored, target.namespace, target.name)
         changed, warnings = store.patch(
             target.resource.stored,
             target.namespace,
@@ -187,10 +188,12 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
             validation=validation,
             dry_run=asked.dry_run,
         )
-        return {"object": changed.raw, "warnings": warnings}
+        told = update_warnings(there, changed) if there is not None and not subresource else ()
+        return {"object": changed.raw, "warnings": (*warnings, *told)}
 
     answer = await write(face, asked, made, _about(asked))
-    return object_response(face, asked, answer["object"], 200, form, warning_headers(tuple(answer["warnings"])))
+    asked.warnings.extend(answer["warnings"])
+    return object_response(face, asked, answer["object"], 200, form)
 
 
 def _check_patch_options(asked: Asked, *, applied: bool) -> None:
@@ -218,7 +221,8 @@ def read_patch(asked: Asked) -> tuple[PatchType, Any]:
 @attrs.frozen
 class DeleteOptions:
     grace_period_s: int | None = None
-    propagation: Propagation = "Background"
+    propagation: Propagation = ""
+    orphan: bool | None = None
     uid: str = ""
     resource_version: int | None = None
     dry_run: bool = False
@@ -239,7 +243,9 @@ def delete_options(asked: Asked) -> DeleteOptions:
             given["propagationPolicy"] = query.text("propagationPolicy")
         if query.text("orphanDependents"):
             given["orphanDependents"] = query.flag("orphanDependents")
-    return options_of(given, asked.dry_run)
+        if asked.dry_run:
+            given["dryRun"] = ["All"]
+    return options_of(given)
 
 
 def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions:
@@ -251,18 +257,20 @@ def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions
     if asked is not None and given.get("orphanDependents") is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         raise invalid_options("DeleteOptions", (invalid("propagationPolicy", asked, why),))
-    if asked is None:
-        asked = "Orphan" if given.get("orphanDependents") else "Background"
-    propagation = _PROPAGATION.get(asked) if isinstance(asked, str) else None
-    if propagation is None:
+    orphan = given.get("orphanDependents")
+    propagation: Propagation = "" if orphan is None else "Orphan" if orphan else "Background"
+    if asked is not None and asked not in _PROPAGATION:
         supported = '"Foreground", "Background", "Orphan", "nil"'
         why = f'Unsupported value: "{str(asked)[:100]}": supported values: {supported}'
         raise invalid_options("DeleteOptions", (FieldError("propagationPolicy", asked, why),))
+    if asked is not None:
+        propagation = _PROPAGATION[asked]
     preconditions = given.get("preconditions") or {}
     version = str(preconditions.get("resourceVersion") or "")
     return DeleteOptions(
         grace,
         propagation,
+        orphan,
         str(preconditions.get("uid") or ""),
         int(version) if version.isdigit() else None,
         dry_run or "All" in (given.get("dryRun") or ()),
@@ -276,18 +284,30 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
 
     def gone(store: ClusterWriter) -> tuple[Object, bool]:
         last = _delete(store, target.resource, target.namespace, target.name, options)
-        still = store.find(target.resource.stored, target.namespace, target.name) is not None
-        return last, still
+        if options.dry_run:
+            return last, last.deleting
+        return last, store.find(target.resource.stored, target.namespace, target.name) is not None
 
+    _warn_of_orphans(asked, options)
     last, still = await face.cluster.store.do(gone)
     stored = target.resource.stored
-    if stored in _ANSWERED_WITH_OBJECT or (still and not options.dry_run):
-        return object_response(face, asked, last.raw, 200, form)
+    if stored in _ANSWERED_WITH_OBJECT or still:
+        # Only who asked for the dependents to go, too, in the old way, is told that it takes a while.
+        code = 202 if still and options.orphan is False else 200
+        return object_response(face, asked, last.raw, code, form)
     details = {"name": target.name}
     if target.resource.group:
         details["group"] = target.resource.group
     details |= {"kind": target.resource.name, "uid": last.uid}
     return json_response(success(details=details), form=form)
+
+
+def _warn_of_orphans(asked: Asked, options: DeleteOptions) -> None:
+    if asked.target.resource.stored == "Job" and not options.propagation:
+        asked.warnings.append(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+            "them or set propagationPolicy=Orphan to suppress this warning"
+        )
 
 
 def _delete(store: ClusterWriter, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
@@ -310,6 +330,7 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     options = delete_options(asked)
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
+    _warn_of_orphans(asked, options)
     page = await read_page(face, asked, read_options(asked.query, watch=False))
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])

@@ -72,6 +72,13 @@ def prepare_update(kind: str, raw: Raw, old: Old) -> Raw:
     return new
 
 
+def prepare_finalize(raw: Raw, old: Old) -> Raw:
+    """The namespace with the request's finalizers and metadata; its status is kept."""
+    new = dict(raw)
+    _keep(new, old, "status")
+    return new
+
+
 def prepare_status(kind: str, raw: Raw, old: Old, at: str) -> Raw:
     """The object with the request's status (and metadata, as far as the kind allows); all else is kept."""
     strategy = strategy_of(kind)

@@ -76,8 +76,15 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """The faults of submitted deletionTimestamp and deletionGracePeriodSeconds, which only a deletion may set."""
+    """The faults of changes of metadata: of finalizers, and of what only a deletion may set."""
     faults: Faults = []
+    if "deletionTimestamp" in old:
+        present = old.get("finalizers") or ()
+        added = [each for each in given.get("finalizers") or () if each not in present]
+        if added:
+            shown = ", ".join(f'"{each}"' for each in added)
+            why = "no new finalizers can be added if the object is being deleted"
+            faults.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{shown}}}"))
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if given.get(field) is not None and field not in old and "deletionTimestamp" not in old:
             faults.append(invalid(f"metadata.{field}", given[field], FIELD_IS_IMMUTABLE))

@@ -15,6 +15,7 @@ from kschedd.api.fields import FieldError
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc.aside import weight
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
@@ -176,7 +177,8 @@ def apply_all(
         made["resource"] = store.kind_of(obj.raw).resource
         outcome.results.append({**made, "object": obj.raw} if terms.with_objects else made)
         where = f"{one.source}:{one.line}: " if one.line else ""
-        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in warnings]
+        told = creation_warnings(obj) if action == "created" else ()
+        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in (*warnings, *told)]
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
     return outcome
 

@@ -14,6 +14,7 @@ from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
+from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.aside import LARGE, aside, beside, change, weight
 from kschedd.rpc.cluster import ClusterBackend
@@ -280,7 +281,8 @@ class ObjectMethods:
         def made(store: ClusterWriter) -> dict[str, Any]:
             raw, warnings = known_fields(call["manifest"], call["field_validation"])
             here = in_namespace(store, raw, call["namespace"])
-            return _made(store.create(here, dry_run=call["dry_run"], as_client=True), warnings)
+            obj = store.create(here, dry_run=call["dry_run"], as_client=True)
+            return _made(obj, (*warnings, *creation_warnings(obj)))
 
         return await change(self._cluster, call, made)
 

@@ -26,7 +26,7 @@ def _newborn_bound(qos: str, at: str) -> Raw:
 
 @lru_cache(64)
 def _scheduled(at: str) -> Raw:
-    return {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+    return {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": at}
 
 
 def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:

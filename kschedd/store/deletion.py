@@ -15,10 +15,12 @@ from kschedd.registry.strategy import next_generation
 from kschedd.store.errors import PreconditionFailed
 from kschedd.store.times import duration_s, seconds, stamp
 
-Propagation = Literal["Background", "Foreground", "Orphan"]
+Propagation = Literal["", "Background", "Foreground", "Orphan"]
+"""What becomes of the dependents; "" where nobody said: what the object's finalizers or its kind say."""
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+_ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # for compatibility: their dependents stay by default
 
 
 def check_delete_preconditions(obj: Object, uid: str, resource_version: int | None) -> None:
@@ -64,12 +66,13 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
     """
     raw = obj.raw
     meta = dict(obj.metadata)
-    finalizers = list(meta.get("finalizers") or ())
-    wanted = _FINALIZER.get(propagation)
-    if wanted is not None and wanted not in finalizers:
-        finalizers.append(wanted)
-        meta["finalizers"] = finalizers
     grace = grace_of(obj, asked)
+    if not _pending(obj, asked, grace):
+        finalizers = _finalizers(obj, propagation)
+        if set(finalizers) != set(meta.get("finalizers") or ()):
+            meta["finalizers"] = finalizers
+            if not finalizers:
+                del meta["finalizers"]
     if "deletionTimestamp" in meta:
         before = meta.get("deletionGracePeriodSeconds") or 0
         if asked is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
@@ -89,6 +92,28 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
         meta.pop("deletionGracePeriodSeconds", None)  # what it waits for are its contents
         changed["status"] = {**(raw.get("status") or {}), "phase": "Terminating"}
     return None if finished(obj.kind, changed) else changed
+
+
+def _pending(obj: Object, asked: int | None, grace: int) -> bool:
+    """Whether the object waits for a deletion that this request does not hasten: then no finalizers change."""
+    if not obj.deleting:
+        return False
+    if obj.kind == "Namespace":
+        return bool((obj.raw.get("spec") or {}).get("finalizers"))
+    left = obj.metadata.get("deletionGracePeriodSeconds")
+    return isinstance(obj, Pod) and left is not None and (asked is None or grace >= left)
+
+
+def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
+    """The object's finalizers with that of the propagation, and without those of others."""
+    present = obj.metadata.get("finalizers") or ()
+    if propagation:
+        wanted = _FINALIZER.get(propagation)
+    else:
+        by_kind = ORPHAN if obj.kind in _ORPHANING else None
+        wanted = next((each for each in present if each in (ORPHAN, FOREGROUND)), by_kind)
+    kept = [each for each in present if each not in (ORPHAN, FOREGROUND)]
+    return kept if wanted is None else [*kept, wanted]
 
 
 def finished(kind: str, raw: Raw) -> bool:

@@ -49,13 +49,15 @@ class NotFound(ApiError):
 class AlreadyExists(ApiError):
     kind: str
     name: str
+    deleting: bool = False
 
     rpc_code: ClassVar[str] = "already_exists"
     code: ClassVar[int] = 409
     reason: ClassVar[str] = "AlreadyExists"
 
     def __str__(self) -> str:
-        return f'{resource_of(self.kind)} "{self.name}" already exists'
+        begin = "object is being deleted: " if self.deleting else ""
+        return f'{begin}{resource_of(self.kind)} "{self.name}" already exists'
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -1,13 +1,14 @@
-"""fieldValidation of the API server: how unknown and duplicate fields of a submitted object are handled.
+"""Decoding of submitted objects: values of a wrong type, and fieldValidation of unknown fields.
 
-Raises: StrictDecodingError.
+Raises: StrictDecodingError, and BadRequest in the words of the API server's decoder.
 """
 
 from typing import Any
 
-from kschedd.api.decoding import FieldValidation, decode, strict_message
+from kschedd.api.decoding import FieldValidation, StrictFault, decode, decoding_message, strict_message
 from kschedd.api.schema_check import check_schema, without_nulls
-from kschedd.store.errors import StrictDecodingError
+from kschedd.api.unmarshal_errors import unmarshal_error
+from kschedd.store.errors import BadRequest, StrictDecodingError
 
 
 def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -23,3 +24,21 @@ def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict
         return decoded.raw, tuple(map(str, decoded.faults))
     faults = tuple(fault.field_error() for fault in decoded.faults)
     raise StrictDecodingError(strict_message(raw, decoded.faults), faults)
+
+
+def submitted(
+    raw: dict[str, Any], validation: FieldValidation, duplicates: tuple[StrictFault, ...] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The object of a request's body as the API server decodes it, and the warnings of it.
+
+    `duplicates` are the fields that the body has twice.
+    """
+    if check_schema(raw) and (why := unmarshal_error(raw)):
+        raise BadRequest(str(raw.get("kind")), "", decoding_message(raw, why))
+    decoded = decode(raw)
+    faults = (*duplicates, *decoded.faults)
+    if not faults or validation == "Ignore":
+        return decoded.raw, ()
+    if validation == "Warn":
+        return decoded.raw, tuple(fault.text for fault in faults)
+    raise StrictDecodingError(strict_message(raw, faults), tuple(fault.field_error() for fault in faults))

@@ -31,7 +31,7 @@ from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
-from kschedd.registry.strategy import prepare_create, prepare_status, prepare_update, strategy_of
+from kschedd.registry.strategy import prepare_create, prepare_finalize, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
@@ -253,10 +253,10 @@ class Store:
         kind, meta = self._identified(raw, served=as_client)
         name, namespace = meta["name"], meta.get("namespace") or ""
         self._check_namespace(kind, namespace, name)
-        if name in self._space(kind, namespace):
-            raise AlreadyExists(kind, name)
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run)
+        if (there := self._space(kind, namespace).get(name)) is not None:
+            raise AlreadyExists(kind, name, deleting=there.deleting)
         if (
             self.present_in(QUOTA, namespace)
             and not restore
@@ -748,7 +748,7 @@ class Store:
             wanted = self._checked_status(old, raw)
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
         else:
-            wanted = self._checked(old, updates.merged_update(old, raw, subresource), subresource, dry_run)
+            wanted = self._checked(old, raw, subresource, dry_run)
             if with_status and raw.get("status"):
                 wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
@@ -768,25 +768,27 @@ class Store:
             wanted = default_typed(decoded_object(wanted))
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
         wanted = checked_status(old.kind, old.name, wanted)
-        if faults := validate_status_update(old.raw, wanted):
+        if faults := [*updates.meta_faults(old, given), *validate_status_update(old.raw, wanted)]:
             raise Invalid(old.kind, old.name, tuple(faults))
         return wanted
 
-    def _checked(
-        self, old: Object, wanted: dict[str, Any], subresource: updates.Subresource, dry_run: bool
-    ) -> dict[str, Any]:
+    def _checked(self, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool) -> dict[str, Any]:
         """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
+        wanted = updates.merged_update(old, raw, subresource)
+        wrong = updates.meta_faults(old, raw.get("metadata") or _NOTHING)
 
         asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
         # A pod's update is compared as it is stored, any other as it is decoded.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
         def prepare(new: dict[str, Any]) -> dict[str, Any]:
+            if subresource == "finalize":
+                return prepare_finalize(new, before)
             prepared = prepare_update(old.kind, new, before)
             return self._with_addresses(prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> builtins.list[FieldError]:
-            return updates.update_faults(old, before, new, subresource)
+            return [*wrong, *updates.update_faults(old, before, new, subresource)]
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))

@@ -12,9 +12,9 @@ from kschedd.api.fields import FieldError, forbidden
 from kschedd.api.objects import Object, Raw
 from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
-from kschedd.store.errors import Conflict, Invalid
+from kschedd.store.errors import Conflict
 
-Subresource = Literal["", "status", "resize", "ephemeralcontainers"]
+Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize"]
 
 _IDENTITY: Final = (
     "name",
@@ -62,18 +62,14 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, 
 def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
     """The metadata of an update, with what only the server sets."""
     before = old.metadata
-    if faults := validate_meta_update(before, given):
-        raise Invalid(old.kind, old.name, tuple(faults))
     meta = {name: value for name, value in given.items() if name not in _IDENTITY}
     meta.update((name, before[name]) for name in _IDENTITY if name in before)
-    if "deletionTimestamp" in before:
-        present = before.get("finalizers") or ()
-        added = [f for f in meta.get("finalizers") or () if f not in present]
-        if added:
-            shown = ", ".join(f'"{f}"' for f in added)
-            why = f"no new finalizers can be added if the object is being deleted, found new finalizers [{shown}]"
-            raise Invalid(old.kind, old.name, (forbidden("metadata.finalizers", why),))
     return meta
+
+
+def meta_faults(old: Object, given: Raw) -> list[FieldError]:
+    """The faults of the changes of metadata; each twice: all objects' rules look for them, and those of the kind."""
+    return 2 * validate_meta_update(old.metadata, given)
 
 
 def _resized(old: Raw, new: Raw) -> Raw:

@@ -33,14 +33,17 @@ def test_label_selectors(text: str, labels: dict[str, str], matches: bool) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,", "a label key after ','"),
-        (",a", "'!' or a label key"),
+        ("a,", "identifier after ','"),
+        (",a", "!, identifier, or 'end of string'"),
         ("a b", "expected: in, notin"),
         ("a in x", "'\\('"),
         ("a in (x", "',' or '\\)'"),
-        ("a=b c", "',' or the end"),
-        ("a==b=c", "',' or the end"),
-        ("!=x", "'!' or a label key"),
+        ("a=b c", "',' or 'end of string'"),
+        ("a==b=c", "',' or 'end of string'"),
+        ("!=x", "!, identifier, or 'end of string'"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("é=x", '<nil>: Invalid value: "é": name part'),
+        ("a in (=)", "',', '\\)' or identifier"),
         ("a=/", "a valid label"),
         ("n>x", "must be an integer"),
     ],
@@ -77,7 +80,14 @@ def test_field_selectors(text: str, matches: bool) -> None:
     assert parse_field_selector(text).matches(pod) is matches
 
 
-@pytest.mark.parametrize("text", ["status.phase", "=x", "a=b=c"])
-def test_what_is_no_field_selector(text: str) -> None:
-    with pytest.raises(SelectorTextError, match="FIELD=VALUE"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a=b,status.phase", "invalid selector: 'a=b,status.phase'; can't understand 'status.phase'"),
+        ("a=b=c", "invalid field selector: unescaped character in value: 61"),
+        ("a=b\\c", r"invalid field selector: invalid escape sequence: \\c"),
+    ],
+)
+def test_what_is_no_field_selector(text: str, words: str) -> None:
+    with pytest.raises(SelectorTextError, match=words):
         parse_field_selector(text)

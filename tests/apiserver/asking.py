@@ -17,6 +17,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.daemon import cluster_actors, without_scheduler
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.store.admission import Admission
 from kschedd.store.service_addresses import SERVICE_RANGE
 
 JSON = "application/json"
@@ -92,7 +93,10 @@ class Asker:
         return await self.face(request, Peer(1, "127.0.0.1"))
 
     async def ask(self, method: str, target: str, body: Any = None, **how: Any) -> Answered:
-        response = await self.respond(method, target, body, **how)
+        return await self.whole(await self.respond(method, target, body, **how))
+
+    async def whole(self, response: HttpResponse) -> Answered:
+        """A response when all of it has come."""
         parts = [response.body]
         if response.stream is not None:
 
@@ -161,10 +165,11 @@ async def asking(
     scheduler: bool = False,
     access: Access | None = None,
     service_range: str = SERVICE_RANGE,
+    admission: Admission | None = None,
 ) -> AsyncIterator[Asker]:
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
     config = default_config() if scheduler else without_scheduler(default_config())
-    actors = cluster_actors(config, controllers=controllers, service_range=service_range)
+    actors = cluster_actors(config, controllers=controllers, service_range=service_range, admission=admission)
     async with actors as cluster, trio.open_nursery() as nursery:
         face = ApiFace(FaceServices(cluster), access or Access(), "test", service_range)
         await face.register()

@@ -282,7 +282,7 @@ async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:
             "objects.list", {"kind": "pods", "label_selector": "a ~ b"}, "invalid", "found '~'", id="unknown-operator"
         ),
         pytest.param(
-            "objects.list", {"kind": "pods", "field_selector": "a"}, "invalid", "is not FIELD=VALUE", id="fields"
+            "objects.list", {"kind": "pods", "field_selector": "a"}, "invalid", "can't understand 'a'", id="fields"
         ),
         pytest.param("objects.get", {"kind": "pods"}, "bad_params", "name", id="a-parameter-missing"),
         pytest.param("objects.get", {"kind": "pods", "name": "x"}, "not_found", 'pods "x" not found', id="no-object"),

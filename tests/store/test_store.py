@@ -331,7 +331,12 @@ def test_a_binding_sets_the_node_and_the_condition(store: Store) -> None:
     bound = store.bind("default", "web", "node-1")
     assert bound.node_name == bound.raw["spec"]["nodeName"] == "node-1"
     assert bound.status["conditions"] == [
-        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z"}
+        {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": "2023-11-14T22:13:20Z",
+        }
     ]
     assert [p.name for p in store.pods_on("node-1")] == ["web"]
     assert bound.signature is store.create(pod("other")).signature  # type: ignore[attr-defined]

@@ -1,0 +1,99 @@
+"""Warnings about objects that are valid: table cases; the recorded ones are in tests/apiserver/test_recorded.py."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.registry.warnings import creation_warnings, update_warnings
+from kschedd.store.store import Store
+
+
+def pod(name: str = "web", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "annotations": annotations or {}}
+    containers = spec.pop("containers", [{"name": "c", "image": "x"}])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}}
+
+
+def container(name: str = "c", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "x", **fields}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "warnings"),
+    [
+        pytest.param(pod(), [], id="nothing-to-say"),
+        pytest.param(
+            pod("a.b"),
+            [
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+                "a DNS label is recommended: [must not contain dots]"
+            ],
+            id="a-name-that-is-no-host-name",
+        ),
+        pytest.param(
+            pod(containers=[container(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}])]),
+            ['spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply'],
+            id="a-variable-twice",
+        ),
+        pytest.param(
+            pod(containers=[container(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}])]),
+            [],
+            id="a-variable-that-adds-to-itself",
+        ),
+        pytest.param(
+            pod(
+                initContainers=[container("i", ports=[{"containerPort": 80}])],
+                containers=[container(ports=[{"containerPort": 80, "hostPort": 80}])],
+            ),
+            ["spec.containers[0].ports[0]: overlapping port definition with spec.initContainers[0].ports[0]"],
+            id="overlapping-ports",
+        ),
+        pytest.param(
+            pod(
+                containers=[
+                    container(ports=[{"containerPort": 80, "name": "http"}]),
+                    container("d", ports=[{"containerPort": 81, "name": "http"}]),
+                ]
+            ),
+            [
+                'spec.containers[1].ports[0]: duplicate port name "http" with spec.containers[0].ports[0], services '
+                "and probes that select ports by name will use spec.containers[0].ports[0]"
+            ],
+            id="a-port-name-twice",
+        ),
+        pytest.param(
+            pod(nodeSelector={"beta.kubernetes.io/os": "linux"}),
+            ['spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'],
+            id="an-old-label-of-nodes",
+        ),
+        pytest.param(
+            pod(annotations={"container.apparmor.security.beta.kubernetes.io/c": "runtime/default"}),
+            [
+                "metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use "
+                'the "appArmorProfile" field instead'
+            ],
+            id="an-annotation-that-became-a-field",
+        ),
+    ],
+)
+def test_warnings_of_a_new_pod(manifest: dict[str, Any], warnings: list[str]) -> None:
+    assert list(creation_warnings(Store().create(manifest))) == warnings
+
+
+def deployment(seconds: int, **labels: str) -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {**pod()["spec"], "terminationGracePeriodSeconds": seconds},
+    }
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": labels}, "spec": spec}
+
+
+def test_an_update_warns_of_a_template_only_if_the_spec_changed() -> None:
+    store = Store()
+    old = store.create(deployment(-1))
+    (told,) = creation_warnings(old)
+    assert told.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0")
+    relabelled = store.update(deployment(-1, a="b"))
+    assert update_warnings(old, relabelled) == ()
+    assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (told,)
