@@ -18,7 +18,7 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -62,6 +62,7 @@ from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.guarded import GuardedRegistry
+from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
@@ -116,7 +117,7 @@ async def cluster_actors(
     """
     config = config or default_config()
     clock = clock or Clock.started()
-    plain = registry or Registry()
+    plain, processes = registry or Registry(), WorkerProcesses()
     registry = GuardedRegistry(
         plain.added,
         limit_s=plugin_limit_s,
@@ -124,6 +125,7 @@ async def cluster_actors(
         sources=plain.sources,
         on_fault=_log_plugin_fault,
         run_async=run_async,
+        processes=processes,
     )
     driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None
@@ -213,24 +215,25 @@ async def cluster_actors(
         () if kept is None else tuple(store.set_aside),
     )
     failure: BaseException | None = None
-    async with trio.open_nursery() as actors:
-        if kept is not None:
-            actors.start_soon(JournalActor(kept, journal_in, to_kept).run, name="journal")
-        actors.start_soon(store_actor.run, name="store")
-        actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
-        actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
-        actors.start_soon(binding_actor.run, name="binding")
-        actors.start_soon(queue_actor.run, name="queue")
-        actors.start_soon(scheduling_actor.run, name="scheduling")
-        for actor in controller_actors:
-            actors.start_soon(actor.run, name=actor.name)
-        try:
-            yield live
-        except BaseException as raised:
-            if isinstance(raised, trio.Cancelled | GeneratorExit):
-                raise
-            failure = raised  # raised again outside, so that the nursery does not wrap it in a group
-        await live.end()
+    with closing(processes):
+        async with trio.open_nursery() as actors:
+            if kept is not None:
+                actors.start_soon(JournalActor(kept, journal_in, to_kept).run, name="journal")
+            actors.start_soon(store_actor.run, name="store")
+            actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
+            actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
+            actors.start_soon(binding_actor.run, name="binding")
+            actors.start_soon(queue_actor.run, name="queue")
+            actors.start_soon(scheduling_actor.run, name="scheduling")
+            for actor in controller_actors:
+                actors.start_soon(actor.run, name=actor.name)
+            try:
+                yield live
+            except BaseException as raised:
+                if isinstance(raised, trio.Cancelled | GeneratorExit):
+                    raise
+                failure = raised  # raised again outside, so that the nursery does not wrap it in a group
+            await live.end()
     workers_in.close()
     if failure is not None:
         raise failure

@@ -22,10 +22,22 @@ from kschedd.scheduling.filters import PluginBatch
 Shard = Callable[[], Any]
 
 
+@attrs.define(eq=False)
+class Together:
+    """The shards of one run: once one of them has failed, those that have not begun fail with the same fault."""
+
+    fault: Exception | None = None
+
+
 @attrs.frozen(eq=False)
 class Job:
     shard: Shard
     reply: Reply[Any]
+    together: Together
+
+    def refuse(self, fault: Exception) -> None:
+        self.together.fault = self.together.fault or fault
+        self.reply.refuse(fault)
 
 
 @attrs.define(eq=False)
@@ -44,6 +56,9 @@ class FilterWorker:
                     await self._work(job)
 
     async def _work(self, job: Job) -> None:
+        if job.together.fault is not None:
+            job.reply.refuse(job.together.fault)
+            return
         call = GuardedCall(scheduler=self._lock)
         answer: Any = None
         limit_s = job.shard.limit_s if isinstance(job.shard, PluginBatch) else self._limit_s
@@ -53,10 +68,10 @@ class FilterWorker:
                     call.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
                 )
             except Exception as fault:  # raised again where the result is awaited
-                job.reply.refuse(fault)
+                job.refuse(fault)
                 return
         if limit.cancelled_caught:
-            job.reply.refuse(call.give_up(limit_s))
+            job.refuse(call.give_up(limit_s))
         else:
             job.reply.give(answer)
 
@@ -72,11 +87,14 @@ class FilterWorkers:
 
     async def run(self, shards: Sequence[Shard], parallelism: int) -> list[Any]:
         """The results of all shards, in order, `parallelism` at once. Raises PluginTimeout if one exceeds the limit."""
+        if shards and isinstance(shards[0], PluginBatch):
+            parallelism = min(parallelism, shards[0].at_once or parallelism)
         self._at_once.total_tokens = parallelism
         while self.started < min(parallelism, len(shards)):
             self.start()
             self.started += 1
-        jobs = [Job(shard, Reply()) for shard in shards]
+        together = Together()
+        jobs = [Job(shard, Reply(), together) for shard in shards]
         for job in jobs:
             await self._send.send(job)
         return [await job.reply.value() for job in jobs]

@@ -16,9 +16,8 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.scheduling.filters import Filters, as_one_call, filter_status
+from kschedd.scheduling.filters import Filters, plain_shard
 from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle
 
@@ -57,12 +56,7 @@ def judge(
 
 def _ask(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
     if filter_.style is EvaluationStyle.PER_NODE:
-        asked = rows.tolist()
-
-        def plain() -> list[Status | None]:
-            return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in asked]
-
-        return as_one_call(filter_.plugin, "filter", pod, plain)()
+        return plain_shard(filter_, state, pod, table, rows.tolist())()
     try:
         codes = filter_.vector.filter_rows(state, pod, table, rows)
         if codes is None:

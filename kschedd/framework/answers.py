@@ -28,6 +28,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.faults import BadAnswer, plain_text, shown
 from kschedd.framework.interface import PostFilterResult, PreFilterResult
+from kschedd.framework.processes import MOST_PROCESSES
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Update, Write
 
@@ -136,6 +137,12 @@ def flag(method: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         _wrong(method, value, "True or False")
     return bool(value)
+
+
+def process_count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_PROCESSES:
+        _wrong("worker_processes", value, f"a number from 0 to {MOST_PROCESSES}")
+    return int(value)
 
 
 def plain_key(method: str, value: object, depth: int = 0) -> Hashable:

@@ -10,7 +10,7 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
@@ -22,7 +22,7 @@ from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.read_only import read_only, read_only_signature
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, TableCopy
-from kschedd.config.args import RawArgs
+from kschedd.config.args import RawArgs, written
 from kschedd.framework import answers, fast_path
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.cycle_state import CycleState
@@ -41,10 +41,21 @@ from kschedd.framework.interface import (
     missing_methods,
 )
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.plugin_file import PluginRecipe, file_of
+from kschedd.framework.processes import Answer, ProcessPlugin, WorkerProcesses
 from kschedd.framework.registry import Registry, RunAsync, no_async
 from kschedd.framework.remedies import RemedyPlugin
 from kschedd.framework.status import Code, Status
-from kschedd.framework.views import ClusterView, HandleView, PostFilterViewView, StateView, TableView, array, node_info
+from kschedd.framework.views import (
+    ClusterView,
+    HandleView,
+    PostFilterViewView,
+    StateView,
+    TableView,
+    array,
+    data_of,
+    node_info,
+)
 from kschedd.framework.writes import Plan
 from kschedd.values import frozen
 
@@ -155,6 +166,8 @@ class GuardedPlugin:
         self.pre_score_by_signature = answers.flag(
             "pre_score_by_signature", getattr(plugin, "pre_score_by_signature", False)
         )
+        self.worker_processes = answers.process_count(getattr(plugin, "worker_processes", 0))
+        self.elsewhere: tuple[WorkerProcesses, ProcessPlugin] | None = None
         for method, check in GUARDED_METHODS.items():
             found = getattr(plugin, method, None)
             if callable(found):
@@ -181,6 +194,16 @@ class GuardedPlugin:
     def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
         """Run work that makes many calls of this plugin, all about one pod, under one limit."""
         return self.guard.batch(method, work, pod)
+
+    def call_elsewhere(
+        self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
+    ) -> list[Answer | PluginError]:
+        """What its `filter` or `score` says of each row, by a worker process. Raises PluginError."""
+        assert self.elsewhere is not None, "a plugin that has worker processes is expected"
+        processes, plugin = self.elsewhere
+        guard = self.guard
+        data = data_of(state, guard)
+        return processes.call(plugin, method, data, pod, table, rows, guard.limit_of(method), guard.costs)
 
     def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
         guard = self.guard
@@ -260,7 +283,10 @@ def _depends_on(value: object) -> frozenset[str] | None:
 
 
 class GuardedRegistry(Registry):
-    """A registry that guards out-of-tree plugins; `on_fault` receives faults that fail no call."""
+    """A registry that guards out-of-tree plugins.
+
+    `on_fault` receives faults that fail no call; without `processes` plugins that want worker processes have none.
+    """
 
     def __init__(
         self,
@@ -271,8 +297,10 @@ class GuardedRegistry(Registry):
         sources: Mapping[str, str] | None = None,
         on_fault: Callable[[PluginError], None] | None = None,
         run_async: RunAsync = no_async,
+        processes: WorkerProcesses | None = None,
     ) -> None:
         super().__init__(dict(added or {}), dict(sources or {}), start_limit_s, run_async)
+        self.processes = processes
         self.limit_s = limit_s
         self.on_fault = on_fault
         self.costs = CallCosts()
@@ -293,7 +321,15 @@ class GuardedRegistry(Registry):
         if isinstance(args, RawArgs):
             args = attrs.evolve(args, values=frozen(args.values))
         view: Any = HandleView(handle)
-        return GuardedPlugin(name, self.construct(name, args, view), guard, self.run_async)
+        plugin = GuardedPlugin(name, self.construct(name, args, view), guard, self.run_async)
+        if plugin.worker_processes and self.processes is not None:
+            cls = self.added[name]
+            said = None if args is None else written(args)
+            recipe = PluginRecipe(
+                name, cls.__module__, cls.__qualname__, file_of.get(cls), said, dict(handle.feature_gates), handle.seed
+            )
+            plugin.elsewhere = self.processes, self.processes.plugin(recipe, plugin.worker_processes)
+        return plugin
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:

@@ -7,7 +7,6 @@ Entry points: group `kschedd.plugins`, each naming such a class.
 Errors: PluginLoadError says which file or entry point, what is wrong with it, and in which line.
 """
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,6 +24,7 @@ from kschedd.framework.faults import BadAnswer, PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import extension_points, missing_methods, plugin_info
+from kschedd.framework.plugin_file import PluginFile, file_of
 from kschedd.framework.status import fault_text
 
 
@@ -110,7 +110,7 @@ class Registry:
         if path.suffix != ".py":
             raise PluginLoadError(str(path), "is not a Python file; its name must end in .py")
         before = set(self.added)
-        self._within_limit(str(path), lambda: self._add_classes(_import_file(path), str(path)))
+        self._within_limit(str(path), lambda: self._add_file(PluginFile(str(path), path.read_bytes())))
         names = [name for name in self.added if name not in before]
         if not names:
             raise PluginLoadError(str(path), "defines no plugin: a class with a `name` and an extension point's method")
@@ -124,9 +124,10 @@ class Registry:
     def _add_entry(self, entry: EntryPoint, source: str) -> None:
         self.add(entry.load(), source)
 
-    def _add_classes(self, module: ModuleType, source: str) -> None:
-        for cls in _plugin_classes(module):
-            self.add(cls, source)
+    def _add_file(self, file: PluginFile) -> None:
+        for cls in _plugin_classes(file.module()):
+            self.add(cls, file.path)
+            file_of[cls] = file
 
     def _within_limit(self, source: str, work: Callable[[], None]) -> None:
         """Import a module and inspect its classes, under the time limit: both run untrusted code."""
@@ -144,15 +145,6 @@ class Registry:
             raise PluginLoadError(source, f"cannot be imported: {fault.why}") from None
         if wrong is not None:
             raise wrong
-
-
-def _import_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"kschedd_plugin_{path.stem}", path)
-    assert spec is not None, "the name ends in .py"
-    assert spec.loader is not None, "the name ends in .py"
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _plugin_classes(module: ModuleType) -> Iterator[type[Any]]:

@@ -404,6 +404,13 @@ class DataView(MutableMapping[str, Any]):
         return len(self._values())
 
 
+def data_of(state: CycleState, guard: PluginGuard) -> dict[str, Any]:
+    """What this plugin has put into `state.data`."""
+    found = state.data.get(PluginData.KEY)
+    values: dict[str, tuple[PluginGuard, Any]] = {} if found is None else found.values
+    return {key: value for key, (owner, value) in values.items() if owner is guard}
+
+
 class StateView(_View):
     """A `CycleState`."""
 

@@ -8,6 +8,7 @@ Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFi
 Errors: PluginFault where a vector filter fails; a failing per-node filter gives an Error status for that node.
 """
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from typing import Generic, Literal, TypeVar, cast
 
@@ -23,6 +24,7 @@ from kschedd.framework.faults import PluginError
 from kschedd.framework.guarded import GuardedPlugin
 from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
@@ -92,7 +94,7 @@ class Filters:
         """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
         asked = rows.tolist()
         shards: Shards = [
-            _plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
+            plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
             for first in range(0, len(asked), _SHARD)
         ]
         statuses = [status for answers in (yield shards) for status in answers]
@@ -177,18 +179,42 @@ def _never(pod: Pod) -> bool:
     return False
 
 
-def _plain_shard(
+def plain_shard(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
 ) -> Callable[[], list[Status | None]]:
+    """A per-node filter's verdicts on these rows, as one piece of work."""
+
     def run() -> list[Status | None]:
         return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
 
-    return as_one_call(filter_.plugin, "filter", pod, run)
+    def elsewhere(said: list[Answer | PluginError]) -> list[Status | None]:
+        return [_verdict(filter_, cast(Status | PluginError | None, answer)) for answer in said]
+
+    return as_one_call(filter_.plugin, "filter", NodesAsked(state, pod, table, rows), run, elsewhere)
 
 
-def as_one_call(plugin: Plugin, method: str, pod: Pod, work: Callable[[], T]) -> Callable[[], T]:
-    """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded."""
-    return PluginBatch(plugin, method, pod, work) if isinstance(plugin, GuardedPlugin) else work
+@attrs.frozen(eq=False)
+class NodesAsked:
+    """What a plugin is asked about, one node after the other."""
+
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    rows: list[int]
+
+
+def as_one_call(
+    plugin: Plugin,
+    method: str,
+    asked: NodesAsked,
+    work: Callable[[], T],
+    elsewhere: Callable[[list[Answer | PluginError]], T],
+) -> Callable[[], T]:
+    """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded.
+
+    If it has worker processes one of them does the work; `elsewhere` makes its answers what `work` returns.
+    """
+    return PluginBatch(plugin, method, asked, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
 
 @attrs.frozen(eq=False)
@@ -197,15 +223,27 @@ class PluginBatch(Generic[T]):
 
     _plugin: GuardedPlugin
     _method: str
-    _pod: Pod
+    _asked: NodesAsked
     _work: Callable[[], T]
+    _elsewhere: Callable[[list[Answer | PluginError]], T]
 
     @property
     def limit_s(self) -> float:
-        return self._plugin.guard.limit_of(self._method)
+        """How long the thread that does it may take."""
+        # A worker process that hangs is ended, and so its thread comes back by itself.
+        return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
+
+    @property
+    def at_once(self) -> int | None:
+        """How many of them may be done at once, if that is limited."""
+        return None if self._plugin.elsewhere is None else self._plugin.worker_processes
 
     def __call__(self) -> T:
-        done: T = self._plugin.batch(self._method, self._work, self._pod)
+        asked = self._asked
+        if self._plugin.elsewhere is not None:
+            said = self._plugin.call_elsewhere(self._method, asked.state, asked.pod, asked.table, asked.rows)
+            return self._elsewhere(said)
+        done: T = self._plugin.batch(self._method, self._work, asked.pod)
         return done
 
 
@@ -214,7 +252,13 @@ def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: Nod
     try:
         said = filter_.per_node.filter(state, pod, node)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        said = error(fault_text(fault))
+        return _verdict(filter_, fault)
+    return _verdict(filter_, said)
+
+
+def _verdict(filter_: EnabledFilter, said: Status | Exception | None) -> Status | None:
+    if isinstance(said, Exception):
+        said = error(fault_text(said))
     if said is None or said.code == Code.SUCCESS:
         return None
     if not said.rejected:

@@ -17,11 +17,13 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import PreScoreBySignature
+from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
-from kschedd.scheduling.filters import Shards, Work, as_one_call
+from kschedd.scheduling.filters import NodesAsked, Shards, Work, as_one_call
 from kschedd.scheduling.node_local_plugins import (
     NodeLocalPlugins,
     PluginFault,
@@ -206,4 +208,12 @@ def _score_shard(
             answers.append(said)
         return answers
 
-    return as_one_call(score.plugin, "score", pod, run)
+    def elsewhere(said: list[Answer | PluginError]) -> list[int | Status]:
+        for answer in said:
+            if isinstance(answer, PluginError):
+                return [_score_failure(score, fault_text(answer))]
+            if isinstance(answer, Status):
+                return [_score_failure(score, answer.message)]
+        return cast(list[int | Status], said)
+
+    return as_one_call(score.plugin, "score", NodesAsked(state, pod, table, rows), run, elsewhere)

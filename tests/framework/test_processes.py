@@ -1,0 +1,227 @@
+"""Worker processes: the same answers as without, and what becomes of those that die or do not answer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.args import RawArgs
+from kschedd.framework.costs import CallCosts
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError, PluginTimeout
+from kschedd.framework.guarded import GuardedPlugin, GuardedRegistry
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.processes import WorkerProcesses
+from kschedd.framework.registry import PluginLoadError, Registry
+from kschedd.framework.status import Status
+from tests.actors.clusters import node, pod
+
+PLUGIN = """
+import os
+import threading
+
+from kschedd.plugin import unschedulable, unresolvable
+
+
+class Wish:
+    def __init__(self, pod, least):
+        self.pod, self.least = pod, least
+
+
+class Elsewhere:
+    name = "Elsewhere"
+    worker_processes = 2
+
+    def __init__(self, args, handle):
+        self.args, self.handle = args, handle
+
+    @classmethod
+    def from_args(cls, args, handle):
+        return cls(args, handle)
+
+    def pre_filter(self, state, pod, cluster):
+        state.data["Elsewhere"] = Wish(pod, 2)
+        if pod.name == "locked":
+            state.data["lock"] = threading.Lock()
+
+    def filter(self, state, pod, node):
+        if pod.name == "dies":
+            os._exit(3)
+        if pod.name == "hangs":
+            threading.Event().wait()
+        if pod.name == "raises":
+            raise ValueError("boom " + node.name)
+        if pod.name == "asks":
+            return self.handle.cluster
+        if pod.name == "writes":
+            node.pods[0].labels["x"] = "y"
+        if pod.name == "talks":
+            return "yes"
+        wish = state.data["Elsewhere"]
+        if wish.pod.name != pod.name or node.requested["cpu"] > node.allocatable["cpu"]:
+            return unresolvable("no")
+        return unschedulable("too few", "of them") if len(node.pods) < wish.least else None
+
+    def score(self, state, pod, node):
+        return len(node.labels) + self.args.values["more"] + sum(port for _, _, port in node.used_ports) % 7
+"""
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[WorkerProcesses]:
+    pool = WorkerProcesses()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> SchedulerCache:
+    cache = SchedulerCache()
+    for number in range(4):
+        cache.put(parse(node(f"n{number}")))
+        for other in range(number):
+            raw = pod(f"p{number}-{other}", nodeName=f"n{number}")
+            raw["metadata"]["uid"] = f"{number}-{other}"
+            raw["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80 + other}]
+            cache.put(parse(raw))
+    return cache
+
+
+def plugin(
+    folder: Path, cluster: SchedulerCache, processes: WorkerProcesses | None, text: str = PLUGIN
+) -> GuardedPlugin:
+    file = folder / "elsewhere.py"
+    file.write_text(text)
+    registry = Registry()
+    registry.add_file(file)
+    guarded = GuardedRegistry(registry.added, sources=registry.sources, processes=processes)
+    made: GuardedPlugin = guarded.make("Elsewhere", RawArgs({"more": 5}), Handle(cluster))
+    return made
+
+
+def subject(name: str) -> Pod:
+    made = parse({**pod(name), "metadata": {"name": name, "namespace": "default", "uid": name}})
+    assert isinstance(made, Pod)
+    return made
+
+
+def words(answer: Any) -> Any:
+    return (answer.code, answer.reasons) if isinstance(answer, Status) else str(answer)
+
+
+def here(made: GuardedPlugin, method: str, name: str, cluster: SchedulerCache) -> list[Any]:
+    """What the plugin says of each node, in this process."""
+    state, wanted, answers = CycleState(), subject(name), []
+    getattr(made, "pre_filter")(state, wanted, cluster)  # noqa: B009 - a guarded plugin's methods are set one by one
+    for row in cluster.table.order.tolist():
+        try:
+            answers.append(getattr(made, method)(state, wanted, NodeInfo(cluster.table, row)))
+        except PluginError as fault:
+            answers.append(fault)
+    return answers
+
+
+def elsewhere(made: GuardedPlugin, method: str, name: str, cluster: SchedulerCache) -> list[Any]:
+    state, wanted = CycleState(), subject(name)
+    getattr(made, "pre_filter")(state, wanted, cluster)  # noqa: B009
+    return made.call_elsewhere(method, state, wanted, cluster.table, cluster.table.order.tolist())
+
+
+@pytest.mark.parametrize("name", ["web", "raises", "talks", "writes"])
+@pytest.mark.parametrize("method", ["filter", "score"])
+def test_answers_are_the_same_as_without(
+    method: str, name: str, tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    expected = here(plugin(tmp_path, cluster, None), method, name, cluster)
+    made = plugin(tmp_path, cluster, processes)
+    for _ in range(2):  # the second time from what the process knows
+        assert list(map(words, elsewhere(made, method, name, cluster))) == list(map(words, expected))
+
+
+def test_what_the_file_said_when_it_was_read_counts(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes, PLUGIN.replace("too few", "too few then"))
+    (tmp_path / "elsewhere.py").write_text("raise ValueError")
+    [first, *_] = elsewhere(made, "filter", "web", cluster)
+    assert words(first)[1] == ("too few then", "of them")
+
+
+def test_one_that_does_not_answer_is_ended_and_the_next_call_has_another(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    elsewhere(made, "filter", "web", cluster)
+    before = processes.count
+    made.guard.limits = {"filter": 0.2}
+    why = "plugin Elsewhere: filter did not return within 0.2s, and its worker process was ended"
+    with pytest.raises(PluginTimeout, match=why):
+        elsewhere(made, "filter", "hangs", cluster)
+    assert processes.count == before - 1
+    [cost] = [one for one in made.guard.costs.all() if one.timeouts]
+    assert (cost.name, cost.method, cost.timeouts) == ("Elsewhere", "filter", 1)
+    made.guard.limits = {"filter": 60.0}
+    assert len(elsewhere(made, "filter", "web", cluster)) == 4
+
+
+def test_one_that_dies_fails_the_call_alone(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    with pytest.raises(PluginError, match=r"its worker process ended during filter \(exit status 3\)"):
+        elsewhere(made, "filter", "dies", cluster)
+    assert len(elsewhere(made, "filter", "web", cluster)) == 4
+
+
+def test_there_is_no_cluster_in_a_worker_process(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    [first, *_] = elsewhere(plugin(tmp_path, cluster, processes), "filter", "asks", cluster)
+    assert "the handle has no cluster in a worker process, where there is no cluster: look in pre_filter" in str(first)
+
+
+def test_what_cannot_be_sent_is_said(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
+    with pytest.raises(PluginError, match=r"put into state\.data cannot be sent to a worker process: .*lock"):
+        elsewhere(plugin(tmp_path, cluster, processes), "filter", "locked", cluster)
+
+
+def test_one_that_cannot_be_made_there_says_why(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    text = PLUGIN.replace(
+        "        return cls(args, handle)", "        handle.cluster.table\n        return cls(args, handle)"
+    )
+    made = plugin(tmp_path, cluster, processes, text)
+    with pytest.raises(PluginError, match=r"cannot be made in a worker process: plugin Elsewhere cannot be made"):
+        elsewhere(made, "filter", "web", cluster)
+
+
+@pytest.mark.parametrize("number", ["-1", "17", "True", "'two'", "1.5"])
+def test_the_number_of_processes_is_bounded(number: str, tmp_path: Path, cluster: SchedulerCache) -> None:
+    text = PLUGIN.replace("worker_processes = 2", f"worker_processes = {number}")
+    with pytest.raises(PluginLoadError, match=r"worker_processes .* a number from 0 to 16"):
+        plugin(tmp_path, cluster, None, text)
+
+
+def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
+    pool = WorkerProcesses()
+    made = plugin(tmp_path, cluster, pool)
+    elsewhere(made, "filter", "web", cluster)
+    assert pool.count == 1
+    pool.close()
+    assert pool.count == 0
+    with pytest.raises(PluginError, match="the daemon is ending"):
+        elsewhere(made, "filter", "web", cluster)
+
+
+def test_costs_are_counted_node_by_node(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    made.guard.costs = CallCosts()
+    elsewhere(made, "filter", "raises", cluster)
+    counted = {cost.method: (cost.calls, cost.failures) for cost in made.guard.costs.all()}
+    assert counted == {"pre_filter": (1, 0), "filter": (4, 4)}
