@@ -24,7 +24,9 @@ the longer part, for any thread; `explain` is both.
     nominated       the node it has been promised by preemption, tried before all others
     message         as in the PodScheduled condition; "" if it fits somewhere
     preemption      {node, victims} if pods of lower priority would make way, or null
-    would_fit_if    plain sentences, the least change first
+    would_fit_if    plain sentences, the least change first; each was tried on the fork, and placed the pod
+    suggestions     the same, with what does it and what came of it: `kschedd.explain.suggestions`
+    untried         further sentences: what nothing here can carry out
     search          {nodes, feasible, enough}: a search ends when it has found `enough` feasible nodes
     decision        the recorded attempt as it was passed in, or null
     took_us         [{point, plugin, us}], with a clock only
@@ -43,7 +45,8 @@ from kschedd.errors import KscheddError
 from kschedd.explain import upstream_bugs
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
-from kschedd.explain.remedies import would_fit_if
+from kschedd.explain.remedies import Proposal, proposals
+from kschedd.explain.suggestions import missing_node, suggestions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
 from kschedd.framework.remedies import RemedyContext
@@ -62,7 +65,8 @@ SHAPE: Final = (  # for METHODS.md
     "pre_filter: {plugin, code, reasons}, verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], "
     "nominated}], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
     "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, preemption: {node, victims}, "
-    "would_fit_if: [sentence], search: {nodes, feasible, enough}, decision, took_us: [{point, plugin, us}], "
+    "would_fit_if: [sentence], suggestions: [{sentence, nodes, commands: [{command, input}], placed_on, displaced}], "
+    "untried: [sentence], search: {nodes, feasible, enough}, decision, took_us: [{point, plugin, us}], "
     "notes: [sentence]}"
 )
 
@@ -104,7 +108,8 @@ def finish(
 ) -> Explanation:
     """The explanation; the fork is used up."""
     pod, was_there = fork.pod, fork.known is not None
-    found = _Explaining(scheduler_on(fork), fork.judged, fork.nominated, clock).run()
+    scheduler = scheduler_on(fork)
+    found = _Explaining(scheduler, fork, clock).run()
     if was_there:
         found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
@@ -113,6 +118,8 @@ def finish(
             )
     known = pod.node_name in fork.cluster.table.row_of
     if pod.node_name and not known:
+        found["suggestions"] = missing_node(scheduler, fork.judged, pod.node_name)
+        found["would_fit_if"], found["untried"] = [each["sentence"] for each in found["suggestions"]], []
         found["notes"].insert(
             0,
             f"spec.nodeName of {pod.key} names {pod.node_name}, and there is no such node: nothing runs the pod, and "
@@ -136,12 +143,13 @@ def finish(
 class _Explaining:
     """One explanation in the making, on a scheduler of its own."""
 
-    def __init__(self, scheduler: Scheduler, pod: Pod, nominated: Nominated, clock: Callable[[], float] | None) -> None:
+    def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
         self._scheduler = scheduler
         self._profile = scheduler.profile
         self._table = scheduler.cluster.table
-        self._pod = pod
-        self._nominated = nominated
+        self._pod = fork.judged
+        self._nominated = fork.nominated
+        self._stored = fork.stored
         self._clock = clock
         self._since = 0.0
         self._took: list[dict[str, Any]] = []
@@ -170,22 +178,30 @@ class _Explaining:
             )
         self._notes += upstream_bugs.notes(self._pod, self._scheduler.cluster)
         names = self._table.names
+        totals = (
+            {}
+            if scores is None
+            else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)}
+        )
+        told = [self._verdict(verdict) for verdict in verdicts]
+        # Last: each trial has the fork to itself, and leaves rows in another order.
+        found, untried = self._suggestions(state, gated, status, verdicts, len(feasible), outcome)
         return {
             "gated_by": _said(gated),
             "pre_filter": _said(status),
-            "verdicts": [self._verdict(verdict) for verdict in verdicts],
+            "verdicts": told,
             "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
             "scores": self._by_plugin(scores),
             "weights": {score.name: score.weight for score in self._profile.scores},
-            "totals": {}
-            if scores is None
-            else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)},
+            "totals": totals,
             "chosen": chosen,
             "ties": ties,
             "nominated": self._pod.nominated_node_name or None,
             "message": message,
             "preemption": _preemption(outcome),
-            "would_fit_if": self._remedies(state, gated, status, verdicts, len(feasible), outcome),
+            "would_fit_if": [each["sentence"] for each in found],
+            "suggestions": found,
+            "untried": untried,
             "search": {"nodes": self._table.node_count, "feasible": len(feasible), "enough": enough},
             "took_us": self._took,
             "notes": self._notes,
@@ -313,7 +329,7 @@ class _Explaining:
             }
         return found
 
-    def _remedies(
+    def _suggestions(
         self,
         state: CycleState,
         gated: Status | None,
@@ -321,13 +337,17 @@ class _Explaining:
         verdicts: list[NodeVerdict],
         feasible: int,
         outcome: ScheduleResult | FitError,
-    ) -> list[str]:
+    ) -> tuple[list[dict[str, Any]], list[str]]:
         context = RemedyContext(self._scheduler.cluster, state, self._pod)
+        proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
         preemption = _preemption(outcome)
-        first = []
         if preemption is not None and preemption["victims"]:
-            first = [f"{_and(preemption['victims'])} had made way on {preemption['node']}, as preemption will ask for"]
-        return first + would_fit_if(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
+            text = f"{_and(preemption['victims'])} had made way on {preemption['node']}, as preemption will ask for"
+            proposed.insert(0, Proposal(text, (preemption["node"],), ()))
+        self._begin()
+        found = suggestions(self._scheduler, self._pod, self._nominated, proposed, stored=self._stored)
+        self._tick("Trials", "")
+        return found
 
 
 def _joined(names: set[str]) -> str:

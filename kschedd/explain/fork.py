@@ -39,6 +39,7 @@ class Fork:
     registry: Registry
     start: int  # the row where the next search begins
     nominated: Nominated
+    stored: bool  # whether the API server has the pod: otherwise it is one of a manifest
 
 
 def without_node(pod: Pod) -> Pod:
@@ -58,8 +59,10 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     # Plugins that look up the stored pod of this name meet this one, stored or not.
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
+    held = None if real is None else real(pod.key)
+    stored = real is None or (held is not None and held.uid == pod.uid)
     start = machine.schedulers[pod.scheduler_name].start.index
-    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised)
+    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, stored)
 
 
 def scheduler_on(fork: Fork) -> Scheduler:

@@ -9,17 +9,29 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+import attrs
+
 from kschedd.explain.judging import NodeVerdict
+from kschedd.framework.changes import Change, delete_pods
 from kschedd.framework.interface import Plugin
 from kschedd.framework.remedies import Remedy, RemedyContext, RemedyPlugin
 from kschedd.framework.status import Status
 
-_MOST: Final = 8  # sentences
+_MOST: Final = 8  # proposals
 _MOST_NODES: Final = 256  # looked at closely
 _NAMED_NODES: Final = 4
 
 
-def would_fit_if(
+@attrs.frozen(eq=False)
+class Proposal:
+    """`sentence` completes "it would fit if"; `changes` None: nothing here does all of what it says."""
+
+    sentence: str
+    nodes: tuple[str, ...] = ()  # that need this; the changes are those of the first
+    changes: tuple[Change, ...] | None = None
+
+
+def proposals(
     plugins: Mapping[str, Plugin],
     context: RemedyContext,
     gated: Status | None,
@@ -27,32 +39,44 @@ def would_fit_if(
     verdicts: list[NodeVerdict],
     *,
     fits: bool,
-) -> list[str]:
-    """The sentences, least change first; none if the pod fits as things are."""
-    always = _gate(plugins, context, gated) if gated is not None else []
+) -> list[Proposal]:
+    """The least change first; none if the pod fits as things are."""
+    always = list(_gate(plugins, context, gated)) if gated is not None else []
     if status is not None:
-        return [_sentence([*always, *_of(plugins, context, None, status)])]
+        return [_proposal([*always, *_of(plugins, context, None, status)])]
     if fits:
-        return [_sentence(always)] if always else []
+        return [_proposal(always)] if always else []
     if not verdicts:
-        return [_sentence([*always, Remedy("the cluster had a node for it", 1)])]
-    found: dict[str, tuple[float, list[str]]] = {}
+        return [_proposal([*always, Remedy("the cluster had a node for it", 1)])]
+    found: dict[str, tuple[float, Proposal, list[str]]] = {}
     for verdict in sorted(verdicts, key=lambda verdict: len(verdict.rejections))[:_MOST_NODES]:
         changes = list(always)
-        for rejection in verdict.rejections:
-            changes += _of(plugins, context, verdict.row, rejection)
-        if verdict.crowd:
+        if not verdict.crowd:
+            for rejection in verdict.rejections:
+                changes += _of(plugins, context, verdict.row, rejection)
+        else:  # without them it would fit
             waiting = ", ".join(other.key for other in verdict.crowd)
-            changes.append(Remedy(f"{waiting} did not wait for {context.name(verdict.row)}", 1))
+            text = f"{waiting} did not wait for {context.name(verdict.row)}"
+            changes.append(Remedy(text, 1, delete_pods(verdict.crowd)))
         cost = sum({change.text: change.cost for change in changes}.values())
-        _, nodes = found.setdefault(_sentence(changes), (cost, []))
+        proposal = _proposal(changes)
+        _, _, nodes = found.setdefault(proposal.sentence, (cost, proposal, []))
         nodes.append(context.name(verdict.row))
-    ordered = sorted(found.items(), key=lambda item: item[1][0])
-    return [_with_nodes(text, nodes) for text, (_, nodes) in ordered[:_MOST]]
+    ordered = sorted(found.values(), key=lambda item: item[0])
+    return [
+        attrs.evolve(proposal, sentence=_with_nodes(proposal.sentence, nodes), nodes=tuple(nodes))
+        for _, proposal, nodes in ordered[:_MOST]
+    ]
 
 
-def _sentence(changes: Iterable[Remedy]) -> str:
-    return ", and ".join(dict.fromkeys(change.text for change in changes))
+def _proposal(remedies: Iterable[Remedy]) -> Proposal:
+    """What has to change together. A change that two plugins ask for is made once."""
+    different = {remedy.text: remedy for remedy in remedies}
+    sentence = ", and ".join(different)
+    if not all(remedy.changes for remedy in different.values()):
+        return Proposal(sentence)
+    changes = {(c.command, c.input): c for remedy in different.values() for c in remedy.changes}
+    return Proposal(sentence, (), tuple(changes.values()))
 
 
 def _with_nodes(text: str, nodes: list[str]) -> str:

@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
+from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 from kschedd.framework.status import Status
@@ -21,10 +22,11 @@ from kschedd.framework.status import Status
 
 @attrs.frozen
 class Remedy:
-    """Completes the sentence "it would fit if ..."; `cost` is for ordering only."""
+    """Completes the sentence "it would fit if ..."; `cost` is for ordering only. `changes` do what it says."""
 
     text: str
     cost: float
+    changes: tuple[Change, ...] = attrs.field(default=(), eq=False)
 
 
 @attrs.frozen(eq=False)

@@ -12,6 +12,7 @@ Not implemented: features off by default in 1.34 (device taints, partitionable d
 conditions, extended resources). Upstream picks the claim to deallocate at random; here it is the first.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -38,7 +39,9 @@ from kschedd.devices.claims import (
 )
 from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
+from kschedd.devices.one_more import one_more_slice
 from kschedd.devices.results import allocations
+from kschedd.framework.changes import Change, create
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -349,7 +352,28 @@ class DynamicResources:
         return QUEUE
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return by_pattern(status, _BEFORE_FILTER) if row is None else by_reason(status, _ON_A_NODE)
+        if row is None:
+            found = by_pattern(status, _BEFORE_FILTER)
+            return [attrs.evolve(remedy, changes=_missing_class(status.message)) for remedy in found]
+        changes = self._more_devices(context, row) if "cannot allocate all claims" in status.reasons else ()
+        return [attrs.evolve(remedy, changes=changes) for remedy in by_reason(status, _ON_A_NODE)]
+
+    def _more_devices(self, context: RemedyContext, row: int) -> tuple[Change, ...]:
+        node = context.table.nodes[row]
+        attempt: _Attempt | None = context.state.data.get(self.name)
+        if node is None or attempt is None or attempt.allocator is None:
+            return ()
+        more = one_more_slice(attempt.allocator, context.cluster.of_kind("ResourceSlice").values(), node)
+        return () if more is None else (create(more),)
+
+
+def _missing_class(said: str) -> tuple[Change, ...]:
+    found = re.search(r"device class (.+) does not exist", said)
+    if found is None:
+        return ()
+    return (
+        create({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": found[1]}, "spec": {}}),
+    )
 
 
 _BEFORE_FILTER: Final = (

@@ -30,6 +30,7 @@ from kschedd.cache.domain_counter import TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.args import arg
+from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -380,6 +381,7 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
 
 
 _NAMED: Final = 3  # most pods named in a remedy
+_MOST_IN_THE_WAY: Final = 50  # looked for: with more of them the change is no small one
 
 
 def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
@@ -388,10 +390,13 @@ def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[R
     labels = context.labels(row)
     for tally in filtering.candidates:
         if tally.key not in labels:
-            changes.append(Remedy(f"{context.name(row)} had a label {tally.key}", 1))
+            name = context.name(row)
+            value = _value_with(context, tally) or name
+            changes.append(Remedy(f"{name} had a label {tally.key}", 1, (label_node(name, tally.key, value),)))
         elif tally.counts[context.label_number(row, tally.key)] <= 0:
             wanted = dict.fromkeys(str(term.selector) for term in context.pod.signature.required_affinity)
-            changes.append(Remedy(f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}", 1))
+            text = f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}"
+            changes.append(Remedy(text, 1, _companion(context, row)))
     return changes
 
 
@@ -400,8 +405,9 @@ def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[R
     terms = map(as_asked, context.pod.signature.required_anti_affinity)
     for term, tally in zip(terms, filtering.away, strict=True):
         if tally.counts[context.label_number(row, tally.key)] > 0:
-            names = _first_in_domain(context, row, tally.key, partial(_speaks, context, term))
-            changes.append(Remedy(f"{names} did not run in {tally.key}={context.labels(row)[tally.key]}", 1.2))
+            found = _in_domain(context, row, tally.key, partial(_speaks, context, term))
+            text = f"{_names(found)} did not run in {tally.key}={context.labels(row)[tally.key]}"
+            changes.append(Remedy(text, 1.1 + len(found) / 10, delete_pods(found)))
     return changes
 
 
@@ -409,19 +415,46 @@ def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Rem
     changes = []
     for key, tally in filtering.minded.items():
         if tally.counts[context.label_number(row, key)] > 0:
-            names = _first_in_domain(context, row, key, partial(_minds, context, key))
+            found = _in_domain(context, row, key, partial(_minds, context, key))
             where = f"{key}={context.labels(row)[key]}"
-            changes.append(Remedy(f"{names}, with anti-affinity to such pods, did not run in {where}", 1.2))
+            text = f"{_names(found)}, with anti-affinity to such pods, did not run in {where}"
+            changes.append(Remedy(text, 1.1 + len(found) / 10, delete_pods(found)))
     return changes
 
 
-def _first_in_domain(context: RemedyContext, row: int, key: str, matches: Callable[[Pod], bool]) -> str:
-    """The names of the first matching pods in the node's domain; there must be at least one."""
+def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
+    """A pod on the node that all terms of the required affinity match; none where no labels do."""
+    labels: dict[str, str] = {}
+    terms = context.pod.signature.required_affinity
+    for term in terms:
+        labels |= labels_for(term.selector) or {}
+    namespace = (
+        context.pod.namespace if context.pod.namespace in terms[0].namespaces else min(terms[0].namespaces, default="")
+    )
+    if not namespace or not all(term.selector.matches(labels) for term in terms):
+        return ()
+    return (add_pod(namespace, labels, context.name(row)),)
+
+
+def _value_with(context: RemedyContext, tally: _Tally) -> str | None:
+    """A value of the label whose domain has the pods that are wanted."""
+    for row in context.table.order.tolist():
+        value = context.labels(row).get(tally.key)
+        if value is not None and tally.counts[context.label_number(row, tally.key)] > 0:
+            return value
+    return None
+
+
+def _in_domain(context: RemedyContext, row: int, key: str, matches: Callable[[Pod], bool]) -> list[Pod]:
+    """The first matching pods in the node's domain."""
     pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
-    found = [pod.key for pod in islice(pods, _NAMED + 1)]
+    return list(islice(pods, _MOST_IN_THE_WAY))
+
+
+def _names(found: Sequence[Pod]) -> str:
     if len(found) > _NAMED:
-        return f"{', '.join(found[:_NAMED])} and others"
-    return " and ".join(found) or "pods"
+        return f"{', '.join(pod.key for pod in found[:_NAMED])} and others"
+    return " and ".join(pod.key for pod in found) or "pods"
 
 
 def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:

@@ -5,6 +5,7 @@ Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffini
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -28,6 +29,7 @@ from kschedd.api.selectors import (
 )
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.changes import Change, label_node, wanted_value
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -158,7 +160,7 @@ class NodeAffinity:
         labels, node = context.labels(row), context.name(row)
         spec = context.pod.pod_spec
         changes = [
-            Remedy(f"{node} had the label {key}={value}", 1)
+            Remedy(f"{node} had the label {key}={value}", 1, (label_node(node, key, value),))
             for key, value in spec.node_selector.items()
             if labels.get(key) != value
         ]
@@ -184,13 +186,18 @@ def _term(term: NodeSelectorTerm, context: RemedyContext, row: int) -> list[Reme
     if term.problems:
         return [Remedy(f"its node affinity could be read ({term.problems[0]})", 4)]
     changes = [
-        Remedy(f"{node} {_requirement(requirement)}", 1)
+        Remedy(f"{node} {_requirement(requirement)}", 1, _relabelled(node, requirement, labels))
         for requirement in term.match_expressions
         if not requirement.matches(labels)
     ]
     if not all(field.matches(node) for field in term.match_fields):
         changes.append(Remedy(f"its node affinity allowed the name {node}", 8))
     return changes
+
+
+def _relabelled(node: str, requirement: Requirement, labels: Mapping[str, str]) -> tuple[Change, ...]:
+    known, value = wanted_value(requirement, labels.get(requirement.key))
+    return (label_node(node, requirement.key, value),) if known else ()
 
 
 def _requirement(requirement: Requirement) -> str:

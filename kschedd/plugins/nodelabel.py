@@ -14,6 +14,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.args import ArgsContext
 from kschedd.config.reading import ConfigFields
+from kschedd.framework.changes import label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.handle import Handle
@@ -84,7 +85,10 @@ class NodeLabel:
             return []
         needed = [f"the label {label}" for label in self.args.present_labels]
         unwanted = [f"no label {label}" for label in self.args.absent_labels]
-        return [Remedy(f"{context.name(row)} had {' and '.join(needed + unwanted)}", 2)]
+        name = context.name(row)
+        changes = [label_node(name, label, "yes") for label in self.args.present_labels]
+        changes += [label_node(name, label, None) for label in self.args.absent_labels]
+        return [Remedy(f"{name} had {' and '.join(needed + unwanted)}", 2, tuple(changes))]
 
 
 def _has(table: NodeTable, rows: Rows, label: str) -> Bools:

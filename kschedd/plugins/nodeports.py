@@ -12,6 +12,7 @@ import numpy as np
 from kschedd.api.node_fit import ports_conflict
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -71,8 +72,9 @@ class NodePorts:
         for wanted in () if row is None else context.pod.pod_spec.host_ports:
             assert row is not None, "of one node"
             there = context.table.pods[row]
-            holders = [other.key for other in there if ports_conflict((wanted,), set(other.pod_spec.host_ports))]
+            holders = [other for other in there if ports_conflict((wanted,), set(other.pod_spec.host_ports))]
             if holders:
                 port = f"port {wanted[2]}/{wanted[1]}"
-                changes.append(Remedy(f"{port} of {context.name(row)} were not taken by {joined(holders)}", 1))
+                text = f"{port} of {context.name(row)} were not taken by {joined([other.key for other in holders])}"
+                changes.append(Remedy(text, 1, delete_pods(holders)))
         return changes

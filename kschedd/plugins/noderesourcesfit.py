@@ -23,6 +23,7 @@ from kschedd.api.resources import Resources
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.scoring_args import ShapePoint
+from kschedd.framework.changes import enlarge
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -211,8 +212,11 @@ class NodeResourcesFit:
         changes = []
         if "Too many pods" in status.reasons:
             allowed = int(table.allowed_pods[row])
-            changes.append(Remedy(f"{node} took more than its {allowed} pods", 1.5))
+            more = int(table.pod_count[row]) + 1
+            text = f"{node} took more than its {allowed} pods"
+            changes.append(Remedy(text, 1.5, (enlarge(node, {"pods": str(more)}),)))
         lacking = []
+        amounts = {}
         cost = 1.0
         for name, wanted in requested_resources(context.pod.pod_spec.requests):
             number = table.resource(name)
@@ -221,8 +225,9 @@ class NodeResourcesFit:
             if missing > 0 and f"Insufficient {name}" in status.reasons:
                 lacking.append(f"{written(name, missing)} more free {name}")
                 cost += min(missing / wanted, 1) + (wanted > has)
+                amounts[name] = written(name, has + missing)
         if lacking:
-            changes.append(Remedy(f"{node} had {joined(lacking)}", cost))
+            changes.append(Remedy(f"{node} had {joined(lacking)}", cost, (enlarge(node, amounts),)))
         return changes
 
 

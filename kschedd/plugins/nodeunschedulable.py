@@ -12,6 +12,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.api.terms import NO_SCHEDULE, Taint
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.changes import uncordon
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -73,4 +74,7 @@ class NodeUnschedulable:
         return QUEUE_SKIP
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return [] if row is None else [Remedy(f"{context.name(row)} were not cordoned", 1)]
+        if row is None:
+            return []
+        name = context.name(row)
+        return [Remedy(f"{name} were not cordoned", 1, (uncordon(name),))]

@@ -13,7 +13,8 @@ Errors: none.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -24,6 +25,7 @@ from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.framework.changes import delete_pods, label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -278,7 +280,10 @@ class PodTopologySpread:
             constraint = tally.ready.constraint
             key = constraint.topology_key
             if key not in labels:
-                changes.append(Remedy(f"{context.name(row)} had a label {key}", 1))
+                name = context.name(row)
+                changes.append(
+                    Remedy(f"{name} had a label {key}", 1, (label_node(name, key, _emptiest(context, tally)),))
+                )
                 continue
             there = int(tally.counts[context.label_number(row, key)])
             needed = there + tally.ready.selects_itself - tally.least
@@ -290,8 +295,34 @@ class PodTopologySpread:
             counted = f"{there} there, {tally.least} where there are fewest"
             if tally.ready.domains < constraint.min_domains:
                 counted = f"{there} there, and fewer than minDomains {constraint.min_domains} domains"
-            changes.append(Remedy(f"{what} ({counted}) or its maxSkew were {needed}", 1 + fewer / 10))
+            leaving = islice(_counted(context, row, tally), fewer)
+            text = f"{what} ({counted}) or its maxSkew were {needed}"
+            changes.append(Remedy(text, 1 + fewer / 10, delete_pods(list(leaving))))
         return changes
+
+
+def _counted(context: RemedyContext, row: int, tally: _Tally) -> Iterator[Pod]:
+    """The pods that the constraint counts in the node's domain."""
+    constraint, namespace = tally.ready.constraint, context.pod.namespace
+    for near in context.domain(row, constraint.topology_key):
+        for other in context.table.pods[near]:
+            if (
+                other.namespace == namespace
+                and not other.deletion_timestamp
+                and constraint.selector.matches(other.labels)
+            ):
+                yield other
+
+
+def _emptiest(context: RemedyContext, tally: _Tally) -> str:
+    """The value of the domain with the fewest pods; a new one where there is none."""
+    key = tally.ready.constraint.topology_key
+    by_value: dict[str, int] = {}
+    for row in context.table.order.tolist():
+        value = context.labels(row).get(key)
+        if value is not None:
+            by_value[value] = int(tally.counts[context.label_number(row, key)])
+    return min(by_value, key=by_value.__getitem__, default="new")
 
 
 def _involved(other: Pod, pod: Pod) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.framework.changes import ungate
 from kschedd.framework.events import (
     QUEUE,
     QUEUE_SKIP,
@@ -46,6 +47,7 @@ class SchedulingGates:
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         gates = re.fullmatch(r"waiting for scheduling gates: \[(.*)\]", status.message)
-        return (
-            [] if gates is None else [Remedy(f"the scheduling gates {', '.join(gates[1].split())} were taken away", 1)]
-        )
+        if gates is None:
+            return []
+        text = f"the scheduling gates {', '.join(gates[1].split())} were taken away"
+        return [Remedy(text, 1, (ungate(context.pod),))]

@@ -18,6 +18,7 @@ from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import TAINT_SETS
+from kschedd.framework.changes import recover, tolerate, uncordon
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -160,21 +161,23 @@ class TaintToleration:
 
 
 _CONDITIONS: Final = {
-    "node.kubernetes.io/not-ready": "{} were ready",
-    "node.kubernetes.io/unreachable": "{} could be reached",
-    "node.kubernetes.io/memory-pressure": "{} had no memory pressure",
-    "node.kubernetes.io/disk-pressure": "{} had no disk pressure",
-    "node.kubernetes.io/pid-pressure": "{} had no shortage of process ids",
-    "node.kubernetes.io/network-unavailable": "{} had a network",
+    "node.kubernetes.io/not-ready": ("{} were ready", "node start {}"),
+    "node.kubernetes.io/unreachable": ("{} could be reached", "node start {}"),
+    "node.kubernetes.io/memory-pressure": ("{} had no memory pressure", "node pressure {} memory off"),
+    "node.kubernetes.io/disk-pressure": ("{} had no disk pressure", "node pressure {} disk off"),
+    "node.kubernetes.io/pid-pressure": ("{} had no shortage of process ids", "node pressure {} pid off"),
+    "node.kubernetes.io/network-unavailable": ("{} had a network", ""),
 }
 
 
 def _without(context: RemedyContext, row: int, taint: Taint) -> Remedy:
     """The remedy for a taint: a condition taint goes with its node condition; any other must be tolerated."""
+    name = context.name(row)
     if taint.key == "node.kubernetes.io/unschedulable" and context.table.unschedulable[row]:
-        return Remedy(f"{context.name(row)} were not cordoned", 1)
-    condition = _CONDITIONS.get(taint.key)
-    if condition is not None:
-        return Remedy(condition.format(context.name(row)), 1)
+        return Remedy(f"{name} were not cordoned", 1, (uncordon(name),))
+    condition, command = _CONDITIONS.get(taint.key, ("", ""))
+    if condition:
+        changes = (recover(name, command.format(name), taint),) if command else ()
+        return Remedy(condition.format(name), 1, changes)
     text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-    return Remedy(f"the pod tolerated {text}", 1)
+    return Remedy(f"the pod tolerated {text}", 1, (tolerate(context.pod, taint),))

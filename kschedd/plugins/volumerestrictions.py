@@ -15,6 +15,7 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -150,7 +151,11 @@ class VolumeRestrictions:
         )
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
-        return volume_remedies(context, row, status)
+        if row is None or status != _DISK_CONFLICT.by(self.name):
+            return volume_remedies(context, row, status)
+        ours = disks(context.pod)
+        users = [other for other in context.table.pods[row] if conflict(ours, other.signature.spec.volumes)]
+        return [Remedy("no other pod used its disks on the node", 2, delete_pods(users))]
 
 
 def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:

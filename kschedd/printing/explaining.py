@@ -91,10 +91,26 @@ def _some(names: Sequence[str], most: int) -> str:
 
 
 def _would_fit(answer: Raw, style: TerminalStyle) -> str:
-    changes = answer.get("would_fit_if") or ()
-    if not changes:
-        return ""
-    return "It would fit if:\n" + "".join(f"  {style.plain('·')} {clean(str(change))}\n" for change in changes)
+    suggestions, untried = answer.get("suggestions") or (), answer.get("untried") or ()
+    text = ""
+    if suggestions:
+        text = "It would fit if (each was tried on a copy of the cluster):\n"
+        text += "".join(_suggestion(each, style) for each in suggestions)
+    if untried:
+        text += "Not tried, as nothing here can do it: that\n"
+        text += "".join(f"  {style.plain('·')} {clean(str(sentence))}\n" for sentence in untried)
+    return text
+
+
+def _suggestion(suggestion: Raw, style: TerminalStyle) -> str:
+    displaced = list(map(str, suggestion.get("displaced") or ()))
+    text = f"  {style.plain('·')} {clean(str(suggestion.get('sentence')))}\n"
+    came_to = f"tried: it is then placed on {suggestion.get('placed_on')}"
+    text += f"      {came_to}{f'; {_some(displaced, 4)} would be gone' if displaced else ''}\n"
+    for change in suggestion.get("commands") or ():
+        text += f"      kschedd {clean(str(change.get('command')))}\n"
+        text += "".join(f"      | {clean(line)}\n" for line in str(change.get("input") or "").splitlines())
+    return text
 
 
 def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int, *, summed: bool, every: bool) -> str:

@@ -1,0 +1,71 @@
+"""What to suggest: proposals of the plugins, each tried on the fork; one that does not place the pod is left out.
+
+    sentence     completes "it would fit if"
+    nodes        that need it; tried on the first
+    commands     [{command, input}]: the verbs that do it, and what they read by `-f -`; none where the pod itself would
+                 have to change and is not there yet
+    placed_on    the node that the pod got when it was tried
+    displaced    the pods of others that are gone then: removed by the change itself, or by preemption
+
+A proposal that nothing here can carry out (an out-of-tree plugin's reason, say) is not a suggestion; its sentence is
+passed on as untried.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.explain.remedies import Proposal
+from kschedd.explain.trial import TrialResult, try_changes, try_node
+from kschedd.framework.changes import add_node
+from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.scheduler import Scheduler
+
+_ENOUGH: Final = 5  # that work
+
+
+def missing_node(scheduler: Scheduler, pod: Pod, name: str) -> list[dict[str, Any]]:
+    """Of a pod whose spec.nodeName names no node: that there were one, as the largest of those that there are."""
+    nodes = [node for node in scheduler.cluster.table.nodes if node is not None]
+    like = max(nodes, key=lambda node: (node.allocatable.get("cpu", 0), node.name), default=None)
+    change = add_node(name, like)
+    result = try_node(scheduler, pod, name, change)
+    if result is None:
+        return []
+    return [_told(Proposal(f"there were a node {name}", (name,), (change,)), result, stored=True)]
+
+
+def suggestions(
+    scheduler: Scheduler, pod: Pod, nominated: Nominated, proposed: Iterable[Proposal], *, stored: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Those that work, and the sentences of those that were not tried. Both in the order of the proposals."""
+    found: list[dict[str, Any]] = []
+    untried: list[str] = []
+    done: list[set[tuple[str, str]]] = []
+    for proposal in proposed:
+        if proposal.changes is None:
+            untried.append(proposal.sentence)
+            continue
+        if len(found) >= _ENOUGH:
+            break
+        commands = {(change.command, change.input) for change in proposal.changes}
+        if commands in done:
+            continue  # a longer sentence for the same
+        done.append(commands)
+        result = try_changes(scheduler, pod, nominated, proposal.changes)
+        if result is None:
+            continue
+        found.append(_told(proposal, result, stored=stored))
+    return found, untried
+
+
+def _told(proposal: Proposal, result: TrialResult, *, stored: bool) -> dict[str, Any]:
+    changes = proposal.changes or ()
+    shown = stored or not any(change.of_pod for change in changes)
+    return {
+        "sentence": proposal.sentence,
+        "nodes": list(proposal.nodes),
+        "commands": [{"command": c.command, "input": c.input} for c in changes] if shown else [],
+        "placed_on": result.node,
+        "displaced": list(result.displaced),
+    }
