@@ -56,7 +56,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
-from kschedd.controllers.parts import Part, without_parts
+from kschedd.controllers.parts import Part, admission_without, without_parts
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -393,7 +393,7 @@ async def _serve(
                 seed=seed,
                 plugin_limit_s=options.plugin_limit_s,
                 drop_damaged=options.drop_damaged,
-                admission=Admission(options.admission),
+                admission=Admission({**admission_without(options.without), **options.admission}),
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,
@@ -403,7 +403,7 @@ async def _serve(
         if options.http is not None:
             limit = options.max_request_body_bytes
             face = await opened.enter_async_context(
-                http_face(options.http, cluster, version(), limit, options.service_range)
+                http_face(options.http, cluster, version(), limit, options.service_range, options.without)
             )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.negotiation import encode
 from kschedd.apiserver.versions import converted
+from kschedd.registry.strategy import TEMPLATE_GENERATION
 
 _MOST: Final = 16 << 20  # bytes
 
@@ -47,8 +48,14 @@ class Encoder:
 
 
 def partial(raw: Raw) -> dict[str, Any]:
-    """Metadata only."""
-    return {**_PARTIAL, "metadata": raw.get("metadata") or {}}
+    """Metadata only, without the annotation that upstream makes of a field when it converts a whole DaemonSet."""
+    meta = raw.get("metadata") or {}
+    if raw.get("kind") == "DaemonSet" and TEMPLATE_GENERATION in (meta.get("annotations") or ()):
+        kept = {key: value for key, value in meta["annotations"].items() if key != TEMPLATE_GENERATION}
+        meta = {field: value for field, value in meta.items() if field != "annotations"}
+        if kept:
+            meta["annotations"] = kept
+    return {**_PARTIAL, "metadata": meta}
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:

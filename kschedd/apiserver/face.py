@@ -41,6 +41,7 @@ from kschedd.apiserver.status import (
     method_not_allowed,
     not_found_path,
     of_events_group,
+    of_resource,
     of_storage,
     refusal_of,
     too_large_version,
@@ -175,7 +176,7 @@ class ApiFace:
         try:
             answer = await self._serve(asked)
         except KscheddError as error:
-            refusal = refusal_of(error)
+            refusal = of_resource(refusal_of(error), target.resource.name, target.resource.group)
             raise attrs.evolve(refusal, headers=(*refusal.headers, *warning_headers(asked.warnings))) from None
         if asked.warnings:
             return attrs.evolve(answer, headers=(*answer.headers, *warning_headers(asked.warnings)))

@@ -16,6 +16,7 @@ from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_fi
 from kschedd.api.selectors import LabelSelector
 from kschedd.apiserver.requests import Query
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options
+from kschedd.apiserver.versions import stored_selector
 
 _EXACT: Final = "Exact"
 NOT_OLDER: Final = "NotOlderThan"
@@ -48,7 +49,7 @@ class ReadOptions:
         return labels or (self.fields is not None and bool(self.fields.requirements))
 
 
-def read_options(query: Query, *, watch: bool) -> ReadOptions:
+def read_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadOptions:
     labels, fields = _selectors(query)
     limit = query.integer("limit")
     initial = query.optional_flag("sendInitialEvents")
@@ -63,7 +64,7 @@ def read_options(query: Query, *, watch: bool) -> ReadOptions:
     timeout = query.integer("timeoutSeconds")
     return ReadOptions(
         labels,
-        fields,
+        stored_selector(fields, api_version),
         version,
         match,
         max(limit or 0, 0),

@@ -98,7 +98,7 @@ def object_response(
 
 
 async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = read_options(asked.query, watch=False)
+    options = read_options(asked.query, watch=False, api_version=asked.target.resource.api_version)
     form = wanted_form(asked.headers.get("accept", ""), single=False)
     async with face.large.slot(asked.client):
         page = await read_page(face, asked, options)

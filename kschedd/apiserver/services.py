@@ -21,6 +21,7 @@ class FaceServices:
     """See the module. As a `ClientServices` it lets requests be worked on aside, as those of the socket are."""
 
     cluster: ClusterBackend
+    kubelets: bool = True  # simulated here; else nobody can be asked for what a kubelet knows
     turns: Turns = attrs.field(factory=Turns)
     workers: WorkerPool = attrs.field(factory=WorkerPool)
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))

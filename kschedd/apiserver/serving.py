@@ -6,7 +6,7 @@ Raises: AccessError where the address cannot be used.
 
 import contextlib
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import attrs
@@ -15,6 +15,7 @@ import trio
 from kschedd.apiserver.access import AccessError, Address, HttpSettings
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
+from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.store.service_addresses import SERVICE_RANGE
@@ -47,7 +48,12 @@ class HttpFace:
 
 @contextlib.asynccontextmanager
 async def http_face(
-    settings: HttpSettings, cluster: ClusterBackend, version: str, most_body: int, service_range: str = SERVICE_RANGE
+    settings: HttpSettings,
+    cluster: ClusterBackend,
+    version: str,
+    most_body: int,
+    service_range: str = SERVICE_RANGE,
+    without: Collection[Part] = (),
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     access, tls = settings.access(), settings.tls()
@@ -63,7 +69,7 @@ async def http_face(
         port = tcp[0].socket.getsockname()[1]
         url = f"{'https' if tls else 'http'}://{Address(address.host, port)}"
         listeners = [trio.SSLListener(each, tls) for each in tcp] if tls else list(tcp)
-        face = ApiFace(FaceServices(cluster), access, version, service_range)
+        face = ApiFace(FaceServices(cluster, kubelets="kubelets" not in without), access, version, service_range)
         server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
         yield HttpFace(url, server, face, listeners)
 

@@ -41,6 +41,7 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
         "status": {"replicas": 0, "availableReplicas": 0},
     },
     "DaemonSet": {
+        "metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}},
         "spec": {"selector": None, "template": _TEMPLATE, "updateStrategy": {}},
         "status": {
             "currentNumberScheduled": 0,
@@ -70,6 +71,7 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def skeleton(resource: Resource) -> dict[str, Any]:
+    """These fields, `metadata` among them where conversion writes an annotation."""
     if resource.definition is not None:
         return {}
     return _SKELETONS.get(resource.stored, _OBJECT)

@@ -181,6 +181,16 @@ def of_events_group(refusal: StatusError) -> StatusError:
     return attrs.evolve(refusal, message=message, details={**details, **named})
 
 
+def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
+    """A refusal about an object of this resource, with the group: the store does not know that of every kind."""
+    details = refusal.details
+    if not group or details is None or "group" in details or details.get("kind") != resource:
+        return refusal
+    named = {"name": details.get("name"), "group": group, **details}
+    message = refusal.message.replace(f"{resource} ", f"{resource}.{group} ", 1)
+    return attrs.evolve(refusal, message=message, details=named)
+
+
 def of_storage(refusal: StatusError, path: str) -> StatusError:
     """A refusal because of a uid or version that is not the object's, as the storage below upstream words it."""
     before, mark, why = refusal.message.partition(": Precondition failed: ")

@@ -250,9 +250,14 @@ def _container(asked: Asked, pod: Pod) -> str:
 async def _log(face: FaceServices, asked: Asked) -> HttpResponse:
     pod = await find(face, asked)
     assert isinstance(pod, Pod), "only pods have a log"
-    _container(asked, pod)
+    container = _container(asked, pod)
     if not pod.node_name:
         return HttpResponse(204, (("Cache-Control", "no-cache, private"),))
+    if not face.kubelets:
+        asked_for = "&".join(f"{name}={value}" for name, value in asked.query.items() if name != "container")
+        path = f"containerLogs/{pod.namespace}/{pod.name}/{container}" + (f"?{asked_for}" if asked_for else "")
+        why = f"dial tcp: lookup {pod.node_name}: no such host"
+        raise StatusError(500, "", f'Get "https://{pod.node_name}:10250/{path}": {why}')
     return text_response(SIMULATED)
 
 

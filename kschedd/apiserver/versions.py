@@ -6,7 +6,11 @@ Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/auto
 
 from typing import Any, Final
 
+import attrs
+
+from kschedd.api.field_labels import FieldLabelError
 from kschedd.api.objects import Raw
+from kschedd.api.selector_text import FieldSelector
 
 _TO_EVENTS: Final = {
     "involvedObject": "regarding",
@@ -35,15 +39,37 @@ _EVENTS_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
 _TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
 
 
+#: Fields that an Event of events.k8s.io can be selected by, and what they are in the core group.
+_SELECTED: Final[dict[str, str]] = {
+    **{
+        f"regarding.{field}": f"involvedObject.{field}"
+        for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    },
+    "reportingController": "reportingComponent",
+    **{same: same for same in ("reason", "type", "metadata.name", "metadata.namespace")},
+}
+
+
+def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSelector | None:
+    """A field selector of this version, in the fields of the version that is selected in. Raises FieldLabelError."""
+    if selector is None or not api_version.startswith("events.k8s.io/"):
+        return selector
+    for each in selector.requirements:
+        if each.path not in _SELECTED:
+            raise FieldLabelError("Event", each.path, tuple(_SELECTED))
+    named = (attrs.evolve(each, path=_SELECTED[each.path]) for each in selector.requirements)
+    return FieldSelector(tuple(named))
+
+
 def converted(raw: Raw, api_version: str) -> Raw:
     """The object in this version; itself where it is in that already."""
     kind = raw.get("kind")
     if kind == "Event":
         return _event(raw, api_version)
+    if kind == "HorizontalPodAutoscaler":
+        return _without_zero(raw if raw.get("apiVersion") == api_version else _autoscaler(raw, api_version))
     if raw.get("apiVersion") == api_version:
         return raw
-    if kind == "HorizontalPodAutoscaler":
-        return _autoscaler(raw, api_version)
     return {**raw, "apiVersion": api_version}
 
 
@@ -53,10 +79,22 @@ def _event(raw: Raw, api_version: str) -> dict[str, Any]:
         names = _TO_EVENTS if api_version.startswith("events") else _TO_CORE
         changed = {names.get(name, name): value for name, value in raw.items()}
         changed["apiVersion"] = api_version
+    if api_version != "v1":
+        for name in ("reportingController", "reportingInstance"):
+            if changed.get(name) == "":
+                del changed[name]
     for name, empty in _EVENT_FIELDS if api_version == "v1" else _EVENTS_FIELDS:
         if changed.get(name) is None:
             changed[name] = empty
     return changed
+
+
+def _without_zero(raw: Raw) -> Raw:
+    """An autoscaler of v2 does not write `currentReplicas` while there are none; one of v1 does."""
+    status = raw.get("status") or {}
+    if raw["apiVersion"] == "autoscaling/v1" or status.get("currentReplicas", 1) != 0:
+        return raw
+    return {**raw, "status": {name: value for name, value in status.items() if name != "currentReplicas"}}
 
 
 def _autoscaler(raw: Raw, api_version: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.skeletons import skeleton
 from kschedd.apiserver.status import failure
 from kschedd.apiserver.tables import table_columns
+from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone, StillToCome
@@ -40,7 +41,7 @@ _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
 async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = read_options(asked.query, watch=True)
+    options = read_options(asked.query, watch=True, api_version=asked.target.resource.api_version)
     target = asked.target
     kind = BY_NAME.get(target.resource.stored)
     if kind is not None:
@@ -175,7 +176,9 @@ class _Streaming:
 
     def _matches(self, obj: Object) -> bool:
         labels, fields = self._options.labels, self._options.fields
-        return (labels is None or labels.matches(obj.labels)) and (fields is None or fields.matches(obj.raw))
+        if labels is not None and not labels.matches(obj.labels):
+            return False
+        return fields is None or fields.matches(converted(obj.raw, "v1") if obj.kind == "Event" else obj.raw)
 
     def _line(self, event_type: str, raw: Raw) -> bytes:
         if self._columns is not None:
@@ -192,10 +195,11 @@ class _Streaming:
 
     def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
         meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
-        if annotations:
+        empty = skeleton(self._resource)
+        if annotations := {**(empty.get("metadata") or {}).get("annotations", {}), **(annotations or {})}:
             meta["annotations"] = annotations
         kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
-        shown: dict[str, Any] = {**kind, "metadata": meta, **skeleton(self._resource)}
+        shown: dict[str, Any] = {**kind, **empty, "metadata": meta}
         if self._columns is not None:
             shown = table_event(
                 self._columns, self._asked, shown, self._form, self._face.now(), headers=self._headers_due

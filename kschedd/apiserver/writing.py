@@ -331,7 +331,8 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
     _warn_of_orphans(asked, options)
-    page = await read_page(face, asked, read_options(asked.query, watch=False))
+    options_of_list = read_options(asked.query, watch=False, api_version=target.resource.api_version)
+    page = await read_page(face, asked, options_of_list)
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
     for start in range(0, len(page.objects), _IN_ONE_GO):

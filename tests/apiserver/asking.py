@@ -1,7 +1,7 @@
 """A face on a cluster in this process, asked without a socket: requests as values in, responses as values out."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
 from kschedd.config.load import default_config
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.parts import Part
 from kschedd.daemon import cluster_actors, without_scheduler
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
@@ -166,12 +167,15 @@ async def asking(
     access: Access | None = None,
     service_range: str = SERVICE_RANGE,
     admission: Admission | None = None,
+    without: Collection[Part] = (),
 ) -> AsyncIterator[Asker]:
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
     config = default_config() if scheduler else without_scheduler(default_config())
     actors = cluster_actors(config, controllers=controllers, service_range=service_range, admission=admission)
     async with actors as cluster, trio.open_nursery() as nursery:
-        face = ApiFace(FaceServices(cluster), access or Access(), "test", service_range)
+        face = ApiFace(
+            FaceServices(cluster, kubelets="kubelets" not in without), access or Access(), "test", service_range
+        )
         await face.register()
         await nursery.start(face.follow)
         yield Asker(face, cluster, nursery)

@@ -26,8 +26,10 @@ import trio
 import trio.testing
 
 from kschedd.bench.shared import shared_folder
+from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.store.admission import Admission
 from tests.apiserver.asking import Asker, asking
 
 FOLDER = "apiserver-conversations"
@@ -60,6 +62,24 @@ class _Exchange:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
 
+@attrs.define(eq=False)
+class _Meanwhile:
+    """Calls that somebody else makes once the client waits: at an open watch, or before it asks the same again."""
+
+    calls: list[Mapping[str, Any]]
+    while_waiting: bool  # after a while, rather than with the first watch
+
+    @classmethod
+    def of(cls, recorded: Mapping[str, Any]) -> "_Meanwhile":
+        calls = [call for call in recorded.get("calls") or () if call.get("method")]
+        return cls(calls, recorded.get("when") != "watch")
+
+
+def _repeats(wanted: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether this request has been made before."""
+    return any(all(earlier[part] == wanted[part] for part in ("method", "path", "query")) for earlier in before)
+
+
 class Replay:
     """One scenario on a cluster of its own."""
 
@@ -78,26 +98,26 @@ class Replay:
         given = json.dumps([recorded.get(key) for key in ("argv", "stdin", "files", "calls", "script")])
         self._norm.literal_rvs = {"0", *re.findall(r"resource-?[vV]ersion[^\w${]{1,8}(\d+)", given)}
         exchanges: list[tuple[Mapping[str, Any], _Exchange]] = []
-        meanwhile = dict(recorded.get("meanwhile") or {})
+        meanwhile = _Meanwhile.of(recorded.get("meanwhile") or {})
         async with trio.open_nursery() as nursery:
             calls = [call for call in recorded.get("calls") or () if call.get("method")]
             if len(calls) != len(recorded["requests"]):
                 calls = []  # made by a client, which are known by what was sent only
             for place, wanted in enumerate(recorded["requests"]):
+                if meanwhile.while_waiting and _repeats(wanted, recorded["requests"][:place]):
+                    await self._meanwhile(meanwhile)  # a client that asks again has waited
                 self._number([exchange for _, exchange in exchanges])
                 exchange = self._called(calls[place]) if calls else self._exchange(wanted)
                 exchanges.append((wanted, exchange))
                 nursery.start_soon(self._run, wanted, exchange)
                 if "events" in wanted:
                     await trio.testing.wait_all_tasks_blocked(0.01)
-                    if meanwhile.get("when") == "watch":
-                        await self._meanwhile(meanwhile)
-                        meanwhile = {}
+                    followed = place + 1 < len(recorded["requests"])
+                    seen = len(wanted["events"]) if followed and wanted.get("ended_by") == "client" else None
+                    await self._meanwhile(meanwhile, exchange, seen)
                 else:
                     await exchange.done.wait()
-                    if meanwhile and meanwhile.get("when") != "watch":
-                        await self._meanwhile(meanwhile)
-                        meanwhile = {}
+            await self._meanwhile(meanwhile)
             await trio.testing.wait_all_tasks_blocked(0.01)
             for wanted, exchange in exchanges:
                 if wanted.get("ended_by") == "client":
@@ -189,10 +209,14 @@ class Replay:
             self._list_version = meta.get("resourceVersion") or self._list_version
             self._continue = meta.get("continue") or self._continue
 
-    async def _meanwhile(self, meanwhile: Mapping[str, Any]) -> None:
-        for call in meanwhile["calls"]:
-            if not call.get("method"):
-                continue
+    async def _meanwhile(
+        self, meanwhile: "_Meanwhile", watch: _Exchange | None = None, seen: int | None = None
+    ) -> None:
+        """Make the calls that are due; those after which `watch` has shown the events `seen` are for later."""
+        while meanwhile.calls:
+            if watch is not None and seen is not None and len(watch.raw.get("events") or ()) >= seen:
+                return
+            call = meanwhile.calls.pop(0)
             body = call.get("body")
             data = b"" if body is None else json.dumps(self._filled(body)).encode()
             headers = {"accept": "application/json", "content-type": call.get("type", "application/json")}
@@ -241,7 +265,7 @@ class Replay:
                     return "400"
                 case "<uid>":
                     return "00000000-0000-4000-8000-000000000000"
-            return self._list_version if text.startswith("<rv") else text
+            return "1" if text.startswith("<rv") else text  # one that the client made up
 
         return _PLACEHOLDER.sub(own, value)
 
@@ -306,7 +330,8 @@ ACCEPTED = frozenset(("rbac", "apf"))
 async def replay(file: Path, compare: ModuleType) -> Agreement:
     total = equal = 0
     differences: dict[str, dict[str, list[str]]] = {}
-    async with asking(service_range="10.0.0.0/24") as api:
+    admission = Admission(admission_without(PARTS))
+    async with asking(service_range="10.0.0.0/24", admission=admission, without=PARTS) as api:
         scenario = Replay(api, compare)
         for recorded in read_scenario(file):
             if recorded.get("manual"):
