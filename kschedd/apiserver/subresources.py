@@ -19,7 +19,16 @@ from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
 from kschedd.apiserver.tables import scale_table
-from kschedd.apiserver.writing import DeleteOptions, options_of, patch, read_patch, received, update, write
+from kschedd.apiserver.writing import (
+    DeleteOptions,
+    on_behalf_of,
+    options_of,
+    patch,
+    read_patch,
+    received,
+    update,
+    write,
+)
 from kschedd.http.server import HttpResponse
 from kschedd.printing.columns_workloads import selector_text
 from kschedd.store.binding import refuse_binding
@@ -186,7 +195,7 @@ async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
         if meta.get("annotations"):
             store.merge_patch("Pod", namespace, name, {"metadata": {"annotations": dict(meta["annotations"])}})
 
-    await face.cluster.store.do(bound)
+    await face.cluster.store.do(on_behalf_of(asked, bound))
     return json_response(success(201), 201)
 
 
@@ -212,7 +221,7 @@ async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
         else:
             _evict_from(store, target, options)
 
-    await face.cluster.store.do(evicted)
+    await face.cluster.store.do(on_behalf_of(asked, evicted))
     return json_response(success(201), 201)
 
 

@@ -24,6 +24,7 @@ from kschedd.apiserver.status import StatusError, bad_request, invalid_options, 
 from kschedd.http.server import HttpResponse
 from kschedd.registry.warnings import creation_warnings, update_warnings
 from kschedd.rpc.aside import change
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import NotFound
@@ -60,6 +61,20 @@ _PROPAGATION: Final[Mapping[str, Propagation]] = {
 }
 
 
+def on_behalf_of(asked: Asked, request: Callable[[ClusterWriter], T]) -> Callable[[ClusterWriter], T]:
+    """The request to the store, made in the user's name; the answer has what the user is to be warned of."""
+    user = UserInfo(asked.user.name, asked.user.groups)
+
+    def asked_for(store: ClusterWriter) -> T:
+        with store.on_behalf_of(user) as told:
+            answer = request(store)
+        if told and isinstance(answer, dict):
+            answer["warnings"] = (*answer.get("warnings", ()), *told)
+        return answer
+
+    return asked_for
+
+
 async def write(
     face: FaceServices,
     asked: Asked,
@@ -67,6 +82,7 @@ async def write(
     about: Callable[[ClusterWriter], Object | None] | None = None,
 ) -> T:
     """Run a write on the store, or beside it where what is sent, or what it is about, is large."""
+    request = on_behalf_of(asked, request)
     size = len(asked.http.body)
     call = face.call(asked.target.verb, asked.client, size if size > LARGE_BODY else 0)
     return await change(face.cluster, call, request, about)
@@ -282,14 +298,14 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     options = delete_options(asked)
 
-    def gone(store: ClusterWriter) -> tuple[Object, bool]:
+    def gone(store: ClusterWriter) -> dict[str, Any]:
         last = _delete(store, target.resource, target.namespace, target.name, options)
-        if options.dry_run:
-            return last, last.deleting
-        return last, store.find(target.resource.stored, target.namespace, target.name) is not None
+        is_there = store.find(target.resource.stored, target.namespace, target.name) is not None
+        return {"last": last, "still": last.deleting if options.dry_run else is_there}
 
     _warn_of_orphans(asked, options)
-    last, still = await face.cluster.store.do(gone)
+    answer = await face.cluster.store.do(on_behalf_of(asked, gone))
+    last, still = answer["last"], answer["still"]
     stored = target.resource.stored
     if stored in _ANSWERED_WITH_OBJECT or still:
         # Only who asked for the dependents to go, too, in the old way, is told that it takes a while.
@@ -345,5 +361,5 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
                 except NotFound:
                     continue
 
-        await face.cluster.store.do(all_of)
+        await face.cluster.store.do(on_behalf_of(asked, all_of))
     return await list_response(face, asked, page, form)

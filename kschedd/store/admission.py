@@ -1,10 +1,10 @@
 """Admission: the API server's chain of plugins, each enabled or disabled by configuration.
 
-First every plugin may change the object (`admit`), then it is validated, then every plugin may refuse it (`validate`),
-and at last it is counted against the quotas of its namespace (`charges`). A plugin is pure: its inputs are the request,
-the object and what it reads of the cluster. So the result for a pod may be cached per spec, until a class changes, and
-per `scope`: what the plugins look at in the pod's namespace, which is nothing in most. NamespaceLifecycle (the
-namespace must exist) is enforced by the store itself.
+A plugin may first refuse who asks (`authorize`, each time). Then every plugin may change the object (`admit`), it is
+validated, every plugin may refuse it or warn of it (`validate`), and at last it is counted against the quotas of its
+namespace (`charges`). A plugin is pure: its inputs are the request, the object and what it reads of the cluster. So the
+result for a pod may be cached per spec, until a class changes, and per `scope`: what the plugins look at in the pod's
+namespace, which is nothing in most. NamespaceLifecycle (the namespace must exist) is enforced by the store itself.
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, what is on by default).
 Raises: Forbidden and AdmissionError, with the upstream plugin's message.
@@ -21,15 +21,17 @@ from kschedd.store.admission_plugins import (
     defaulttolerationseconds,
     extendedresourcetoleration,
     limitranger,
+    noderestriction,
     nodetaint,
     podnodeselector,
     podpriority,
+    podsecurity,
     podtolerationrestriction,
     resourcequota,
     runtimeclass,
     storage,
 )
-from kschedd.store.admission_plugins.attributes import Admit, Attributes, Classes, Raw, Scope, Validate
+from kschedd.store.admission_plugins.attributes import Admit, Attributes, Authorize, Classes, Raw, Scope, Validate
 from kschedd.store.admission_plugins.resourcequota import Charge
 
 _POD: Final = frozenset(("Pod",))
@@ -46,6 +48,7 @@ class AdmissionPlugin:
     validate: Validate | None = None
     scope: Scope | None = None
     validated_kinds: Collection[str] = ()  # if others than `kinds`
+    authorize: Authorize | None = None
 
 
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
@@ -62,8 +65,16 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         limitranger.scope,
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
+    "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
     # On upstream, where a node is not ready at once.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
+    "PodSecurity": AdmissionPlugin(
+        True,
+        _POD,
+        validate=podsecurity.validate,
+        scope=podsecurity.scope,
+        validated_kinds=frozenset(("Pod", "Namespace", *podsecurity.TEMPLATES)),
+    ),
     "PodNodeSelector": AdmissionPlugin(False, _POD, podnodeselector.admit, scope=podnodeselector.scope),
     "Priority": AdmissionPlugin(
         True, _POD, podpriority.admit, podpriority.validate, validated_kinds=frozenset(("PriorityClass",))
@@ -92,8 +103,8 @@ NOT_DONE: Final = frozenset(
     (
         "AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction "
         "ClusterTrustBundleAttest DefaultIngressClass DenyServiceExternalIPs EventRateLimit ImagePolicyWebhook "
-        "MutatingAdmissionPolicy MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists NodeRestriction "
-        "OwnerReferencesPermissionEnforcement PodSecurity PodTopologyLabels ServiceAccount ValidatingAdmissionPolicy "
+        "MutatingAdmissionPolicy MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists"
+        " OwnerReferencesPermissionEnforcement PodTopologyLabels ServiceAccount ValidatingAdmissionPolicy "
         "ValidatingAdmissionWebhook"
     ).split()
 )
@@ -131,6 +142,7 @@ class Admission:
         chain = [plugin for name, plugin in _CHAIN.items() if self.enabled[name]]
         self._admit: dict[str, list[Admit]] = {}
         self._validate: dict[str, list[Validate]] = {}
+        self._authorize: dict[str, list[Authorize]] = {}
         self._scopes = [plugin.scope for plugin in chain if plugin.scope is not None]
         for plugin in chain:
             for kind in plugin.kinds if plugin.admit is not None else ():
@@ -139,6 +151,9 @@ class Admission:
             for kind in (plugin.validated_kinds or plugin.kinds) if plugin.validate is not None else ():
                 assert plugin.validate is not None
                 self._validate.setdefault(kind, []).append(plugin.validate)
+            for kind in plugin.kinds if plugin.authorize is not None else ():
+                assert plugin.authorize is not None
+                self._authorize.setdefault(kind, []).append(plugin.authorize)
 
     def admit(self, asked: Attributes, raw: Raw, classes: Classes) -> dict[str, Any]:
         """The object as the plugins leave it, before it is validated."""
@@ -146,10 +161,19 @@ class Admission:
             raw = plugin(asked, raw, classes)
         return raw if isinstance(raw, dict) else dict(raw)
 
-    def validate(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-        """Refuse an object that is valid by itself."""
-        for plugin in self._validate.get(asked.kind, ()):
+    def asks_who(self, kind: str) -> bool:
+        """Whether it depends on the user what may be done to objects of this kind."""
+        return kind in self._authorize
+
+    def authorize(self, asked: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
+        """Refuse what the user may not do."""
+        for plugin in self._authorize.get(asked.kind, ()):
             plugin(asked, raw, old, classes)
+
+    def validate(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+        """Refuse an object that is valid by itself; what to warn of otherwise."""
+        plugins = self._validate.get(asked.kind, ())
+        return [warning for plugin in plugins for warning in plugin(asked, raw, old, classes) or ()]
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
         """What of a namespace the results for its pods depend on; None for most: nothing."""

@@ -21,6 +21,7 @@ Scheduling, binding, controllers and the methods of the socket know nothing else
 
 import builtins
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
 from kschedd.api.decoding import FieldValidation
@@ -30,6 +31,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.errors import KscheddError
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
@@ -91,6 +93,12 @@ class ClusterReader(Protocol):
 
 class ClusterWriter(ClusterReader, Protocol):
     """The verbs. Each raises an ApiError, and then it has done nothing."""
+
+    def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
+        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+
+    def warn(self, text: str) -> None:
+        """Tell the user in whose name something is done."""
 
     def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object: ...
 

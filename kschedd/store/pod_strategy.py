@@ -82,6 +82,7 @@ class InternedPod:
     _status: Mapping[str, Any]  # the status such a pod is born with, but for the time of its condition
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # that admission adds
+    warnings: Sequence[str] = ()  # of admission
     branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
@@ -165,6 +166,7 @@ class PodStrategy:
                 spec_without_node_affinity._status,
                 size,
                 spec_without_node_affinity.annotations,
+                spec_without_node_affinity.warnings,
             )
             if len(spec_without_node_affinity.branches) >= _BRANCHES:
                 spec_without_node_affinity.branches.clear()
@@ -186,14 +188,16 @@ class PodStrategy:
         admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
         if faults := [*faults, *validate_pod_spec(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
-        self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)
+        warnings = self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)
         interned = intern_spec(encoded(admitted, _POD_SPEC))
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
         notes = pod["metadata"].get("annotations") or _NOTHING
-        return InternedPod(interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key), notes)
+        return InternedPod(
+            interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key), notes, warnings
+        )
 
     def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
@@ -211,11 +215,16 @@ class PodStrategy:
         return found
 
     def admit_update(
-        self, raw: Raw, old: Object, subresource: str, check: Callable[[Raw], list[FieldError]]
+        self,
+        raw: Raw,
+        old: Object,
+        subresource: str,
+        check: Callable[[Raw], list[FieldError]],
+        warn: Callable[[str], None],
     ) -> dict[str, Any]:
         """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` returns the faults of the change. Raises Invalid with all, and Forbidden.
+        `check` returns the faults of the change; `warn` is told of warnings. Raises Invalid with all, and Forbidden.
         """
         name = old.name
         # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
@@ -229,7 +238,8 @@ class PodStrategy:
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
         if faults := [*faults, *validate_pod_spec(spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
-        self._admission.validate(asked, admitted, old.raw, self._classes)
+        for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
+            warn(warning)
         return admitted
 
 

@@ -13,7 +13,8 @@ Raises: the errors in `kschedd.store.errors`, nothing else.
 import builtins
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import attrs
@@ -35,7 +36,7 @@ from kschedd.registry.strategy import prepare_create, prepare_finalize, prepare_
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
-from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.admission_plugins.attributes import Attributes, Operation, UserInfo
 from kschedd.store.admission_plugins.podpriority import SYSTEM_CLASSES
 from kschedd.store.admission_plugins.resourcequota import QUOTA
 from kschedd.store.apply import applied, first_applied
@@ -95,6 +96,8 @@ class Store:
         self._log = EventLog(version, history=history, events=events)
         self._pod_strategy = PodStrategy(self._admission, self)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
+        self._user: UserInfo | None = None  # in whose name something is done
+        self._warnings: builtins.list[str] = []
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
         if objects is None:
             self.seed_defaults()
@@ -243,6 +246,39 @@ class Store:
             self._place(None if event.type == DELETED else event.new, event.old)
         self._log.truncate(version)
 
+    # --- who asks -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def on_behalf_of(self, user: UserInfo) -> Iterator[builtins.list[str]]:
+        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+        before = self._user, self._warnings
+        self._user, self._warnings = user, []
+        try:
+            yield self._warnings
+        finally:
+            self._user, self._warnings = before
+
+    def warn(self, text: str) -> None:
+        """Tell the user in whose name something is done; once, however often it is found."""
+        if self._user is not None and text not in self._warnings:
+            self._warnings.append(text)
+
+    def authorize(
+        self,
+        operation: Operation,
+        kind: str,
+        namespace: str,
+        name: str,
+        new: Raw | None,
+        old: Raw | None,
+        subresource: str = "",
+    ) -> None:
+        """Have admission refuse what the user may not do. Raises ApiError."""
+        if self._user is None or not self._admission.asks_who(kind):
+            return
+        asked = Attributes(operation, kind, namespace, name, subresource, self._user)
+        self._admission.authorize(asked, new, old, self)
+
     # --- writing -----------------------------------------------------------------------------------------------
 
     def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object:
@@ -253,6 +289,8 @@ class Store:
         kind, meta = self._identified(raw, served=as_client)
         name, namespace = meta["name"], meta.get("namespace") or ""
         self._check_namespace(kind, namespace, name)
+        if self._user is not None and not (kind in BY_NAME and check_schema(dict(raw))):
+            self.authorize("CREATE", kind, namespace, name, raw, None)
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run)
         if (there := self._space(kind, namespace).get(name)) is not None:
@@ -379,6 +417,7 @@ class Store:
             wrong = invalid("gracePeriodSeconds", grace_period_s, "must be a 64-bit integer")
             raise Invalid("DeleteOptions", "", (wrong,))
         check_delete_preconditions(old, uid, resource_version)
+        self.authorize("DELETE", kind, namespace, name, None, old.raw)
         if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
         left = begin_deletion(old, grace_period_s, propagation, self._now())
@@ -429,6 +468,8 @@ class Store:
         except KeyError:
             raise NotFound("Pod", name) from None
         assert isinstance(pod, Pod)
+        if self._user is not None:
+            self.authorize("CREATE", "Pod", namespace, name, None, pod.raw, "binding")
         refuse_binding(pod, node_name, uid)
         now_bound = bound(pod, node_name, self._log.version + 1, stamp(self._now()))
         self._commit(MODIFIED, pod, now_bound)
@@ -450,6 +491,7 @@ class Store:
         """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
+        self.authorize("CREATE", "Pod", namespace, name, None, pod.raw, "eviction")
         budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
         if budget is not None:
             status = eviction.spent(budget, pod, stamp(self._now()))
@@ -647,6 +689,8 @@ class Store:
         if raw.get("apiVersion") != "v1":
             accepted(kind, name, {**raw, "metadata": meta})
         admitted = self._pod_strategy.admit(raw, meta, name)
+        for warning in admitted.warnings:
+            self.warn(warning)
         for field in SHARED_META:
             meta.pop(field, None)
         meta.update(admitted.meta)
@@ -681,7 +725,8 @@ class Store:
 
         whole = accepted(kind, name, {**raw, "metadata": meta}, prepare)
         self._check_devices(kind, name, whole)
-        self._admission.validate(asked, whole, None, self)
+        for warning in self._admission.validate(asked, whole, None, self):
+            self.warn(warning)
         if kind != "Job":  # whose selector names its uid
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
@@ -744,6 +789,7 @@ class Store:
             mistyped = check_schema(dict(raw)) if old.kind in BY_NAME else []
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
+        self.authorize("UPDATE", old.kind, old.namespace, old.name, raw, old.raw, subresource)
         if subresource == "status":
             wanted = self._checked_status(old, raw)
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
@@ -792,14 +838,15 @@ class Store:
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._pod_strategy.admit_update(wanted, old, subresource, check)
+            checked = self._pod_strategy.admit_update(wanted, old, subresource, check, self.warn)
             checked = prepare(checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
             return checked
         checked = accepted(old.kind, old.name, wanted, prepare, check)
         self._check_devices(old.kind, old.name, checked)
-        self._admission.validate(asked, checked, before, self)
+        for warning in self._admission.validate(asked, checked, before, self):
+            self.warn(warning)
         return encoded_object(checked)
 
     def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:

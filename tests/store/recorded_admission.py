@@ -9,9 +9,10 @@ import attrs
 
 from kschedd.api.kinds import BY_NAME, Kind
 from kschedd.store.admission import NOT_DONE, PLUGINS, Admission
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.store import Store
-from tests.store.recorded import CONTENT_TYPES, NOW_S, Answer, _make, agreement
+from tests.store.recorded import CONTENT_TYPES, NOW_S, Answer, _filled, _make, agreement
 
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+(?:/namespaces/(?P<ns>[^/]+)(?=/))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?"
@@ -51,12 +52,15 @@ def steps(record: Mapping[str, Any]) -> Iterator[Step]:
     except ApiError:
         store = None
     for number, step in enumerate(record["steps"]):
-        yield Step(record["id"], number, step["want"], None if store is None else _answer(store, step))
+        yield Step(record["id"], number, step["want"], None if store is None else _answer(store, _filled(step, names)))
 
 
 def _answer(store: Store, step: Mapping[str, Any]) -> Answer:
+    user = step.get("as") or {"user": "admin", "groups": ["system:masters"]}
     try:
-        return Answer(201 if step["method"] == "POST" else 200, _ask(store, step))
+        with store.on_behalf_of(UserInfo(user["user"], tuple(user["groups"]))) as told:
+            answer = _ask(store, step)
+        return Answer(201 if step["method"] == "POST" else 200, answer, warnings=tuple(told))
     except ApiError as refusal:
         faults = refusal.faults if isinstance(refusal, Invalid) and refusal.code == 422 else ()
         causes = tuple(dict.fromkeys((fault.path, fault.why) for fault in faults))

@@ -176,7 +176,7 @@ def test_plugins_are_switched_by_name() -> None:
     [
         pytest.param(("Limits",), (), '"Limits" does not exist', id="unknown"),
         pytest.param((), ("Limits",), '"Limits" does not exist', id="unknown-off"),
-        pytest.param(("PodSecurity",), (), '"PodSecurity" is not available here', id="not-done"),
+        pytest.param(("ServiceAccount",), (), '"ServiceAccount" is not available here', id="not-done"),
     ],
 )
 def test_a_name_that_cannot_be_switched_is_answered_with_the_list(enable: Any, disable: Any, words: str) -> None:

@@ -8,7 +8,7 @@ import attrs
 from kschedd.api.objects import Object
 
 Raw = Mapping[str, Any]
-Operation = Literal["CREATE", "UPDATE"]
+Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
 
 class Classes(Protocol):
@@ -22,14 +22,26 @@ class Classes(Protocol):
 
 
 @attrs.frozen
+class UserInfo:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Attributes:
-    """A request. The object's name is for messages only: equal pods share what a plugin makes of one."""
+    """A request. The object's name is for messages only: equal pods share what a plugin makes of one.
+
+    `user` is given to `authorize` only; None is the cluster itself.
+    """
 
     operation: Operation
     kind: str
     namespace: str
     name: str
     subresource: str = ""
+    user: UserInfo | None = None
 
     @property
     def creates(self) -> bool:
@@ -39,8 +51,11 @@ class Attributes:
 Admit = Callable[[Attributes, Raw, Classes], Raw]
 """The object as the plugin leaves it; before validation. Raises ApiError."""
 
-Validate = Callable[[Attributes, Raw, Raw | None, Classes], None]
-"""Refuses the (new, old) object, or does not; after validation. Raises ApiError."""
+Validate = Callable[[Attributes, Raw, Raw | None, Classes], Sequence[str] | None]
+"""Refuses the (new, old) object, or does not; after validation. What to warn of, if anything. Raises ApiError."""
+
+Authorize = Callable[[Attributes, Raw | None, Raw | None, Classes], None]
+"""Refuses what this user may not do to the (new, old) object; before validation, each time. Raises ApiError."""
 
 Scope = Callable[[str, Classes], Hashable]
 """What of a namespace the plugin's result depends on: a value that packs; None or empty where there is nothing."""

@@ -1,0 +1,187 @@
+"""PodSecurity: a namespace's labels say which Pod Security Standard its pods must meet, or be warned of.
+
+`pod-security.kubernetes.io/enforce` refuses pods; `warn` warns of pods, and of workloads whose pods would not meet the
+level. Without a label a namespace is privileged: everything is allowed. `audit` has no effect: there is no audit log.
+Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go.
+Raises: Forbidden; Invalid for labels of a namespace that name no level.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.fields import FieldError, invalid
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
+from kschedd.store.admission_plugins.podsecurity_checks import LATEST, Finding, Level, Minor, findings
+from kschedd.store.errors import Forbidden, Invalid
+
+PREFIX: Final = "pod-security.kubernetes.io/"
+_LEVELS: Final[Mapping[str, Level]] = {
+    "privileged": "privileged",
+    "baseline": "baseline",
+    "restricted": "restricted",
+}
+_STRICTNESS: Final = ("privileged", "baseline", "restricted")
+_VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]*)")
+_MOST_PODS: Final = 3000
+TEMPLATES: Final[Mapping[str, Sequence[str]]] = {
+    "PodTemplate": ("template",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    **{
+        kind: ("spec", "template")
+        for kind in ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
+    },
+}
+"""Where a workload has the template of its pods."""
+_SKIPPED: Final = frozenset(("binding", "eviction", "log", "status"))
+
+
+@attrs.frozen
+class PolicyLevel:
+    """A level in the wording of a version of the standards."""
+
+    level: Level = "privileged"
+    minor: Minor = LATEST
+    latest: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.level}:{'latest' if self.latest else f'v1.{self.minor}'}"
+
+    def findings(self, spec: Raw) -> list[Finding]:
+        return findings(spec, self.level, min(self.minor, LATEST))
+
+
+@attrs.frozen
+class Policy:
+    """What a namespace's labels say. What cannot be read is enforced at its strictest, and not warned of."""
+
+    enforce: PolicyLevel
+    warn: PolicyLevel
+    faults: tuple[FieldError, ...] = ()
+
+
+def policy_of(labels: Mapping[str, Any]) -> Policy:
+    faults: list[FieldError] = []
+    modes = {mode: _mode(labels, mode, faults) for mode in ("enforce", "audit", "warn")}
+    return Policy(modes["enforce"], modes["warn"], tuple(faults))
+
+
+def _mode(labels: Mapping[str, Any], mode: str, faults: list[FieldError]) -> PolicyLevel:
+    found = PolicyLevel()
+    key = PREFIX + mode
+    if (text := labels.get(key)) is not None:
+        level = _LEVELS.get(text)
+        if level is None:
+            why = "must be one of privileged, baseline, restricted"
+            faults.append(invalid(f"metadata.labels[{key}]", text, why))
+            level = "restricted" if mode == "enforce" else "privileged"
+        found = attrs.evolve(found, level=level)
+    key += "-version"
+    if (text := labels.get(key)) not in (None, "latest"):
+        version = _VERSION.fullmatch(str(text))
+        if version is None:
+            faults.append(invalid(f"metadata.labels[{key}]", text, 'must be "latest" or "v1.x"'))
+        else:
+            found = attrs.evolve(found, minor=int(version[1]), latest=False)
+    return found
+
+
+def scope(namespace: str, classes: Classes) -> Hashable:
+    found = classes.find("Namespace", "", namespace)
+    if found is None:
+        return None
+    return tuple(sorted((key, value) for key, value in found.labels.items() if key.startswith(PREFIX)))
+
+
+def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+    """What to warn of. Raises Forbidden."""
+    if asked.kind == "Namespace":
+        return _namespace(asked, raw, old, classes)
+    found = classes.find("Namespace", "", asked.namespace)
+    labels = _NOTHING if found is None else found.labels
+    if not any(key.startswith(PREFIX) for key in labels):
+        return ()
+    policy = policy_of(labels)
+    if asked.kind != "Pod":
+        return _workload(asked, raw, policy)
+    if asked.subresource in _SKIPPED or (old is not None and not _significant(raw, old)):
+        return ()
+    if wrong := policy.enforce.findings(raw["spec"]):
+        raise Forbidden("Pod", asked.name, f'violates PodSecurity "{policy.enforce}": {_details(wrong)}')
+    return _warnings(policy, raw["spec"])
+
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def _workload(asked: Attributes, raw: Raw, policy: Policy) -> Sequence[str]:
+    if asked.subresource:
+        return ()
+    template: Any = raw
+    for name in TEMPLATES[asked.kind]:
+        template = (template or {}).get(name)
+    spec = (template or {}).get("spec")
+    return _warnings(policy, spec) if spec else ()
+
+
+def _warnings(policy: Policy, spec: Raw) -> Sequence[str]:
+    wrong = policy.warn.findings(spec)
+    return (f'would violate PodSecurity "{policy.warn}": {_details(wrong)}',) if wrong else ()
+
+
+def _details(wrong: Sequence[Finding]) -> str:
+    return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in wrong)
+
+
+def _significant(raw: Raw, old: Raw) -> bool:
+    """Whether an update changes what the standards look at: images, and containers that are added."""
+
+    def seen(pod: Raw) -> list[Any]:
+        fields = ("containers", "initContainers", "ephemeralContainers")
+        looked_at = ("name", "image", "securityContext")
+        return [[[each.get(name) for name in looked_at] for each in pod["spec"].get(field) or ()] for field in fields]
+
+    return seen(raw) != seen(old)
+
+
+def _namespace(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+    new = policy_of((raw.get("metadata") or {}).get("labels") or {})
+    if old is None:
+        if new.faults:
+            raise Invalid("Namespace", asked.name, new.faults)
+        return ()
+    before = policy_of((old.get("metadata") or {}).get("labels") or {})
+    if new.faults and list(map(str, new.faults)) != list(map(str, before.faults)):
+        raise Invalid("Namespace", asked.name, new.faults)
+    is_same = (new.enforce.minor, new.enforce.latest) == (before.enforce.minor, before.enforce.latest)
+    is_laxer = _STRICTNESS.index(new.enforce.level) <= _STRICTNESS.index(before.enforce.level)
+    if asked.subresource or new.enforce.level == "privileged" or (is_same and is_laxer):
+        return ()
+    return _existing(asked.name, new.enforce, classes)
+
+
+def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
+    """Of the pods that are there, those that could not be made any more."""
+    pods = classes.list("Pod", namespace)
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for pod in pods[:_MOST_PODS]:
+        if wrong := enforced.findings(pod.spec):
+            reasons = ", ".join(reason for reason, _ in wrong)
+            counts[reasons] += 1
+            first.setdefault(reasons, pod.name)
+    told = []
+    if len(pods) > _MOST_PODS:
+        checked = f"the first {_MOST_PODS} of {len(pods)} existing pods"
+        told.append(f"new PodSecurity enforce level only checked against {checked}")
+    if counts:
+        told.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{enforced}"')
+    return [*told, *sorted(f"{_pods(first[reasons], count)}: {reasons}" for reasons, count in counts.items())]
+
+
+def _pods(first: str, count: int) -> str:
+    others = {1: "", 2: " (and 1 other pod)"}.get(count, f" (and {count - 1} other pods)")
+    return f"{first}{others}"
