@@ -144,7 +144,7 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(403, "Forbidden", str(error), _forbidden(kind, name, str(error)))
         case store.TooManyRequests():
             return _too_many(error)
-        case store.MultipleBudgets():
+        case store.MultipleBudgets() | store.AdmissionError():
             return StatusError(500, "", str(error))
         case store.Gone():
             return StatusError(410, "Expired", str(error))

@@ -13,7 +13,7 @@ import importlib.util
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +25,8 @@ import trio
 import trio.testing
 
 from kschedd.bench.shared import shared_folder
-from kschedd.store.admission import Admission
+from kschedd.controllers.parts import PARTS, admission_without
+from kschedd.store.admission import Admission, configured_plugins
 from tests.apiserver.asking import JSON, Asker, asking
 
 FOLDER = "apiserver"
@@ -153,13 +154,15 @@ class Play:
             body = step["raw"].encode()
         elif "body" in step:
             body = json.dumps(check.filled(step["body"], self._names)).encode()
-        response = await self._api.respond(step["method"], path, body, content_type=content_type)
+        user = step.get("as") or {}
+        headers = {"impersonate-user": user["user"], "impersonate-group": ",".join(user["groups"])} if user else {}
+        response = await self._api.respond(step["method"], path, body, content_type=content_type, headers=headers)
         answered = await self._api.whole(response)
         answer = check.decoded(answered.body)
         self._learn(answer)
         got: dict[str, Any] = {"code": answered.status}
-        headers = "\n".join(value for name, value in response.headers if name == "Warning")
-        if warnings := [re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) for text in _WARNING.findall(headers)]:
+        told = "\n".join(value for name, value in response.headers if name == "Warning")
+        if warnings := [re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) for text in _WARNING.findall(told)]:
             got["warnings"] = warnings
         if answered.status >= 300:
             return {**got, "status": check.refusal(answer)}
@@ -199,12 +202,13 @@ async def _play(folder: Path, family: str, only: str, steps: list[Step]) -> None
                 steps += await Play(shared, check).steps(record)
     for record in chosen:
         if "manifest" not in record or record["setup"]:
-            async with _empty_cluster() as api:
+            async with _empty_cluster(**record.get("plugins", {})) as api:
                 steps += await Play(api, check).steps(record)
 
 
-def _empty_cluster() -> AbstractAsyncContextManager[Asker]:
-    return asking(service_range="10.0.0.0/24", admission=Admission({"TaintNodesByCondition": True}))
+def _empty_cluster(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> AbstractAsyncContextManager[Asker]:
+    plugins = {**admission_without(PARTS), **configured_plugins(enable, disable)}
+    return asking(service_range="10.0.0.0/24", admission=Admission(plugins), without=PARTS)
 
 
 def run(folder: Path, family: str, only: str = "") -> list[Step]:
