@@ -17,8 +17,9 @@ import random
 import signal
 import sys
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -57,6 +58,8 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without, without_parts
+from kschedd.dumps.loading import LoadOptions, apply_manifests, prepare, told
+from kschedd.dumps.sources import read_sources
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -109,10 +112,12 @@ async def cluster_actors(
     leave_out: Collection[ObjectRef] = (),
     max_object_bytes: int = MAX_OBJECT_BYTES,
     service_range: str = SERVICE_RANGE,
+    begin: Callable[[Store], None] | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
-    `store` and `driver`, if given, are used instead of ones built from the other parameters. Raises JournalError (for a
+    `store` and `driver`, if given, are used instead of ones built from the other parameters. `begin` fills a new store,
+    if the journal has no cluster yet. Raises JournalError (for a
     damaged journal only unless `drop_damaged`), PluginLoadError.
     """
     config = config or default_config()
@@ -130,7 +135,7 @@ async def cluster_actors(
     driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
     kept = None
     if store is None:
-        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out)
+        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin)
         store.max_object_bytes = max_object_bytes
         store.service_range = service_range
 
@@ -255,10 +260,14 @@ def _open_store(
     drop_damaged: bool,
     admission: Admission | None,
     leave_out: Collection[ObjectRef],
+    begin: Callable[[Store], None] | None,
 ) -> tuple[Journal | None, Store]:
     """The journal, and the store restored from it, or a new store. Raises JournalError."""
     if file is None:
-        return None, Store(now=clock.now, seed=seed, admission=admission)
+        store = Store(now=clock.now, seed=seed, admission=admission)
+        if begin is not None:
+            begin(store)
+        return None, store
     opened = open_journal(
         file, now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged, leave_out=leave_out
     )
@@ -270,9 +279,13 @@ def _open_store(
     for ref in sorted(frozenset(leave_out) - {each.ref for each in aside}, key=str):
         log.warning("nothing_to_leave_out", object=str(ref), why="the journal has no such object")
     if opened.store is not None:
+        if begin is not None:
+            log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission)
     try:
+        if begin is not None:
+            begin(store)
         opened.journal.append(store.written_after(0))
     except BaseException:
         opened.journal.close()
@@ -302,6 +315,8 @@ class DaemonOptions:
     service_range: str = SERVICE_RANGE
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
+    origin: tuple[str, ...] = ()  # a dump that a new cluster starts as
+    load: LoadOptions = attrs.field(factory=LoadOptions)
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
@@ -384,6 +399,7 @@ async def _serve(
         if options.http is not None:
             options.http.access()  # refused before anything else is begun
         listener = await opened.enter_async_context(unix_listener(path))
+        names = [profile.scheduler_name for profile in config.profiles]
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
@@ -397,6 +413,9 @@ async def _serve(
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,
+                begin=partial(_load, attrs.evolve(options.load, profiles=names), options.origin)
+                if options.origin
+                else None,
             )
         )
         face = None
@@ -436,6 +455,22 @@ async def _serve(
             while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
+
+
+def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
+    """Fill a new store with a dump; what was assumed is logged."""
+    cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
+    sources = read_sources(origin, sys.stdin.buffer)
+    prepared = prepare(sources, lambda key: store.find(*key) is not None, store.now, options)
+    for _ in store.take_in(prepared.objects):
+        pass
+    refused = apply_manifests(store, prepared)
+    for error in (*prepared.errors, *refused):
+        log.error("dump", what=error)
+    for text in prepared.assumptions.texts():
+        log.warning("dump", assumed=text)
+    log.info("dump", loaded=told(prepared.objects), applied=len(prepared.manifests) - len(refused))
+    cursor.close()
 
 
 def read_options(options: DaemonOptions) -> tuple[Config, Registry]:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.controllers.options import OPTIONS, controller_options
 from kschedd.verbs.parsing import path_value
 
@@ -31,6 +32,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
     )
+    add_dump_flags(parser)
     parser.add_argument("--state", type=path_value, metavar="DIR", help="keep a journal here; default: in memory only")
     parser.add_argument(
         "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
@@ -238,6 +240,8 @@ def run(options: argparse.Namespace) -> int:
         feature_gates=parse_flag(options.feature_gates),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
+        origin=tuple(options.origin),
+        load=load_options(options),
         leave_out=tuple(map(read_ref, options.leave_out)),
         max_request_body_bytes=options.max_request_body_bytes,
         max_object_bytes=options.max_object_bytes,
@@ -245,7 +249,7 @@ def run(options: argparse.Namespace) -> int:
             {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
         ),
         service_range=options.service_cluster_ip_range,
-        without=options.without,
+        without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
         http=http,
         admission=configured_plugins(options.enable_admission_plugins, options.disable_admission_plugins),
     )

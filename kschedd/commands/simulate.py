@@ -17,6 +17,7 @@ import attrs
 from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
+from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.run import add_scheduler_flags, wants_gates
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.flags import with_flags
@@ -24,19 +25,24 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.dumps.loading import Prepared, prepare
+from kschedd.dumps.sources import read_sources
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.printing.safe import exact, safe
 from kschedd.scenarios.runner import run_files
 from kschedd.simulate.decisions import DecisionLog
+from kschedd.simulate.engine import EPOCH
 from kschedd.simulate.fill import Fill, filled
 from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import Trace, read_trace
+from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 from kschedd.verbs.parsing import path_text, path_value
 
+_BUILT_IN: Final = frozenset(("Namespace", "", name) for name in BUILT_IN_NAMESPACES)
 PENDING: Final = 1
 BAD_INPUT: Final = 2
 _EVERY_S: Final = 0.2
@@ -72,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="manifests: a file, a folder, - for stdin",
     )
+    add_dump_flags(given)
     given.add_argument(
         "--validate",
         choices=tuple(VALIDATE),
@@ -132,6 +139,7 @@ def main(options: argparse.Namespace) -> int:
 #: flags that a scenario file replaces, or that do not apply to it
 _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
+    "origin": "--from",
     "nodes": "--nodes",
     "pods": "--pods",
     "fill": "--fill",
@@ -163,19 +171,24 @@ def _scenarios(options: argparse.Namespace) -> int:
 def _simulate(options: argparse.Namespace) -> int:
     if options.rewrite:
         raise SimulateUsageError("--rewrite is for --scenario")
-    if not options.filename and options.nodes is None and options.pods is None:
-        raise SimulateUsageError("nothing to simulate; give manifests with -f, or a trace with --nodes and --pods")
+    if not options.filename and not options.origin and options.nodes is None and options.pods is None:
+        raise SimulateUsageError(
+            "nothing to simulate; give a dump with --from, manifests with -f, or a trace with --nodes and --pods"
+        )
+    if options.frozen and not options.origin:
+        raise SimulateUsageError("--frozen goes with --from")
     if options.until is not None and not 0 <= options.until < 1e12:
         raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
     registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
+    dump = _read_dump(options, config)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
     if options.fill is not None:
         trace = filled(trace, Fill.parse(options.fill), options.seed or 0)
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:
-        summary = _run(options, registry, config, manifests, trace, log)
+        summary = _run(options, registry, config, dump, manifests, trace, log)
     for warning in summary.warnings:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     for error in summary.errors:
@@ -204,10 +217,19 @@ def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool
     return registry, load_config(text, str(path), catalogue=catalogue, feature_gates=gates)
 
 
+def _read_dump(options: argparse.Namespace, config: Config) -> Prepared | None:
+    if not options.origin:
+        return None
+    sources = read_sources(options.origin, sys.stdin.buffer)
+    names = [profile.scheduler_name for profile in config.profiles]
+    return prepare(sources, lambda key: key in _BUILT_IN, EPOCH, attrs.evolve(load_options(options), profiles=names))
+
+
 def _run(
     options: argparse.Namespace,
     registry: Registry,
     config: Config,
+    dump: Prepared | None,
     manifests: ManifestReading,
     trace: Trace,
     log: DecisionLog,
@@ -217,12 +239,16 @@ def _run(
         seed=options.seed or 0,
         registry=registry,
         # A trace creates and deletes its pods itself; manifests need the controllers.
-        controllers=embedded_controllers() if manifests.manifests else (),
+        controllers=embedded_controllers() if (manifests.manifests or dump is not None) and not options.frozen else (),
         on_decision=log.write if options.decisions is not None else None,
         audit=options.audit,
+        start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     progress = _Progress(simulation) if sys.stderr.isatty() else None
     began = time.perf_counter()
+    if dump is not None:
+        simulation.take(dump)
+        simulation.run_until_idle()
     simulation.load(manifests, VALIDATE[options.validate])
     simulation.play(trace, options.until, progress)
     at_rest = simulation.finish(options.until)

@@ -26,6 +26,7 @@ from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
+from kschedd.rpc.methods_load import LoadMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_plugins import PluginMethods
@@ -50,6 +51,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *SchedulerMethods(cluster).table(),
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
+        *LoadMethods(cluster).table(),
     ]
 
 

@@ -17,8 +17,9 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.jobs.sync import is_finished
+from kschedd.dumps.loading import Prepared, apply_manifests
 from kschedd.framework.registry import Registry
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Trace
@@ -45,6 +46,7 @@ class Simulation(Engine):
         controllers: Sequence[Controller],
         on_decision: Callable[[LoggedAttempt], None] | None = None,
         audit: bool = False,
+        start_s: float = EPOCH,
     ) -> None:
         super().__init__(
             config,
@@ -54,6 +56,7 @@ class Simulation(Engine):
             on_decision=on_decision,
             on_event=self._happened,
             audit=audit,
+            start_s=start_s,
         )
         self.seed = seed
         self.applied = Applied()
@@ -86,7 +89,18 @@ class Simulation(Engine):
     # -- running ------------------------------------------------------------------------------------------------
 
     def load(self, reading: ManifestReading, validation: FieldValidation = "Strict") -> Applied:
-        self.applied = apply_all(self.store, reading, validation=validation)
+        applied = apply_all(self.store, reading, validation=validation)
+        self.applied.done += applied.done
+        self.applied.errors += applied.errors
+        self.applied.warnings += applied.warnings
+        return self.applied
+
+    def take(self, prepared: Prepared) -> Applied:
+        """Take a dump as it stands; what happens then happens in `finish`."""
+        for _ in self.store.take_in(prepared.objects):
+            pass
+        refused = apply_manifests(self.store, prepared)
+        self.applied = Applied(errors=[*prepared.errors, *refused], warnings=prepared.assumptions.texts())
         return self.applied
 
     def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:

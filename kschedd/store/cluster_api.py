@@ -179,6 +179,9 @@ class ClusterWriter(ClusterReader, Protocol):
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
         """Do here what was done to a fork, step by step; what the objects became here, or None if that is stale."""
 
+    def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
+        """Hold objects as they stood in another cluster, step by step; those here that stayed in their place."""
+
 
 class Bell(Protocol):
     """Rung when a watch has more; closed when it will have no more."""

@@ -524,6 +524,26 @@ class Store:
             self._random = random.Random(f"{self._seed}/{self.version}")
             self._random_aside = random.Random(f"{self._seed}/{self.version}/aside")
 
+    def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
+        """Hold objects as they stood in another cluster, each with the next version; those that were in the way.
+
+        What is built in gives way to the dump's object of its name; an object of the same uid is replaced; any other of
+        its name stays. It may be left wherever it yields, but nobody else may write before it is done.
+        """
+        in_the_way: builtins.list[Object] = []
+        for obj in objects:
+            old = self._stored(obj.kind, obj.namespace, obj.name)
+            if old is not None and old.uid != obj.uid and not _is_built_in(old):
+                in_the_way.append(old)
+                continue
+            version = self._log.version + 1
+            raw = {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}
+            here = attrs.evolve(obj, resource_version=version, raw=raw)
+            self._commit(ADDED if old is None else MODIFIED, old, here)
+            yield
+        self._uids = None
+        return in_the_way
+
     def take_over(self, obj: Object) -> None:
         """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
         try:
@@ -924,6 +944,12 @@ class Store:
             return self._by_kind[kind][namespace]
         except KeyError:
             return self._by_kind.setdefault(kind, {}).setdefault(namespace, {})
+
+
+def _is_built_in(obj: Object) -> bool:
+    if obj.kind == "Namespace":
+        return obj.name in BUILT_IN_NAMESPACES
+    return obj.kind == "PriorityClass" and obj.name in SYSTEM_CLASSES
 
 
 def _kept_fields(old: Raw, new: Any) -> Any:

@@ -17,6 +17,7 @@ from kschedd.verbs import (
     expecting,
     explain,
     general,
+    loading,
     manifests,
     node,
     nodes,
@@ -55,6 +56,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *config.VERBS,
     *setting.VERBS,
     *plugins.VERBS,
+    *loading.VERBS,
     *general.VERBS,
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )

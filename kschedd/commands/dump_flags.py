@@ -1,0 +1,46 @@
+"""The flags by which a command starts with a cluster as it stands."""
+
+import argparse
+from typing import Any
+
+from kschedd.verbs.parsing import path_text
+
+
+def add_dump_flags(parser: Any) -> None:
+    """The flags that say which cluster there is at first."""
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a cluster as it stands: dumps of kubectl, cluster-info dump, must-gather, /snapshotz ... (`load --how`)",
+    )
+    parser.add_argument(
+        "--frozen", action="store_true", help="only the scheduler acts: no controllers, no kubelets (with --from)"
+    )
+    parser.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps of a dump")
+    parser.add_argument(
+        "--scheduler",
+        type=_renamed_scheduler,
+        action="append",
+        default=[],
+        metavar="NAME=PROFILE",
+        help="pods of a dump that name this scheduler are scheduled by this profile",
+    )
+
+
+def load_options(options: argparse.Namespace) -> Any:
+    """The `LoadOptions` that the flags say."""
+    from kschedd.dumps.loading import LoadOptions
+
+    return LoadOptions(options.keep_secrets, schedulers=dict(options.scheduler))
+
+
+def _renamed_scheduler(text: str) -> tuple[str, str]:
+    """Raises ArgumentTypeError."""
+    name, equals, profile = text.partition("=")
+    if not name or not equals or not profile:
+        raise argparse.ArgumentTypeError(f"{text!r}: NAME=PROFILE is expected, such as volcano=default-scheduler")
+    return name, profile

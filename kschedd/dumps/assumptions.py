@@ -1,0 +1,48 @@
+"""What is said of a dump when it is taken: what was left out, changed or made up, each sort once with a count."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+_EXAMPLES: Final = 3
+
+
+@attrs.define(eq=False)
+class Assumptions:
+    """An assumption is never silent: each is noted by its text, with the objects that it was made for."""
+
+    _found: dict[str, list[str]] = attrs.field(factory=dict, init=False)  # by text: examples
+    _counts: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    def note(self, text: str, about: str = "", times: int = 1) -> None:
+        """`about` names an object, of which the first few are shown."""
+        self._counts[text] = self._counts.get(text, 0) + times
+        examples = self._found.setdefault(text, [])
+        if about and len(examples) < _EXAMPLES and about not in examples:
+            examples.append(about)
+
+    def update(self, others: "Assumptions") -> None:
+        for text, examples in others._found.items():
+            self.note(text, times=0)
+            self._counts[text] += others._counts[text]
+            self._found[text] = list(dict.fromkeys([*self._found[text], *examples]))[:_EXAMPLES]
+
+    def texts(self) -> list[str]:
+        """A line for each, in the order in which they were first made."""
+        return [self._line(text) for text in self._found]
+
+    def _line(self, text: str) -> str:
+        count, examples = self._counts[text], self._found[text]
+        if not examples:
+            return text if count == 1 else f"{text} ({count:,} times)"
+        more = f" and {count - len(examples):,} more" if count > len(examples) else ""
+        return f"{text}: {', '.join(examples)}{more}"
+
+
+def counted(names: Iterable[str]) -> str:
+    """`Deployment 3, Pod 12`: how many there are of each."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{name} {counts[name]:,}" for name in sorted(counts))

@@ -1,0 +1,214 @@
+"""What objects of a dump refer to and the dump does not have: made up as far as it follows from who refers to it.
+
+namespaces               of objects
+priority classes         with the value and the preemption policy that the pods state
+nodes that pods name     with room for just those pods, cordoned
+claims of bound pods, and volumes of bound claims     with the size that is asked for
+ReplicaSets and StatefulSets that own pods, Deployments that own ReplicaSets
+                         with as many replicas, and the template of what they own
+
+Without these a what-if would not know where a pod's successor comes from. Nothing is made up for a pending pod: that
+its claim or class is not there may be why it is pending.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.amounts import amount
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.resources import pod_requests
+from kschedd.dumps.assumptions import Assumptions
+from kschedd.dumps.marks import MADE_UP
+
+Raw = dict[str, Any]
+Key = tuple[str, str, str]  # kind, namespace, name
+
+_UIDS: Final = uuid.UUID("6f1d6c5e-3a52-5c59-9c1c-2f6b6a1f3d10")
+_HASH: Final = "pod-template-hash"
+_PER_POD: Final = ("nodeName", "hostname", "subdomain", "priority")
+_POD_OWNERS: Final = ("ReplicaSet", "StatefulSet")
+_TOKEN_VOLUMES: Final = "kube-api-access-"
+
+
+def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assumptions: Assumptions) -> Iterator[Raw]:
+    """The objects to be added, each noted. `is_there`: whether the cluster that takes the dump has an object."""
+    known = {(obj.kind, obj.namespace, obj.name) for obj in objects}
+
+    def missing(key: Key) -> bool:
+        return key not in known and not is_there(key)
+
+    def made(kind: str, namespace: str, name: str, api_version: str, uid: str = "", **fields: Any) -> Raw:
+        known.add((kind, namespace, name))
+        where = f"{namespace}/{name}" if namespace else name
+        assumptions.note(f"{_TEXTS[kind]}", where)
+        meta: Raw = {"name": name, "annotations": {MADE_UP: "true"}}
+        if namespace:
+            meta["namespace"] = namespace
+        meta["uid"] = uid or str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+        more = fields.pop("metadata", {})
+        return {"apiVersion": api_version, "kind": kind, "metadata": {**meta, **more}, **fields}
+
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    for namespace in dict.fromkeys(obj.namespace for obj in objects if obj.namespace):
+        if missing(("Namespace", "", namespace)):
+            yield made("Namespace", "", namespace, "v1")
+    for pod in pods:
+        spec = pod.pod_spec.raw
+        name = spec.get("priorityClassName")
+        if name and missing(("PriorityClass", "", name)):
+            policy = spec.get("preemptionPolicy") or "PreemptLowerPriority"
+            value = spec.get("priority") or 0
+            yield made("PriorityClass", "", name, "scheduling.k8s.io/v1", value=value, preemptionPolicy=policy)
+    yield from _nodes(pods, missing, made)
+    yield from _volumes(objects, pods, missing, made)
+    sets: list[Raw] = []
+    for owner, owned in _owners(pods, _POD_OWNERS).items():
+        kind, namespace, name, uid = owner
+        if missing((kind, namespace, name)):
+            sets.append(made(kind, namespace, name, "apps/v1", uid, spec=_workload_spec(kind, name, owned)))
+    yield from sets
+    replica_sets = [obj for obj in objects if obj.kind == "ReplicaSet"]
+    for (kind, namespace, name, uid), owned in _owners(replica_sets, ("Deployment",)).items():
+        if missing((kind, namespace, name)):
+            yield made(kind, namespace, name, "apps/v1", uid, spec=_deployment_spec(owned))
+
+
+Missing = Callable[[Key], bool]
+Made = Callable[..., Raw]
+
+_TEXTS: Final[Mapping[str, str]] = {
+    "Namespace": "namespaces that objects are in, made up",
+    "PriorityClass": "priority classes that pods name, made up with the priority that the pods state",
+    "Node": "nodes that pods name, made up with room for just those pods, and cordoned",
+    "PersistentVolumeClaim": "claims of pods that have a node, made up",
+    "PersistentVolume": "volumes of bound claims, made up",
+    "ReplicaSet": "ReplicaSets that own pods, made up from the pods",
+    "StatefulSet": "StatefulSets that own pods, made up from the pods",
+    "Deployment": "Deployments that own ReplicaSets, made up from those",
+}
+
+
+def _nodes(pods: Iterable[Pod], missing: Missing, made: Made) -> Iterator[Raw]:
+    on: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.node_name:
+            on.setdefault(pod.node_name, []).append(pod)
+    for name, here in on.items():
+        if not missing(("Node", "", name)):
+            continue
+        total: dict[str, int] = {"pods": len(here)}
+        for pod in here:
+            if not pod.finished:
+                for resource, units in pod_requests(pod.pod_spec.raw).items():
+                    total[resource] = total.get(resource, 0) + units
+        room = {resource: amount(resource, units) for resource, units in total.items()}
+        status = {"capacity": room, "allocatable": room}
+        yield made("Node", "", name, "v1", spec={"unschedulable": True}, status=status)
+
+
+def _volumes(objects: Iterable[Object], pods: Iterable[Pod], missing: Missing, made: Made) -> Iterator[Raw]:
+    claims = [obj for obj in objects if obj.kind == "PersistentVolumeClaim"]
+    for pod in pods:
+        if not pod.node_name or pod.finished:
+            continue
+        for volume in pod.pod_spec.raw.get("volumes") or ():
+            source = volume.get("persistentVolumeClaim") or {}
+            name = source.get("claimName")
+            if not name or not missing(("PersistentVolumeClaim", pod.namespace, name)):
+                continue
+            asks = {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "",
+                "volumeName": f"made-up-{pod.namespace}-{name}",
+            }
+            bound = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+            raw = made("PersistentVolumeClaim", pod.namespace, name, "v1", spec=asks, status=bound)
+            yield raw
+            yield _volume_of(raw, made)
+    for claim in claims:
+        volume = claim.spec.get("volumeName")
+        if volume and missing(("PersistentVolume", "", volume)):
+            yield _volume_of(claim.raw, made)
+
+
+def _volume_of(claim: Mapping[str, Any], made: Made) -> Raw:
+    meta, spec = claim["metadata"], claim["spec"]
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage") or "1Gi"
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": meta["name"]}
+    reference.update(namespace=meta["namespace"], uid=meta.get("uid") or "")
+    volume: Raw = {
+        "capacity": {"storage": size},
+        "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+        "claimRef": reference,
+        "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": {"path": f"/made-up/{spec['volumeName']}"},
+        "storageClassName": spec.get("storageClassName") or "",
+    }
+    return made("PersistentVolume", "", spec["volumeName"], "v1", spec=volume, status={"phase": "Bound"})
+
+
+def _owners(objects: Iterable[Object], kinds: Sequence[str]) -> dict[tuple[str, str, str, str], list[Object]]:
+    """What owners of these kinds control: by kind, namespace, name and uid."""
+    owned: dict[tuple[str, str, str, str], list[Object]] = {}
+    for obj in objects:
+        for reference in obj.metadata.get("ownerReferences") or ():
+            if reference.get("controller") and reference.get("kind") in kinds:
+                key = (reference["kind"], obj.namespace, reference.get("name") or "", reference.get("uid") or "")
+                owned.setdefault(key, []).append(obj)
+    return owned
+
+
+def _workload_spec(kind: str, name: str, pods: Sequence[Object]) -> Raw:
+    alive = [pod for pod in pods if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp]
+    pod = (alive or pods)[0]
+    labels = {key: value for key, value in pod.labels.items() if not key.startswith("statefulset.kubernetes.io/")}
+    labels = {key: value for key, value in labels.items() if key not in ("controller-revision-hash", _INDEX)}
+    chosen = {_HASH: labels[_HASH]} if _HASH in labels else labels
+    spec: Raw = {
+        "replicas": len(alive),
+        "selector": {"matchLabels": {**labels, **chosen} or {"kschedd.io/owner": name}},
+        "template": {"metadata": {"labels": labels or {"kschedd.io/owner": name}}, "spec": _template_spec(pod)},
+    }
+    if kind == "StatefulSet":
+        spec["serviceName"] = pod.spec.get("subdomain") or name
+        spec["updateStrategy"] = {"type": "OnDelete"}  # what it is made up from is not what it was
+    return spec
+
+
+_INDEX: Final = "apps.kubernetes.io/pod-index"
+
+
+def _template_spec(pod: Object) -> Raw:
+    """The pod's spec without what it got as a pod of its own, and after its creation."""
+    spec = {name: value for name, value in pod.spec.items() if name not in _PER_POD}
+    volumes = [one for one in spec.get("volumes") or () if not one.get("name", "").startswith(_TOKEN_VOLUMES)]
+    if "volumes" in spec:
+        spec["volumes"] = volumes
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [_without_token(container) for container in spec[kind]]
+    return spec
+
+
+def _without_token(container: Mapping[str, Any]) -> Raw:
+    mounts = [one for one in container.get("volumeMounts") or () if not one["name"].startswith(_TOKEN_VOLUMES)]
+    return {**container, "volumeMounts": mounts} if "volumeMounts" in container else dict(container)
+
+
+def _deployment_spec(sets: Sequence[Object]) -> Raw:
+    newest = max(sets, key=lambda each: (each.spec.get("replicas") or 0, each.metadata.get("creationTimestamp") or ""))
+
+    def without_hash(labels: Any) -> Raw:
+        return {key: value for key, value in (labels or {}).items() if key != _HASH}
+
+    selector = newest.spec.get("selector") or {}
+    template = newest.spec.get("template") or {}
+    meta = template.get("metadata") or {}
+    return {
+        "replicas": sum(each.spec.get("replicas") or 0 for each in sets),
+        "selector": {**selector, "matchLabels": without_hash(selector.get("matchLabels"))},
+        "template": {**template, "metadata": {**meta, "labels": without_hash(meta.get("labels"))}},
+    }

@@ -1,0 +1,214 @@
+"""A dump taken for a cluster: its objects as they stand, in the order in which they were written, and what was assumed.
+
+`prepare` does all that needs no cluster: conversion, duplicates, checking, completion; it may run in a thread. Objects
+without a uid were never on an API server: they are manifests, to be applied as any other afterwards.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.times import seconds
+from kschedd.dumps.assumptions import Assumptions, counted
+from kschedd.dumps.completion import Key, completed
+from kschedd.dumps.conversion import current
+from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
+from kschedd.dumps.sources import DumpedObject, Sources
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import ApiError
+from kschedd.store.field_validation import known_fields
+from kschedd.store.standing import Standing
+
+Raw = dict[str, Any]
+
+_FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
+_LEFT_OUT: Final = frozenset(("Event", "Lease"))
+_ROUNDS: Final = 2  # what is made up has owners and a namespace, too
+_TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
+
+
+@attrs.frozen
+class LoadOptions:
+    """`keep_secrets`: with the data of Secrets and ConfigMaps. `complete`: with what is missing, made up."""
+
+    keep_secrets: bool = False
+    complete: bool = True
+    schedulers: Mapping[str, str] = {}  # a pod's schedulerName: the profile that is to schedule it
+    profiles: Collection[str] = ("default-scheduler",)
+
+
+@attrs.define(eq=False)
+class Prepared:
+    """What is to be done with a dump."""
+
+    objects: list[Object]  # as they stand, in order
+    manifests: list[DumpedObject]  # to be applied
+    errors: list[str]
+    assumptions: Assumptions
+    taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
+
+
+def prepare(
+    sources: Sources, is_there: Callable[[Key], bool], now: float, options: LoadOptions = LoadOptions()
+) -> Prepared:
+    """`is_there` says which objects the cluster has that will take this; `now` is its time."""
+    assumptions, errors = sources.assumptions, [*sources.errors]
+    standing: dict[tuple[str, str, str, str], DumpedObject] = {}
+    manifests: list[DumpedObject] = []
+    for found in sources.found:
+        raw = _usable(found, assumptions, errors, options)
+        if raw is None:
+            continue
+        meta = raw["metadata"]
+        if not meta.get("uid"):
+            manifests.append(attrs.evolve(found, raw=raw))
+            continue
+        key = (raw["kind"], raw["apiVersion"].partition("/")[0], meta.get("namespace") or "", meta["name"])
+        other = standing.get(key)
+        standing[key] = (
+            DumpedObject(raw, found.place)
+            if other is None
+            else _newer(other, DumpedObject(raw, found.place), assumptions)
+        )
+    in_order = sorted(standing.values(), key=_version)
+
+    def on_refusal(raw: Raw, refusal: ApiError) -> None:
+        errors.append(f"{places.get(id(raw), '')}: {raw['kind']} {_name(raw)} was left out: {refusal}")
+
+    def on_warning(raw: Raw, warning: str) -> None:
+        assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
+
+    places = {id(found.raw): found.place for found in in_order}
+    taker = Standing(lambda: now)
+    objects = taker.take((found.raw for found in in_order), on_refusal, on_warning)
+    if options.complete:
+        for _ in range(_ROUNDS):
+            made = list(completed(objects, is_there, assumptions))
+            places.update(dict.fromkeys(map(id, made), "made up"))
+            objects = [*taker.take(made, on_refusal, on_warning), *objects]
+    _note_clusters(in_order, assumptions)
+    for obj in objects:
+        if isinstance(obj, Pod) and not obj.node_name and obj.scheduler_name not in options.profiles:
+            text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
+            assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
+    return Prepared(objects, manifests, errors, assumptions, _latest(found.raw for found in in_order))
+
+
+def _usable(found: DumpedObject, assumptions: Assumptions, errors: list[str], options: LoadOptions) -> Raw | None:
+    """The object in its present version with what is kept of it; None where it is left out."""
+    raw = found.raw
+    kind, meta = raw.get("kind"), raw.get("metadata")
+    if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
+        errors.append(f"{found.place}: an object has apiVersion, kind and metadata")
+        return None
+    if not meta.get("name") and not meta.get("generateName"):
+        errors.append(f"{found.place}: {kind} without a name")
+        return None
+    if kind in _LEFT_OUT:
+        assumptions.note(f"{kind}s are not taken")
+        return None
+    moved = current(raw)
+    if moved is not raw:
+        assumptions.note(f"{raw['apiVersion']} {kind} taken as {moved['apiVersion']}", _name(raw))
+    if not options.keep_secrets and kind in SECRET_FIELDS and any(field in moved for field in SECRET_FIELDS[kind]):
+        assumptions.note(f"the data of {kind}s was dropped (--keep-secrets keeps it)")
+        moved = {field: value for field, value in moved.items() if field not in SECRET_FIELDS[kind]}
+    if kind == "Node" and _is_silent(moved):
+        assumptions.note("nodes from which nothing is heard: their kubelets are stopped", _name(raw))
+        notes = {**(meta.get("annotations") or {}), KUBELET: "stopped"}
+        moved = {**moved, "metadata": {**meta, "annotations": notes}}
+    if kind == "Pod" and options.schedulers:
+        moved = _with_scheduler(moved, options.schedulers)
+    return moved
+
+
+def _is_silent(node: Raw) -> bool:
+    """Whether the node's Ready condition is Unknown."""
+    status = node.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for one in conditions if isinstance(conditions, list) else ():
+        if isinstance(one, dict) and one.get("type") == "Ready":
+            return one.get("status") == "Unknown"
+    return False
+
+
+def _with_scheduler(pod: Raw, schedulers: Mapping[str, str]) -> Raw:
+    spec = pod.get("spec")
+    if not isinstance(spec, dict):
+        return pod
+    name = spec.get("schedulerName") or "default-scheduler"
+    return {**pod, "spec": {**spec, "schedulerName": schedulers[name]}} if name in schedulers else pod
+
+
+def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> DumpedObject:
+    """Of two objects of one name the one that was written later."""
+    if one.raw["metadata"].get("uid") != other.raw["metadata"].get("uid"):
+        assumptions.note("two objects of one name with different uids, the later one taken", _name(one.raw))
+    elif one.raw != other.raw:
+        assumptions.note("an object twice, as it was at different times: the later one taken", _name(one.raw))
+    else:
+        assumptions.note("the same object twice", _name(one.raw))
+    return other if _version(other) >= _version(one) else one
+
+
+def _version(found: DumpedObject) -> int:
+    text = found.raw["metadata"].get("resourceVersion")
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 20 else 1 << 63
+
+
+def _note_clusters(found: Iterable[DumpedObject], assumptions: Assumptions) -> None:
+    """Nodes that state different clusters: a dump of two."""
+    versions = set()
+    for one in found:
+        if one.raw["kind"] == "Node":
+            info = (one.raw.get("status") or {}).get("nodeInfo") or {}
+            text = str(info.get("kubeletVersion") or "")
+            versions.add(".".join(text.split(".")[:2]))
+    if len(versions - {""}) > 1:
+        assumptions.note(f"nodes of several versions: {', '.join(sorted(versions - {''}))}")
+
+
+def _latest(raws: Iterable[Raw]) -> float | None:
+    """The latest time at which anything in the dump says that it happened."""
+    latest = ""
+    for raw in raws:
+        meta, status = raw["metadata"], raw.get("status")
+        times = [meta.get("creationTimestamp")]
+        for one in (status.get("conditions") if isinstance(status, dict) else None) or ():
+            if isinstance(one, dict):
+                times += [one.get(name) for name in _TIMES]
+        # Times of this form sort as text does.
+        latest = max(latest, *(text for text in times if isinstance(text, str) and text.endswith("Z")), "")
+    try:
+        return seconds(latest) if latest else None
+    except ValueError:
+        return None
+
+
+def _name(raw: Raw) -> str:
+    meta = raw["metadata"]
+    name = str(meta.get("name") or meta.get("generateName"))
+    return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
+
+
+def apply_manifests(store: ClusterWriter, prepared: Prepared) -> list[str]:
+    """Apply what never was on an API server, kinds that others depend on first; what was refused, and why."""
+    refused: list[str] = []
+    for found in sorted(prepared.manifests, key=lambda found: found.raw["kind"] not in _FIRST):
+        try:
+            raw, warnings = known_fields(found.raw, "Warn")
+            store.apply(raw)
+        except ApiError as refusal:
+            refused.append(f"{found.place}: {refusal}")
+            continue
+        for warning in warnings:
+            prepared.assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
+    return refused
+
+
+def told(objects: Iterable[Object]) -> str:
+    """How many there are of each kind: `Node 3, Pod 12`."""
+    return counted(obj.kind for obj in objects)

@@ -1,0 +1,83 @@
+"""cluster.load: a dump of a cluster, taken into this one as it stands."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, prepare, told
+from kschedd.dumps.sources import Sources, read_sources
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.rpc.workers import GivenUp
+
+_COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
+_OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
+
+
+@attrs.frozen(eq=False)
+class LoadMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "cluster.load",
+                self.load,
+                (
+                    Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
+                    Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
+                    Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
+                    Param("schedulers", "map", False, doc="schedulerName of pods: the profile that is to have them"),
+                ),
+                doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
+                "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
+                "as manifests, afterwards.",
+                returns="`{loaded, applied, in_the_way, errors, assumptions}`: what was taken; how many manifests "
+                "were applied; objects here that have the name of one in the dump, and stayed; faults; "
+                "what was assumed, dropped and made up.",
+            )
+        ]
+
+    async def load(self, call: Call) -> Any:
+        for path in call["paths"]:
+            if not Path(path).is_absolute():
+                raise RpcError("invalid", f"{path}: an absolute path is expected: the daemon has a folder of its own")
+        profiles = await self._cluster.scheduler.query(lambda owner: [*owner.machine.schedulers])
+        options = LoadOptions(call["keep_secrets"], call["complete"], _schedulers(call["schedulers"]), profiles)
+        there, now = await self._cluster.store.do(lambda store: (_present(store), store.now))
+
+        def read(given_up: GivenUp) -> tuple[Sources, Prepared]:
+            sources = read_sources(call["paths"], check=given_up.check)
+            return sources, prepare(sources, lambda key: key in there, now, options)
+
+        _, prepared = await call.services.workers.run(call.client, read)
+        stayed = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
+        refused = await self._cluster.store.do(lambda store: apply_manifests(store, prepared))
+        return {
+            "loaded": told(prepared.objects),
+            "applied": len(prepared.manifests) - len(refused),
+            "in_the_way": [f"{obj.kind} {obj.key}" for obj in stayed],
+            "errors": [*prepared.errors, *refused],
+            "assumptions": prepared.assumptions.texts(),
+        }
+
+
+def _schedulers(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not all(isinstance(key, str) and isinstance(value, str) for key, value in given.items()):
+        raise RpcError("invalid", "schedulers: a map of names to names is expected")
+    return dict(given)
+
+
+def _present(store: Any) -> frozenset[tuple[str, str, str]]:
+    """The objects that a dump may refer to."""
+    return frozenset(
+        (obj.kind, obj.namespace, obj.name)
+        for kind in (*_COMPLETED, *_OWNERS)
+        for space in store.present(kind)
+        for obj in space
+    )

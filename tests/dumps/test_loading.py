@@ -1,0 +1,275 @@
+"""How a dump is taken: what stands stays, what is missing is made up and said, what is wrong is left out and said."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.config.load import default_config
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.dumps.loading import LoadOptions, Prepared, prepare
+from kschedd.dumps.sources import DumpedObject, Sources
+from kschedd.framework.registry import Registry
+from kschedd.simulate.simulation import Simulation
+from tests.dumps.objects import AT, kept, node, pod, uid
+
+Raw = dict[str, Any]
+WEB = ("ReplicaSet", "web-abc", 900)
+
+
+def _prepared(*raws: Raw, **options: Any) -> Prepared:
+    sources = Sources([DumpedObject(raw, f"dump:{number}") for number, raw in enumerate(raws)])
+    return prepare(sources, lambda key: key[0] == "Namespace" and key[2] == "default", 0.0, LoadOptions(**options))
+
+
+def _loaded(*raws: Raw, frozen: bool = False, **options: Any) -> Simulation:
+    """A cluster that took the dump, at rest."""
+    prepared = _prepared(*raws, **options)
+    simulation = Simulation(
+        default_config(),
+        seed=1,
+        registry=Registry(),
+        controllers=() if frozen else embedded_controllers(),
+        start_s=prepared.taken_at or 0.0,
+    )
+    simulation.take(prepared)
+    assert simulation.finish()
+    return simulation
+
+
+def _by_name(prepared: Prepared, kind: str) -> dict[str, Raw]:
+    return {obj.name: dict(obj.raw) for obj in prepared.objects if obj.kind == kind}
+
+
+def test_objects_stay_what_they_are() -> None:
+    raws = [node("n1", 10), pod("a", 30, "n1"), pod("b", 20)]
+    simulation = _loaded(*raws, frozen=True)
+    a = simulation.store.get("Pod", "default", "a")
+    assert isinstance(a, Pod)
+    assert (a.uid, a.node_name, a.metadata["creationTimestamp"], a.phase) == (uid(30), "n1", AT, "Running")
+    assert a.raw["spec"]["volumes"][0]["name"] == "kube-api-access-00030"
+    assert a.raw["spec"]["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-00030"
+    assert simulation.placed.keys() == {uid(20)}
+    assert simulation.applied.errors == []
+
+
+def test_versions_keep_their_order() -> None:
+    prepared = _prepared(pod("late", 300, "n1"), node("n1", 200), pod("early", 100, "n1"), complete=False)
+    assert [obj.name for obj in prepared.objects] == ["early", "n1", "late"]
+
+
+def test_pods_with_token_volumes_share_their_spec() -> None:
+    found = [obj for obj in _prepared(pod("a", 1), pod("b", 2)).objects if isinstance(obj, Pod)]
+    assert found[0].signature is found[1].signature
+    assert found[0].raw["spec"] != found[1].raw["spec"]
+
+
+def test_workloads_adopt_what_is_theirs_and_make_nothing() -> None:
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    owned = [pod(f"web-abc-{n}", 10 + n, "n1", owner=WEB, labels=labels) for n in range(2)]
+    # The ReplicaSet comes last, as the order in a file does not matter.
+    raws = [*owned, node("n1", 1), kept("ReplicaSet", "web-abc", 900, api="apps/v1", namespace="default", spec=spec)]
+    simulation = _loaded(*raws)
+    assert [one.name for one in simulation.store.list("Pod")] == ["web-abc-0", "web-abc-1"]
+    assert simulation.decisions == 0
+
+
+def test_finished_pods_hold_nothing_and_terminating_ones_end() -> None:
+    ending = {"deletionTimestamp": AT, "deletionGracePeriodSeconds": 30}
+    raws = [
+        node("n1", 1, cpu="2"),
+        pod("done", 2, "n1", cpu="2", phase="Succeeded"),
+        pod("going", 3, "n1", cpu="1", metadata=ending),
+        pod("waits", 4, cpu="2"),
+    ]
+    simulation = _loaded(*raws)
+    pods = {one.name: one.raw["spec"].get("nodeName") for one in simulation.store.list("Pod")}
+    assert pods == {"done": "n1", "waits": "n1"}
+
+
+def test_a_silent_node_stays_silent() -> None:
+    simulation = _loaded(node("n1", 1, ready="Unknown"), node("n2", 2, ready="False"), pod("a", 3, "n1"))
+    for name, status in (("n1", "Unknown"), ("n2", "False")):
+        conditions = simulation.store.get("Node", "", name).status["conditions"]
+        assert [one["status"] for one in conditions if one["type"] == "Ready"] == [status]
+    assert "nodes from which nothing is heard: their kubelets are stopped: n1" in simulation.applied.warnings
+
+
+def test_what_pods_name_and_is_not_there_is_made_up() -> None:
+    spec = {
+        "priorityClassName": "gold",
+        "priority": 7000,
+        "preemptionPolicy": "Never",
+        "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}],
+    }
+    raws = [
+        pod("a", 2, "gone", cpu="3", namespace="shop", spec=spec, owner=WEB),
+        pod("b", 3, namespace="shop", owner=WEB),
+    ]
+    prepared = _prepared(*raws)
+    assert prepared.errors == []
+    assert _by_name(prepared, "Namespace").keys() == {"shop"}
+    gold = _by_name(prepared, "PriorityClass")["gold"]
+    assert (gold["value"], gold["preemptionPolicy"]) == (7000, "Never")
+    gone = _by_name(prepared, "Node")["gone"]
+    assert gone["status"]["allocatable"] == {"cpu": "3", "pods": "1"}
+    assert gone["spec"]["unschedulable"] is True
+    claim, volume = _by_name(prepared, "PersistentVolumeClaim")["data"], _by_name(prepared, "PersistentVolume")
+    assert volume[claim["spec"]["volumeName"]]["spec"]["claimRef"]["uid"] == claim["metadata"]["uid"]
+    owner = _by_name(prepared, "ReplicaSet")["web-abc"]
+    assert (owner["metadata"]["uid"], owner["spec"]["replicas"]) == (uid(900), 2)
+    assert "volumeMounts" not in json.dumps(
+        owner["spec"]["template"]["spec"]["containers"][0].get("volumeMounts") or ""
+    )
+    said = "\n".join(prepared.assumptions.texts())
+    for word in ("shop", "gold", "gone", "shop/data", "shop/web-abc"):
+        assert word in said
+    assert _by_name(_prepared(*raws, complete=False), "Node") == {}
+
+
+def test_nothing_is_made_up_for_a_pending_pods_claim() -> None:
+    volumes = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
+    prepared = _prepared(pod("a", 2, spec=volumes), node("n1", 1))
+    assert _by_name(prepared, "PersistentVolumeClaim") == {}
+
+
+def test_successors_come_from_what_was_made_up() -> None:
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    simulation = _loaded(node("n1", 1), node("n2", 2), pod("web-abc-x", 3, "n1", owner=WEB, labels=labels))
+    simulation.store.delete("Pod", "default", "web-abc-x", grace_period_s=0)
+    assert simulation.finish()
+    (successor,) = simulation.store.list("Pod")
+    assert successor.name != "web-abc-x"
+    assert successor.raw["spec"]["nodeName"] in ("n1", "n2")
+    assert successor.labels == labels
+
+
+def test_a_made_up_deployment_does_not_roll_out() -> None:
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid(800), "controller": True}
+    owned = kept(
+        "ReplicaSet",
+        "web-abc",
+        900,
+        api="apps/v1",
+        namespace="default",
+        spec=spec,
+        metadata={"ownerReferences": [reference], "labels": labels},
+    )
+    simulation = _loaded(node("n1", 1), owned, pod("web-abc-x", 3, "n1", owner=WEB, labels=labels))
+    assert [one.name for one in simulation.store.list("ReplicaSet")] == ["web-abc"]
+    assert [one.name for one in simulation.store.list("Pod")] == ["web-abc-x"]
+    assert simulation.store.get("Deployment", "default", "web").uid == uid(800)
+
+
+def test_earlier_versions_are_taken_as_the_present_one() -> None:
+    budget = kept("PodDisruptionBudget", "b", 5, api="policy/v1beta1", namespace="default", spec={"minAvailable": 1})
+    budget["spec"]["selector"] = {"matchLabels": {"app": "web"}}
+    device = {
+        "name": "gpu-0",
+        "basic": {"attributes": {"model": {"string": "x"}}, "capacity": {"memory": {"value": "8Gi"}}},
+    }
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    slice_spec = {"driver": "gpu.example.com", "nodeName": "n1", "pool": pool, "devices": [device]}
+    old_slice = kept("ResourceSlice", "s", 6, api="resource.k8s.io/v1beta1", spec=slice_spec)
+    request = {"name": "r", "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    claim = kept(
+        "ResourceClaim",
+        "c",
+        7,
+        api="resource.k8s.io/v1beta1",
+        namespace="default",
+        spec={"devices": {"requests": [request]}},
+    )
+    prepared = _prepared(budget, old_slice, claim)
+    assert prepared.errors == []
+    assert _by_name(prepared, "PodDisruptionBudget")["b"]["apiVersion"] == "policy/v1"
+    assert _by_name(prepared, "ResourceSlice")["s"]["spec"]["devices"][0]["attributes"] == {"model": {"string": "x"}}
+    (wanted,) = _by_name(prepared, "ResourceClaim")["c"]["spec"]["devices"]["requests"]
+    assert wanted["exactly"]["deviceClassName"] == "gpu"
+    assert "policy/v1beta1 PodDisruptionBudget taken as policy/v1: default/b" in prepared.assumptions.texts()
+
+
+def test_what_is_wrong_is_left_out_and_the_rest_is_taken() -> None:
+    absurd = node("n2", 2)
+    absurd["status"]["allocatable"]["cpu"] = "-4"
+    odd = kept("ConfigMap", "c", 7, namespace="default", data={"a": "b"}, colour="red")
+    prepared = _prepared(
+        node("n1", 1), absurd, {"kind": "Pod", "apiVersion": "v1"}, {**pod("x", 3), "metadata": {}}, odd
+    )
+    assert [obj.name for obj in prepared.objects] == ["n1", "c"]
+    assert len(prepared.errors) == 3
+    assert any("dump:1: Node n2 was left out" in error for error in prepared.errors)
+    said = "\n".join(prepared.assumptions.texts())
+    assert 'ConfigMap: unknown field "colour", dropped: default/c' in said
+    assert "the data of ConfigMaps was dropped (--keep-secrets keeps it)" in said
+    assert "data" not in prepared.objects[1].raw
+    assert _prepared(odd, keep_secrets=True).objects[0].raw["data"] == {"a": "b"}
+
+
+def test_of_two_the_later_is_taken() -> None:
+    later = node("n1", 9)
+    later["metadata"]["uid"] = uid(1)
+    other = node("n2", 8)
+    prepared = _prepared(later, node("n1", 1), node("n2", 3), other, node("n3", 4), node("n3", 4))
+    assert {obj.name: obj.uid for obj in prepared.objects} == {"n1": uid(1), "n2": uid(8), "n3": uid(4)}
+    said = "\n".join(prepared.assumptions.texts())
+    assert "an object twice, as it was at different times: the later one taken: n1" in said
+    assert "two objects of one name with different uids, the later one taken: n2" in said
+    assert "the same object twice: n3" in said
+
+
+def test_events_and_leases_are_not_taken_and_custom_objects_are_kept() -> None:
+    event = kept("Event", "e", 3, namespace="default")
+    custom = kept("Rollout", "r", 4, api="argoproj.io/v1alpha1", namespace="default", spec={"steps": [1]})
+    prepared = _prepared(event, custom)
+    assert [(obj.kind, obj.raw["spec"]) for obj in prepared.objects] == [("Rollout", {"steps": [1]})]
+    assert "Events are not taken" in prepared.assumptions.texts()
+
+
+def test_pods_of_unknown_schedulers_are_named() -> None:
+    raws = [node("n1", 1), pod("a", 2, spec={"schedulerName": "volcano"})]
+    simulation = _loaded(*raws)
+    assert simulation.store.get("Pod", "default", "a").raw["spec"].get("nodeName") is None
+    assert any('scheduler "volcano"' in text and "default/a" in text for text in simulation.applied.warnings)
+    placed = _loaded(*raws, schedulers={"volcano": "default-scheduler"})
+    assert placed.store.get("Pod", "default", "a").raw["spec"]["nodeName"] == "n1"
+
+
+def test_objects_without_a_uid_are_manifests() -> None:
+    bare = {key: value for key, value in node("n1", 1).items() if key != "metadata"}
+    bare["metadata"] = {"name": "n1"}
+    wish = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    simulation = _loaded(bare, wish)
+    tolerations = simulation.store.get("Pod", "default", "p").raw["spec"]["tolerations"]
+    assert len(tolerations) == 2  # admission has seen it
+    assert simulation.applied.errors == []
+
+
+@pytest.mark.parametrize("name", ["cluster.json", "cluster.yaml.gz"])
+def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> None:
+    source = tmp_path / "dump.json"
+    raws = [node("n1", 1), pod("a", 2, "n1"), pod("b", 3, namespace="shop", owner=WEB)]
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": raws}))
+    said = scenario.do(f"load {source}", "")
+    assert "loaded: Namespace 1, Node 1, Pod 2, ReplicaSet 1" in said
+    assert "ReplicaSets that own pods, made up from the pods: shop/web-abc" in said
+    assert "n1" in scenario.do("get pods -A -o wide", "")
+    assert "objects saved" in scenario.do(f"save {tmp_path / name}", "")
+    assert "there is a file already; --force writes over it" in scenario.do(f"save {tmp_path / name}", "")
+    assert "the name says the form" in scenario.do(f"save {tmp_path / 'x.txt'}", "")
+    assert "cannot be read" in scenario.do(f"load {tmp_path / 'missing.json'}", "")
+    assert "kubectl get -A -o json" in scenario.do("load --how", "")
+    again = scenario.do(f"load {tmp_path / name}", "")
+    assert "error" not in again

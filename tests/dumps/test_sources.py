@@ -1,0 +1,173 @@
+"""Which forms of dumps are read, and what is said of those that are damaged."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+import yaml
+
+from kschedd.dumps import sources
+from kschedd.dumps.sources import Sources, read_sources, unpack
+from tests.dumps.objects import node, pod
+
+OBJECTS = [node("n1", 1), node("n2", 2), pod("a", 3, "n1"), pod("b", 4)]
+
+
+def _list(kind: str = "List", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "items": OBJECTS, "kind": kind, "metadata": {"resourceVersion": ""}, **more}
+
+
+def _read(folder: Path, name: str, data: bytes | str) -> Sources:
+    file = folder / name
+    file.write_bytes(data.encode() if isinstance(data, str) else data)
+    return read_sources([str(file)])
+
+
+def _names(found: Sources) -> list[str]:
+    return [one.raw["metadata"]["name"] for one in found.found]
+
+
+FORMS = {
+    "list.json": json.dumps(_list(), indent=4),
+    "small.json": json.dumps(_list()),
+    "list.yaml": yaml.safe_dump(_list()),
+    "several.yaml": yaml.safe_dump_all(OBJECTS),
+    "several.json": "\n".join(json.dumps(one) for one in OBJECTS),
+    "array.json": json.dumps(OBJECTS),
+    "list.json.gz": gzip.compress(json.dumps(_list()).encode()),
+    "two-members.json.gz": gzip.compress(json.dumps(_list())[:100].encode())
+    + gzip.compress(json.dumps(_list())[100:].encode()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_kubectl_prints_is_read(tmp_path: Path, name: str) -> None:
+    found = _read(tmp_path, name, FORMS[name])
+    assert found.errors == []
+    assert [one.raw for one in found.found] == OBJECTS
+
+
+def test_items_of_a_typed_list_have_its_kind(tmp_path: Path) -> None:
+    bare = [{key: value for key, value in one.items() if key not in ("kind", "apiVersion")} for one in OBJECTS[:2]]
+    whole = {"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": bare}
+    assert [one.raw for one in _read(tmp_path, "nodes.json", json.dumps(whole)).found] == OBJECTS[:2]
+
+
+def test_an_object_with_items_of_its_own_is_no_list(tmp_path: Path) -> None:
+    raw = {"apiVersion": "example.com/v1", "kind": "Menu", "metadata": {"name": "m"}, "items": [{"a": 1}]}
+    assert [one.raw for one in _read(tmp_path, "menu.json", json.dumps(raw)).found] == [raw]
+
+
+def test_standard_input_is_read() -> None:
+    found = read_sources(["-"], io.BytesIO(json.dumps(_list()).encode()))
+    assert [one.raw for one in found.found] == OBJECTS
+
+
+def test_folders_of_a_cluster_info_dump_and_a_must_gather_are_read(tmp_path: Path) -> None:
+    info = tmp_path / "info"
+    (info / "default" / "a").mkdir(parents=True)
+    (info / "nodes.json").write_text(json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": OBJECTS[:2]}))
+    (info / "default" / "pods.json").write_text(
+        json.dumps({"kind": "PodList", "apiVersion": "v1", "items": OBJECTS[2:]})
+    )
+    (info / "default" / "a" / "logs.txt").write_text("{not an object")
+    found = read_sources([str(info)])
+    assert found.errors == []
+    assert sorted(_names(found)) == ["a", "b", "n1", "n2"]
+
+    gather = tmp_path / "gather" / "quay-io-x"
+    (gather / "cluster-scoped-resources" / "core" / "nodes").mkdir(parents=True)
+    (gather / "namespaces" / "default" / "core").mkdir(parents=True)
+    (gather / "cluster-scoped-resources" / "core" / "nodes" / "n1.yaml").write_text(yaml.safe_dump(OBJECTS[0]))
+    pods = {"apiVersion": "v1", "kind": "PodList", "items": OBJECTS[2:]}
+    (gather / "namespaces" / "default" / "core" / "pods.yaml").write_text(yaml.safe_dump(pods))
+    assert sorted(_names(read_sources([str(tmp_path / "gather")]))) == ["a", "b", "n1"]
+
+
+def test_the_autoscalers_snapshot_is_read(tmp_path: Path) -> None:
+    def bare(raw: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in raw.items() if key not in ("kind", "apiVersion")}
+
+    snapshot = {
+        "NodeList": [
+            {"Node": bare(OBJECTS[0]), "Pods": [{"Pod": bare(OBJECTS[2])}]},
+            {"Node": bare(OBJECTS[1]), "Pods": None},
+        ],
+        "UnscheduledPodsCanBeScheduled": [bare(OBJECTS[3]), bare(OBJECTS[2])],
+        "TemplateNodes": {"group": {"Node": bare(node("template", 9))}},
+    }
+    found = _read(tmp_path, "snapshotz.json", json.dumps(snapshot))
+    assert found.errors == []
+    assert _names(found) == ["n1", "a", "n2", "b"]
+    assert {one.raw["kind"] for one in found.found} == {"Node", "Pod"}
+
+
+def test_a_trace_of_simkube_is_read_as_it_ends(tmp_path: Path) -> None:
+    events = [
+        {"ts": 1, "applied_objs": OBJECTS[:3], "deleted_objs": []},
+        {"ts": 2, "applied_objs": [OBJECTS[3]], "deleted_objs": [OBJECTS[2]]},
+    ]
+    trace = {"version": 2, "config": {}, "events": events, "index": {}, "pod_lifecycles": {}}
+    found = _read(tmp_path, "run.sktrace", msgpack.packb(trace))
+    assert found.errors == []
+    assert _names(found) == ["n1", "n2", "b"]
+    wrong = _read(tmp_path, "no.sktrace", b"\xc1")
+    assert len(wrong.errors) == 1
+    assert "not a SimKube trace" in wrong.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("half.json", json.dumps(_list(), indent=2)[:-900]),
+        ("half.yaml", yaml.safe_dump(_list(), sort_keys=False)[:-120].rpartition("kind:")[0] + "  status: {phase: 'x"),
+        ("half.json.gz", gzip.compress(json.dumps(_list()).encode())[:-30]),
+    ],
+)
+def test_of_a_file_that_breaks_off_what_is_whole_is_taken(tmp_path: Path, name: str, data: Any) -> None:
+    found = _read(tmp_path, name, data)
+    assert found.errors
+    assert all(name in error for error in found.errors)
+    assert _names(found)[:1] == ["n1"]
+    assert "of a file that breaks off what is whole was taken" in " ".join(found.assumptions.texts())
+
+
+def test_what_is_damaged_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"apiVersion": "v1",, }')
+    (tmp_path / "b.yaml").write_text("a: [")
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(OBJECTS[0]))
+    (tmp_path / "d.json").write_text('{"some": "thing"}')
+    (tmp_path / "e.json.gz").write_bytes(b"\x1f\x8bnothing")
+    found = read_sources([str(tmp_path), str(tmp_path / "missing")])
+    assert _names(found) == ["n1"]
+    said = "\n".join(found.errors)
+    assert "a.json:1: not JSON" in said
+    assert "b.yaml" in said
+    assert "e.json.gz: damaged gzip data" in said
+    assert "missing: cannot be read: No such file or directory" in said
+    assert "not objects of Kubernetes, left out" in " ".join(found.assumptions.texts())
+
+
+def test_an_empty_folder_is_told(tmp_path: Path) -> None:
+    assert "no .yaml" in read_sources([str(tmp_path)]).errors[0]
+
+
+def test_what_unpacks_to_too_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_UNPACKED_BYTES", 1_000_000)
+    found = _read(tmp_path, "bomb.json.gz", gzip.compress(b"[" + b" " * 50_000_000))
+    assert found.found == []
+    assert found.errors == [
+        f"{tmp_path}/bomb.json.gz: unpacked it is larger than 1,000,000 bytes: it was not read",
+    ]
+
+
+def test_gzip_data_is_unpacked_as_far_as_it_goes() -> None:
+    packed = gzip.compress(bytes(range(256)) * 1000)
+    assert unpack(packed + b"\0" * 10, 1 << 20) == (bytes(range(256)) * 1000, "")
+    data, wrong = unpack(packed[:-9], 1 << 20)
+    assert bytes(range(256)) * 1000 == data
+    assert "breaks off" in wrong
