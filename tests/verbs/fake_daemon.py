@@ -100,6 +100,8 @@ EXPLANATION: Raw = {
     "message": "",
     "preemption": None,
     "would_fit_if": [],
+    "suggestions": [],
+    "untried": [],
     "search": {"nodes": 2, "feasible": 1, "enough": 2},
     "decision": None,
     "took_us": [],
