@@ -101,6 +101,7 @@ class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
     once: bool = False  # must not be run a second time to recompute its result
+    long: bool = False  # may take long: the owner awaits it in a thread
 
     def evaluate(self, owned: S) -> None:
         """Run the function and set the reply, without waking the caller. Exceptions go to the caller, not the owner."""
@@ -118,10 +119,13 @@ class ActorRef(Generic[S]):
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
-    async def query(self, question: Callable[[S], T], *, once: bool = False) -> T:
-        """Have the owner run `question` over its state; returns its result, raises its exception, or Ending."""
+    async def query(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> T:
+        """Have the owner run `question` over its state; returns its result, raises its exception, or Ending.
+
+        One that is `long` does not hold up the loop if the owner is the scheduling actor.
+        """
         reply: Reply[T] = Reply()
-        await post(self._send, OwnerQuery(question, reply, once), self.whom)
+        await post(self._send, OwnerQuery(question, reply, once, long), self.whom)
         if self._bell is not None:
             self._bell.ring()
         return await reply.value()

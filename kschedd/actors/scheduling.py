@@ -178,7 +178,7 @@ class SchedulingActor:
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
         """Answer a question. Nobody else works on the driver until it is answered, whatever plugins it calls."""
-        await self._alone(question.evaluate, self._driver)
+        await (self._in_thread if question.long else self._alone)(question.evaluate, self._driver)
         question.reply.publish()
 
     async def _answered(self, answered: Answered, step: Callable[..., Awaitable[Any]] | None = None) -> None:

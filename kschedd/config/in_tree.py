@@ -75,6 +75,7 @@ OLDER: Final[Mapping[str, OlderPlugin]] = {
 """In-tree plugins of older releases."""
 
 
+@cache
 def in_tree_class(name: str) -> type[Any]:
     """The class of an in-tree plugin."""
     found: type[Any] = getattr(importlib.import_module(f"kschedd.plugins.{name.lower()}"), name)

@@ -19,6 +19,7 @@ Units: times are seconds, scores int64. Shapes: `rows` are rows of the table (in
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import attrs
@@ -232,6 +233,7 @@ class ExtensionPoint(Generic[P_co]):
         return any(all(callable(getattr(plugin, m, None)) for m in methods_of(one)) for one in self.any_of)
 
 
+@cache
 def methods_of(protocol: type[Plugin]) -> tuple[str, ...]:
     """The methods that a Protocol of this module requires, besides those of `Plugin`."""
     return tuple(name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_"))

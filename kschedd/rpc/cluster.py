@@ -26,7 +26,7 @@ S_co = TypeVar("S_co", covariant=True)
 class OwnerRef(Protocol[S_co]):
     """A way to ask the owner of something a question: a function that is run over it, between two of its own steps."""
 
-    async def query(self, question: Callable[[S_co], T]) -> T: ...
+    async def query(self, question: Callable[[S_co], T], *, long: bool = False) -> T: ...
 
 
 class Queue(Protocol):

@@ -153,7 +153,7 @@ class ConfigMethods:
             config = make(owner.machine.config, given, _catalogue_of(owner))
             return owner.change_config(config, given.described(), now)
 
-        return _plain(await self._cluster.scheduler.query(change))
+        return await self._said(call, await self._cluster.scheduler.query(change, long=True))
 
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
         """Takes in a whole file, which is read here."""
@@ -169,7 +169,12 @@ class ConfigMethods:
         return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
 
     async def undo(self, call: Call) -> Any:
-        return _plain(await self._cluster.scheduler.query(lambda owner: owner.undo_config_change()))
+        change = await self._cluster.scheduler.query(lambda owner: owner.undo_config_change(), long=True)
+        return await self._said(call, change)
+
+    async def _said(self, call: Call, change: ConfigChange) -> Any:
+        """Beside the loop: with thousands of profiles there are many values to compare."""
+        return await call.services.workers.run(call.client, lambda _: _plain(change))
 
     async def changes(self, call: Call) -> Any:
         made = await self._cluster.scheduler.query(lambda owner: tuple(owner.config_changes.made))

@@ -53,7 +53,7 @@ class AtHand(Generic[S]):
 
     _owned: S
 
-    async def query(self, question: Callable[[S], T]) -> T:
+    async def query(self, question: Callable[[S], T], *, long: bool = False) -> T:
         return question(self._owned)
 
 

@@ -164,14 +164,15 @@ def _profile_of(path: str) -> str:
 
 def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """By profile: "added" or "removed"."""
-    found: dict[str, str] = {}
+    by_profile: dict[str, list[Mapping[str, Any]]] = {}
     for one in values:
-        profile = _profile_of(one["path"])
+        by_profile.setdefault(_profile_of(one["path"]), []).append(one)
+    found: dict[str, str] = {}
+    for profile, changed in by_profile.items():
         # Every profile has a plugin that sorts the queue, and but for the profile's sake it never is without.
-        if profile and one["path"].startswith(f"{profile}.plugins.queueSort["):
-            of_profile = [other for other in values if _profile_of(other["path"]) == profile]
+        if profile and any(one["path"].startswith(f"{profile}.plugins.queueSort[") for one in changed):
             for side, word in (("before", "added"), ("after", "removed")):
-                if all(other[side] is None for other in of_profile):
+                if all(one[side] is None for one in changed):
                     found[profile] = word
     return found
 
