@@ -80,7 +80,8 @@ def _policy_of(place: ConfigValue, loading: Loading, name: str) -> tuple[Profile
     config_map = fields.get("configMap")
     if config_map is not None:
         why = "a ConfigMap cannot be read here, where no cluster is there yet"
-        config_map.wrong(why, "its key policy.cfg written to a file, and that one as policy.file.path")
+        way = "policy: {file: {path: policy.cfg}}, with what `kubectl get configmap NAME -n NAMESPACE -o "
+        config_map.wrong(why, way + "jsonpath='{.data.policy\\.cfg}'` prints in that file")
         return None
     file = fields.mapping("file")
     inner = file.fields("path") if file else None

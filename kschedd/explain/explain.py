@@ -19,7 +19,7 @@ the longer part, for any thread; `explain` is both.
                     wait for the node and were counted as if they were there
     skipped         {filter: [plugins], score: [plugins]} that had nothing to say to this pod
     scores          {plugin: {node: {raw, normalized, weighted}}}
-    weights, totals {plugin: weight}, {node: total}
+    weights, totals {plugin: weight}, {node: total}; extenders stand among plugins, by their URL, here and in verdicts
     chosen, ties    the node it would get, null if several are as good; the best nodes
     nominated       the node it has been promised by preemption, tried before all others
     message         as in the PodScheduled condition; "" if it fits somewhere
@@ -43,6 +43,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
 from kschedd.explain import upstream_bugs
+from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.remedies import Proposal, proposals
@@ -156,15 +157,25 @@ class _Explaining:
         self._notes: list[str] = []
 
     def run(self) -> Explanation:
-        outcome = drive(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
+        asked = ExtendersAsked(self._scheduler.extenders, self._pod)
+        outcome = drive(self._scheduler.attempt(self._pod, self._nominated, every_node=True), asked.answer)
         state = CycleState()
         gated = self._gate()
         self._begin()
         pre_filter_result, status, narrowed_by = self._scheduler.pre_filter(state, self._pod)
         self._tick("PreFilter", "")
         verdicts = self._verdicts(state, pre_filter_result, status, narrowed_by)
+        rejected = asked.rejections(self._table)
+        for verdict in verdicts:
+            if not verdict.rejections:
+                verdict.rejections.extend(rejected.get(verdict.row, ()))
+        self._notes += asked.failures()
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)
+        by_extender = asked.scores(self._named(feasible))
+        if scores is not None:
+            more = [sum(one[name]["weighted"] for one in by_extender.values()) for name in self._named(feasible)]
+            scores = attrs.evolve(scores, total=scores.total + np.array(more, dtype=np.int64))
         chosen, ties = self._choice(feasible, scores)
         message = outcome.message if isinstance(outcome, FitError) else ""
         if isinstance(outcome, FitError) and outcome.status.code == Code.ERROR:
@@ -191,8 +202,8 @@ class _Explaining:
             "pre_filter": _said(status),
             "verdicts": told,
             "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
-            "scores": self._by_plugin(scores),
-            "weights": {score.name: score.weight for score in self._profile.scores},
+            "scores": {**self._by_plugin(scores), **by_extender},
+            "weights": {**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
             "totals": totals,
             "chosen": chosen,
             "ties": ties,
@@ -206,6 +217,9 @@ class _Explaining:
             "took_us": self._took,
             "notes": self._notes,
         }
+
+    def _named(self, rows: Rows) -> list[str]:
+        return [self._table.names[row] for row in rows.tolist()]
 
     # -- steps --------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
             if extender.ignorable:
                 continue
             raise
-        for name, status in _rejections(said):
+        for name, status in rejections(said):
             row = table.row_of.get(name)
             if row is None:
                 elsewhere.append(status)
@@ -68,7 +68,8 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
     return attrs.evolve(found, rows=np.array(rows, dtype=np.int64), verdicts=verdicts)
 
 
-def _rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
+def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
+    """By node, of those that the extender says something of."""
     for name, why in said.unresolvable.items():
         yield name, unresolvable(why)
     for name, why in said.failed.items():

@@ -266,14 +266,14 @@ def _verdict(filter_: EnabledFilter, said: Status | Exception | None) -> Status 
     return said.by(filter_.name)
 
 
-def drive(work: Work[T]) -> T:
-    """Run a search to its end at once, one shard after the other."""
+def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
+    """Run a search to its end at once, one shard after the other. `answer`: to see what is asked, and answered."""
     answers: list[Answers] | None = None
     try:
         while True:
             shards = work.send(answers)  # type: ignore[arg-type]
             try:
-                answers = [shard() for shard in shards]
+                answers = [answer(shard) for shard in shards]
             except PluginError as fault:
                 work.throw(fault)
                 raise AssertionError("a search ends with the fault of a plugin") from fault

@@ -1,5 +1,6 @@
 """What a scenario can say: the command line's verbs in virtual time, and the commands of its own."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.verbs.table import VERBS
+from tests.extenders.servers import serving
 from tests.rpc.documented import faults, shape_of
 from tests.verbs.test_live import CLUSTER, LINES
 
@@ -181,3 +183,24 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(CommandError):
         duration(text)
+
+
+def test_the_configuration_of_a_scenario_may_name_extenders(tmp_path: Path) -> None:
+    verbs: dict[str, Any] = {"filter": lambda args: {"NodeNames": ["n2"], "FailedNodes": {"n1": "no card"}}}
+    config = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: URL, filterVerb: filter, nodeCacheCapable: true, httpTimeout: 60s}]
+"""
+    node = {"apiVersion": "v1", "kind": "Node", "status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+    containers = [{"name": "a", "image": "a"}]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": containers}}
+    with serving(verbs) as extender:
+        scenario = ScenarioCluster(tmp_path)
+        assert scenario.do("config", config.replace("URL", extender.url)) == ""
+        for name in ("n1", "n2"):
+            scenario.do("apply", json.dumps({**node, "metadata": {"name": name}}))
+        assert scenario.do("apply", json.dumps(pod)) == "pod/web created\n"
+        assert scenario.do("get pod web -o jsonpath={.spec.nodeName}", "") == "n2"
+        assert "no card" in scenario.do("explain web", "")
+        assert extender.of("filter")[0]["NodeNames"] == ["n1", "n2"]

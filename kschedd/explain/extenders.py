@@ -1,0 +1,84 @@
+"""ExtendersAsked: what the extenders of an attempt were asked and answered, as an explanation shows it.
+
+The attempt that is made for an explanation asks them as any attempt does; here is noted what each said, so that none is
+asked twice. In verdicts and scores an extender has its URL where a plugin has its name.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.extenders.extender import SCALE, HTTPExtender
+from kschedd.extenders.messages import FilterResult
+from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.extended import rejections
+
+Scored = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Extender -> node -> raw, normalized, weighted."""
+
+UNSAID = "the extender did not answer with this node"
+
+
+class ExtendersAsked:
+    """See the module; `answer` is given to `drive`."""
+
+    def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
+        self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
+        self._said: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
+
+    def answer(self, shard: Callable[[], Any]) -> Any:
+        said = shard()
+        if isinstance(shard, ExtenderCall):
+            self._said[shard.extender.url_prefix, shard.action] = said
+        return said
+
+    def _filtered(self) -> list[tuple[HTTPExtender, FilterResult]]:
+        found = [(one, self._said.get((one.url, one.config.filter_verb))) for one in self._extenders if one.filters]
+        return [(one, said) for one, said in found if isinstance(said, FilterResult) and not said.error]
+
+    def rejections(self, table: NodeTable) -> Mapping[int, list[Status]]:
+        """By row: of the first extender that did not let the node pass."""
+        found: dict[int, list[Status]] = {}
+        for extender, said in self._filtered():
+            for name, status in rejections(said):
+                row = table.row_of.get(name)
+                if row is not None:
+                    found.setdefault(row, [status.by(extender.url)])
+            passed = set(said.names or ())
+            for row in table.order.tolist():
+                if table.names[row] not in passed:
+                    found.setdefault(row, [unschedulable(UNSAID).by(extender.url)])
+        return found
+
+    def scores(self, nodes: Sequence[str]) -> Scored:
+        found = {}
+        for extender in self._extenders:
+            said = self._said.get((extender.url, extender.config.prioritize_verb)) if extender.prioritizes else None
+            if not isinstance(said, list):
+                continue
+            raw = dict.fromkeys(nodes, 0)
+            for name, score in said:
+                if name in raw:
+                    raw[name] += score
+            found[extender.url] = {
+                name: {"raw": score, "normalized": score * SCALE, "weighted": extender.weighted(score)}
+                for name, score in raw.items()
+            }
+        return found
+
+    def weights(self, scored: Scored) -> dict[str, int]:
+        return {extender.url: extender.weight for extender in self._extenders if extender.url in scored}
+
+    def failures(self) -> list[str]:
+        """Notes on those that failed, and were left out for it or ended the attempt."""
+        notes = []
+        for extender in self._extenders:
+            for verb in (extender.config.filter_verb, extender.config.prioritize_verb):
+                said = self._said.get((extender.url, verb)) if verb else None
+                why = said.why if isinstance(said, ExtenderFailure) else getattr(said, "error", "")
+                if why:
+                    ends = verb == extender.config.filter_verb and not extender.ignorable
+                    notes.append(f"extender {extender.url}, {verb}: {why}" + ("" if ends else "; it is left out"))
+        return notes

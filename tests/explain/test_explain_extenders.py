@@ -1,0 +1,83 @@
+"""What explanations say of extenders: whom they rejected and why, what they scored, and which of them failed."""
+
+from typing import Any
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.config.load import config_from_raw
+from kschedd.explain.explain import explain
+from kschedd.scheduling.machine import SchedulingMachine
+from tests.actors.clusters import node, pod
+from tests.extenders.servers import nobody_there, serving
+
+Raw = dict[str, Any]
+
+
+def explained(*extenders: Raw, nodes: int = 4) -> Raw:
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [{"nodeCacheCapable": True, "httpTimeout": "60s", **extender} for extender in extenders],
+    }
+    machine = SchedulingMachine(config_from_raw(raw))
+    for number in range(nodes):
+        machine.cluster.put(parse(node(f"n{number}")))
+    web = parse({**pod("web"), "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
+    assert isinstance(web, Pod)
+    return explain(machine, web, {})
+
+
+def test_verdicts_and_scores_of_extenders_stand_among_those_of_plugins() -> None:
+    verbs = {
+        "filter": lambda args: {
+            "NodeNames": ["n2", "n3"],
+            "FailedNodes": {"n0": "no card"},
+            "FailedAndUnresolvableNodes": {"n1": "no slot"},
+        },
+        "score": lambda args: [{"Host": "n3", "Score": 7}],
+    }
+    with serving(verbs) as extender:
+        said = explained({"urlPrefix": extender.url, "filterVerb": "filter", "prioritizeVerb": "score", "weight": 3})
+        assert [verb for verb, _ in extender.asked] == ["filter", "score"]  # each is asked once
+        url = extender.url
+    by_node = {one["node"]: (one["plugin"], one["code"], one["reasons"]) for one in said["verdicts"]}
+    assert by_node == {
+        "n0": (url, "Unschedulable", ["no card"]),
+        "n1": (url, "UnschedulableAndUnresolvable", ["no slot"]),
+        "n2": (None, "Success", []),
+        "n3": (None, "Success", []),
+    }
+    assert said["scores"][url] == {
+        "n2": {"raw": 0, "normalized": 0, "weighted": 0},
+        "n3": {"raw": 7, "normalized": 70, "weighted": 210},
+    }
+    assert said["weights"][url] == 3
+    assert said["totals"]["n3"] - said["totals"]["n2"] == 210
+    assert (said["chosen"], said["ties"]) == ("n3", ["n3"])
+
+
+def test_what_each_of_several_rejects_is_its_own() -> None:
+    first: Raw = {"filter": lambda args: {"NodeNames": ["n1", "n2"], "FailedNodes": {"n0": "first"}}}
+    second: Raw = {"filter": lambda args: {"NodeNames": ["n2"]}}
+    with serving(first) as one, serving(second) as other:
+        said = explained(*({"urlPrefix": each.url, "filterVerb": "filter"} for each in (one, other)), nodes=3)
+        assert other.of("filter")[0]["NodeNames"] == ["n1", "n2"]
+        expected = [
+            (one.url, ["first"]),
+            (other.url, ["the extender did not answer with this node"]),
+            (None, []),
+        ]
+    assert [(verdict["plugin"], verdict["reasons"]) for verdict in said["verdicts"]] == expected
+    assert said["chosen"] == "n2"
+
+
+def test_one_that_fails_is_a_note_and_the_message_unless_it_may_be_ignored() -> None:
+    with nobody_there() as url:
+        ignored = explained({"urlPrefix": url, "filterVerb": "filter", "ignorable": True}, nodes=1)
+        needed = explained({"urlPrefix": url, "filterVerb": "filter"}, nodes=1)
+    [note] = [note for note in ignored["notes"] if url in note]
+    assert note.startswith(f'extender {url}, filter: Post "{url}/filter": dial tcp ')
+    assert note.endswith("; it is left out")
+    assert ignored["chosen"] == "n0"
+    assert needed["message"].startswith(f'Post "{url}/filter": dial tcp ')
+    assert needed["chosen"] is None
