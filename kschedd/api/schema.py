@@ -9,8 +9,13 @@ A suffix `merge=name` means that a list is merged item by item with `name` as me
 `go_types` has the Go types of fields that are not what their schema says: named strings, maps with named keys.
 Types may be recursive (JSONSchemaProps is), so traverse the tables only alongside an object.
 
-Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch extensions; the JSON tags in
-staging/src/k8s.io/api for pointers and for what is always there.
+Server-side apply merges by these as well, but where a further suffix says otherwise: `keys=a,b` (the items of a list
+are told apart by these fields), `set` (by their value), `atomic` (a list or map has one owner as a whole), `granular`
+(this field is no atomic one, though its type is). `atomic` in the file lists the types that are. `default=TCP` is the
+value of a key field that an item leaves out, `default=` the empty one.
+
+Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
+tags in staging/src/k8s.io/api for pointers and for what is always there.
 """
 
 import json
@@ -87,21 +92,37 @@ class Fields(dict[str, Schema]):
         self.pointers: set[str] = set()  # a zero value is not the same as none
         self.always: dict[str, None] = {}  # never left out, in this order
         self.nested: list[str] = []  # those that are no leaves
+        self.atomic = False  # one owner has all of it
+        self.key_defaults: dict[str, Any] = {}  # of fields that tell items of a list apart
+        self.others: Schema | None = None  # of fields that are not named; None: there are none
 
     @property
     def short_name(self) -> str:
         """The name of the Go type upstream: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
+    def as_granular(self) -> "Fields":
+        """The same type where each field has owners of its own."""
+        twin = Fields(self.name)
+        twin.update(self)
+        twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
+        twin.nested, twin.key_defaults, twin.others = self.nested, self.key_defaults, self.others
+        return twin
+
 
 @attrs.frozen(eq=False)
 class ListOf:
+    """A list. For server-side apply its items are told apart by `keys`, by their value if that is empty, or (None)
+    not at all: it has one owner."""
+
     item: Schema
+    keys: tuple[str, ...] | None = None
 
 
 @attrs.frozen(eq=False)
 class MapOf:
     item: Schema
+    atomic: bool = False
 
 
 def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
@@ -132,20 +153,45 @@ def type_named(name: str) -> Fields:
     known = _types.get(name)
     if known is None:
         known = _types[name] = Fields(name)
+        known.atomic = name in _file()["atomic"]
         for field, text in _file()["types"][name].items():
-            described, _, strategy = text.partition(" ")
+            described, *words = text.split(" ")
             if described[0] == "!":
                 known.always[field] = None
                 described = described[1:]
             if described[0] == "*":
                 known.pointers.add(field)
                 described = described[1:]
-            known[field] = _schema(described)
+            ownership = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+            strategy = [word for word in words if word.partition("=")[0] not in _OWNERSHIP]
+            if strategy:
+                known.strategies[field] = _strategy(strategy[0])
+            known[field] = _owned(_schema(described), ownership, known.strategies.get(field, NO_STRATEGY))
             if type(known[field]) is not str:
                 known.nested.append(field)
-            if strategy:
-                known.strategies[field] = _strategy(strategy)
+            if field in known.always and type(known[field]) is str and known[field] in _ZERO_KEYS:
+                known.key_defaults[field] = _ZERO_KEYS[known[field]]
+            if "default" in ownership:
+                known.key_defaults[field] = ownership["default"]
     return known
+
+
+_OWNERSHIP: Final = frozenset(("keys", "set", "atomic", "granular", "default"))
+_ZERO_KEYS: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0}
+
+
+def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy) -> Schema:
+    """The schema of a field with what server-side apply has to know of it."""
+    if isinstance(schema, ListOf):
+        if "atomic" in ownership or not (ownership.keys() & {"keys", "set"} or strategy.merge):
+            return schema
+        named = ownership.get("keys") or ("" if "set" in ownership else strategy.merge_key)
+        return ListOf(schema.item, tuple(named.split(",")) if named else ())
+    if isinstance(schema, MapOf):
+        return MapOf(schema.item, atomic=True) if "atomic" in ownership else schema
+    if isinstance(schema, Fields) and "granular" in ownership:
+        return schema.as_granular()
+    return schema
 
 
 @lru_cache(1 << 10)

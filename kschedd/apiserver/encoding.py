@@ -12,6 +12,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.negotiation import encode
 from kschedd.apiserver.versions import converted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
+from kschedd.store.managing import MANAGED, with_resolved_entries
 
 _MOST: Final = 16 << 20  # bytes
 
@@ -49,13 +50,22 @@ class Encoder:
 
 def partial(raw: Raw) -> dict[str, Any]:
     """Metadata only, without the annotation that upstream makes of a field when it converts a whole DaemonSet."""
-    meta = raw.get("metadata") or {}
-    if raw.get("kind") == "DaemonSet" and TEMPLATE_GENERATION in (meta.get("annotations") or ()):
-        kept = {key: value for key, value in meta["annotations"].items() if key != TEMPLATE_GENERATION}
-        meta = {field: value for field, value in meta.items() if field != "annotations"}
-        if kept:
-            meta["annotations"] = kept
-    return {**_PARTIAL, "metadata": meta}
+    meta = with_resolved_entries(raw).get("metadata") or {}
+    return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
+
+
+def row_object(raw: Raw) -> dict[str, Any]:
+    """What comes with a row of a table: metadata, without the managers, which nobody looks up in a table."""
+    meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name != MANAGED}
+    return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
+
+
+def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
+    if raw.get("kind") != "DaemonSet" or TEMPLATE_GENERATION not in (meta.get("annotations") or ()):
+        return meta
+    kept = {key: value for key, value in meta["annotations"].items() if key != TEMPLATE_GENERATION}
+    rest = {field: value for field, value in meta.items() if field != "annotations"}
+    return {**rest, "annotations": kept} if kept else rest
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:

@@ -16,7 +16,7 @@ import attrs
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.encoding import listed_item
+from kschedd.apiserver.encoding import listed_item, row_object
 from kschedd.apiserver.encoding import partial as metadata_of
 from kschedd.apiserver.negotiation import (
     COMPRESSION,
@@ -228,7 +228,7 @@ def _row(columns: TableColumns, asked: Asked, resource: Resource, raw: Raw, now:
     if included == "Object":
         row["object"] = converted(raw, resource.api_version)
     elif included != "None":
-        row["object"] = metadata_of(raw)
+        row["object"] = row_object(raw)
     else:
         row["object"] = None
     return row

@@ -132,6 +132,13 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(409, "Conflict", str(error), {"name": name, "kind": kind})
         case store.Conflict(kind=kind, name=name, subresource=subresource):
             return StatusError(409, "Conflict", str(error), _named(kind, name, subresource))
+        case store.ApplyConflict(causes=found):
+            told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
+            return StatusError(409, "Conflict", str(error), {"causes": told})
+        case store.ApplyError():
+            return StatusError(500, "", str(error))
+        case store.InvalidOptions(kind=kind, faults=faults):
+            return invalid_options(kind, faults)
         case store.Undecodable():
             return bad_request(str(error))
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:

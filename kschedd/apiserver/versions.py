@@ -11,6 +11,7 @@ import attrs
 from kschedd.api.field_labels import FieldLabelError
 from kschedd.api.objects import Raw
 from kschedd.api.selector_text import FieldSelector
+from kschedd.store.managing import with_resolved_entries
 
 _TO_EVENTS: Final = {
     "involvedObject": "regarding",
@@ -62,7 +63,8 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """The object in this version; itself where it is in that already."""
+    """The object in this version, with all that its managers manage; itself where it is so already."""
+    raw = with_resolved_entries(raw)
     kind = raw.get("kind")
     if kind == "Event":
         return _event(raw, api_version)

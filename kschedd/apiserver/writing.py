@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.decoding import duplicate_field
-from kschedd.api.fields import FieldError, forbidden, invalid, required
+from kschedd.api.fields import FieldError, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.bodies import checked_kind, field_validation, media_type, read_body, read_json
 from kschedd.apiserver.negotiation import json_response, wanted_form
@@ -22,6 +22,7 @@ from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.http.server import HttpResponse
+from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.registry.warnings import creation_warnings, update_warnings
 from kschedd.rpc.aside import change
 from kschedd.store.admission_plugins.attributes import UserInfo
@@ -29,7 +30,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import NotFound
 from kschedd.store.field_validation import submitted
-from kschedd.store.patching import PatchType
+from kschedd.store.patching import PatchType, check_patch_options, manager_faults, read_configuration
 from kschedd.store.updates import Subresource
 
 T = TypeVar("T")
@@ -37,13 +38,16 @@ T = TypeVar("T")
 LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
 _IN_ONE_GO: Final = 100  # objects deleted in one request to the store
 
+_AGENT_ENDS: Final = "/"
+_LONGEST_AGENT: Final = 128
+
 PATCHES: Final[Mapping[str, PatchType]] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
 
-_APPLY: Final = "application/apply-patch+yaml"
+APPLY: Final = "application/apply-patch+yaml"
 
 #: Kinds of which a PUT makes one that is missing.
 _MADE_BY_UPDATE: Final = frozenset(
@@ -142,13 +146,13 @@ def placed(asked: Asked, raw: dict[str, Any], *, named: bool) -> dict[str, Any]:
 async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     raw = placed(asked, await received(face, asked), named=False)
-    dry_run = asked.dry_run
+    dry_run, manager = asked.dry_run, manager_of(asked, "CreateOptions")
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         if raw["metadata"].get("resourceVersion") and not dry_run:
             store.create(raw, dry_run=True)  # whatever else is wrong with it comes first
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        obj = store.create(raw, dry_run=dry_run)
+        obj = store.create(raw, dry_run=dry_run, manager=manager)
         return {"object": obj.raw, "warnings": creation_warnings(obj)}
 
     answer = await write(face, asked, made)
@@ -171,13 +175,15 @@ async def update(face: FaceServices, asked: Asked, subresource: Subresource = ""
     if isinstance(version, str) and version and not version.isdigit():
         raise StatusError(500, "", f'strconv.ParseUint: parsing "{version[:100]}": invalid syntax')
 
+    manager = manager_of(asked, "UpdateOptions")
+
     def made(store: ClusterWriter) -> dict[str, Any]:
         meta = raw["metadata"]
         there = store.find(resource.stored, meta.get("namespace") or "", meta["name"])
         if there is None and not subresource and resource.stored in _MADE_BY_UPDATE:
-            obj = store.create(raw, dry_run=asked.dry_run)
+            obj = store.create(raw, dry_run=asked.dry_run, manager=manager)
             return {"object": obj.raw, "status": 201, "warnings": creation_warnings(obj)}
-        changed = store.update(raw, subresource=subresource, dry_run=asked.dry_run, as_client=True)
+        changed = store.update(raw, subresource=subresource, dry_run=asked.dry_run, as_client=True, manager=manager)
         told = update_warnings(there, changed) if there is not None and not subresource else ()
         return {"object": changed.raw, "status": 200, "warnings": told}
 
@@ -189,8 +195,11 @@ async def update(face: FaceServices, asked: Asked, subresource: Subresource = ""
 async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
+    if media_type(asked.headers.get("content-type", "")) == APPLY:
+        return await _apply(face, asked, subresource)
     patch_type, value = read_patch(asked)
     validation = field_validation(asked.query)
+    manager = manager_of(asked, "PatchOptions")
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         there = store.find(target.resource.stored, target.namespace, target.name)
@@ -203,6 +212,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
             subresource=subresource,
             validation=validation,
             dry_run=asked.dry_run,
+            manager=manager,
         )
         told = update_warnings(there, changed) if there is not None and not subresource else ()
         return {"object": changed.raw, "warnings": (*warnings, *told)}
@@ -212,22 +222,66 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
     return object_response(face, asked, answer["object"], 200, form)
 
 
-def _check_patch_options(asked: Asked, *, applied: bool) -> None:
-    faults = []
-    if applied and not asked.query.text("fieldManager"):
-        faults.append(required("fieldManager", "is required for apply patch"))
-    if not applied and asked.query.flag("force"):
-        faults.append(forbidden("force", "may not be specified for non-apply patch"))
-    if faults:
-        raise invalid_options("PatchOptions", faults)
+async def _apply(face: FaceServices, asked: Asked, subresource: Subresource) -> HttpResponse:
+    """Server-side apply: makes the object, too, if it is not there."""
+    target = asked.target
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    config, warnings = read_apply(asked)
+
+    def made(store: ClusterWriter) -> dict[str, Any]:
+        there = store.find(target.resource.stored, target.namespace, target.name)
+        changed, what = store.server_side_apply(
+            target.resource.stored,
+            target.namespace,
+            target.name,
+            config,
+            asked.query.text("fieldManager"),
+            api_version=target.resource.api_version,
+            force=asked.query.flag("force"),
+            subresource=subresource,
+            dry_run=asked.dry_run,
+        )
+        told: Sequence[str] = ()
+        if not subresource:
+            told = creation_warnings(changed) if there is None else update_warnings(there, changed)
+        return {"object": changed.raw, "status": 201 if what == "created" else 200, "warnings": told}
+
+    answer = await write(face, asked, made, _about(asked))
+    asked.warnings.extend((*warnings, *answer["warnings"]))
+    shown = answer["object"]
+    if asked.dry_run and answer["status"] == 201:
+        shown = without_version(shown)
+    return object_response(face, asked, shown, answer["status"], form)
+
+
+def read_apply(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The configuration of a server-side apply, and warnings."""
+    check_patch_options(asked.query.text("fieldManager"), asked.query.optional_flag("force"), applied=True)
+    validation = field_validation(asked.query)
+    try:
+        text = asked.http.body.decode("utf-8")
+    except UnicodeDecodeError:
+        why = "yaml: invalid leading UTF-8 octet"
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {why}") from None
+    return read_configuration(text, validation)
+
+
+def manager_of(asked: Asked, options: str) -> str:
+    """Who writes: as the request says, or as the client calls itself."""
+    given = asked.query.text("fieldManager")
+    if faults := manager_faults(given):
+        raise invalid_options(options, faults)
+    if given:
+        return given
+    agent = asked.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
+    return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
 def read_patch(asked: Asked) -> tuple[PatchType, Any]:
-    media = media_type(asked.headers.get("content-type", ""))
-    _check_patch_options(asked, applied=media == _APPLY)
-    patch_type = PATCHES.get(media)
+    patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    check_patch_options(asked.query.text("fieldManager"), asked.query.optional_flag("force"), applied=False)
     return patch_type, read_json(asked.http.body).value
 
 

@@ -92,7 +92,10 @@ class ClusterReader(Protocol):
 
 
 class ClusterWriter(ClusterReader, Protocol):
-    """The verbs. Each raises an ApiError, and then it has done nothing."""
+    """The verbs. Each raises an ApiError, and then it has done nothing.
+
+    What is written belongs to the `manager` ("": nobody is noted for it): see `kschedd.store.managing`.
+    """
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
         """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
@@ -100,7 +103,15 @@ class ClusterWriter(ClusterReader, Protocol):
     def warn(self, text: str) -> None:
         """Tell the user in whose name something is done."""
 
-    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object: ...
+    def create(
+        self,
+        raw: Raw,
+        *,
+        dry_run: bool = False,
+        restore: bool = False,
+        as_client: bool = False,
+        manager: str = "",
+    ) -> Object: ...
 
     def update(
         self,
@@ -110,6 +121,7 @@ class ClusterWriter(ClusterReader, Protocol):
         with_status: bool = False,
         dry_run: bool = False,
         as_client: bool = False,
+        manager: str = "",
     ) -> Object: ...
 
     def merge_patch(
@@ -122,6 +134,7 @@ class ClusterWriter(ClusterReader, Protocol):
         subresource: Subresource = "",
         with_status: bool = False,
         dry_run: bool = False,
+        manager: str = "",
     ) -> Object: ...
 
     def patch(
@@ -135,10 +148,31 @@ class ClusterWriter(ClusterReader, Protocol):
         subresource: Subresource = "",
         validation: FieldValidation = "Strict",
         dry_run: bool = False,
+        manager: str = "",
     ) -> tuple[Object, tuple[str, ...]]: ...
 
     def apply(
-        self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False
+        self,
+        raw: Raw,
+        *,
+        dry_run: bool = False,
+        restore: bool = False,
+        as_client: bool = False,
+        manager: str = "",
+    ) -> tuple[Object, Applied]: ...
+
+    def server_side_apply(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        config: Raw,
+        manager: str,
+        *,
+        api_version: str = "",
+        force: bool = False,
+        subresource: Subresource = "",
+        dry_run: bool = False,
     ) -> tuple[Object, Applied]: ...
 
     def delete(

@@ -116,6 +116,16 @@ class Undecodable(Invalid):
 
 
 @attrs.define(eq=False)
+class InvalidOptions(Invalid):
+    """Options of a request (PatchOptions) that contradict each other or lack something."""
+
+    def __str__(self) -> str:
+        unique = tuple(dict.fromkeys(map(str, self.faults)))
+        why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
+        return f'{self.kind}.meta.k8s.io "{self.name}" is invalid: {why}'
+
+
+@attrs.define(eq=False)
 class BadRequest(ApiError):
     """A request whose body does not identify the object that the request is for."""
 
@@ -156,6 +166,33 @@ class BadPatch(ApiError):
     rpc_code: ClassVar[str] = "invalid"
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
+class ApplyConflict(ApiError):
+    """A server-side apply that would change fields of other managers; `causes` has field and message of each."""
+
+    why: str
+    causes: tuple[tuple[str, str], ...] = ()
+
+    rpc_code: ClassVar[str] = "conflict"
+    code: ClassVar[int] = 409
+    reason: ClassVar[str] = "Conflict"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.define(eq=False)
+class ApplyError(ApiError):
+    """A configuration that does not fit its kind's schema: code 500, without a reason, as upstream."""
+
+    why: str
+
+    rpc_code: ClassVar[str] = "invalid"
 
     def __str__(self) -> str:
         return self.why

@@ -41,6 +41,20 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
     return {**patched, "kind": old.raw["kind"], "apiVersion": api_version}
 
 
+def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
+    """Raise BadRequest if an object that an apply makes is not the one that the request names."""
+    meta = raw.get("metadata") or {}
+    if (meta.get("namespace") or namespace) != namespace:
+        why = "the namespace of the provided object does not match the namespace sent on the request"
+        raise BadRequest(kind, name, why)
+    if not meta.get("name"):
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise BadRequest(kind, name, why)
+    if meta["name"] != name:
+        why = f"the name of the object ({_shown(meta['name'])}) does not match the name on the URL ({name})"
+        raise BadRequest(kind, name, why)
+
+
 def _api_version(old: Object, patched: Raw) -> str | None:
     """The patched object's apiVersion; None if the patch removed it. Raises if the kind was changed."""
     kind, api_version = patched.get("kind") or old.raw["kind"], patched.get("apiVersion")

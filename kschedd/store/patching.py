@@ -9,10 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+import yaml
+
 from kschedd.api.decoding import FieldValidation, StrictFault, decode
-from kschedd.api.fields import FieldError
+from kschedd.api.documents import read_documents
+from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.schema_check import check_schema, schema_for, without_nulls
-from kschedd.store.errors import BadPatch, Invalid
+from kschedd.store.errors import BadPatch, Invalid, InvalidOptions
 from kschedd.store.json_patch import json_patch, unknown_members
 from kschedd.store.patches import merge_patch
 from kschedd.store.strategic_merge import go_text, strategic_merge
@@ -83,6 +86,79 @@ def known_patched_fields(
     found = ", ".join(map(str, faults))
     why = f"Invalid value: {json.dumps(text)}: strict decoding error: {found}"
     raise Invalid("", "", (FieldError("patch", None, why),))
+
+
+def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The configuration of a server-side apply, which is YAML or JSON, and warnings of keys that stand twice.
+
+    Only the first document counts, as upstream. Raises BadPatch.
+    """
+    first = next(iter(read_documents(text)), None)
+    if first is None:
+        return {}, ()
+    value, twice = first.value, ""
+    if first.faults:
+        if wrong := yaml_error(text):
+            raise BadPatch(f"error decoding YAML: error converting YAML to JSON: yaml: {wrong}")
+        lines = [
+            f'  line {fault.line}: key "{fault.path[-1]}" already set in map' for fault in first.faults if fault.path
+        ]
+        if len(lines) < len(first.faults):
+            raise BadPatch(f"error decoding YAML: error converting YAML to JSON: yaml: {first.faults[0].why}")
+        twice = "error converting YAML to JSON: yaml: unmarshal errors:\n" + "\n".join(lines)
+        value = yaml.load(first.text, Loader=yaml.CSafeLoader)
+    if value is not None and not isinstance(value, dict):
+        why = f"json: cannot unmarshal {_json_type(value)} into Go value of type map[string]interface {{}}"
+        raise BadPatch(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    if twice and validation == "Strict":
+        raise BadPatch(f"error strict decoding YAML: {twice}")
+    return value or {}, (twice,) if twice and validation == "Warn" else ()
+
+
+def yaml_error(text: str) -> str:
+    """A syntax error of YAML in the words of Go's decoder; "" where there is none."""
+    try:
+        yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark, context = error.problem_mark, error.context_mark
+        line = mark.line if mark is not None else 0
+        if line and isinstance(error, yaml.scanner.ScannerError):
+            line += 1
+        if not line and context is not None:
+            line = context.line
+        where = f"line {line}: " if line else ""
+        return f"{where}{error.problem or 'unknown problem parsing YAML content'}"
+    except (yaml.YAMLError, RecursionError) as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+_LONGEST_MANAGER: Final = 128  # bytes
+
+
+def check_patch_options(manager: str, force: bool | None, *, applied: bool) -> None:
+    """Raise InvalidOptions where an apply names no manager, or anything else may not be said of a patch."""
+    faults = []
+    if applied and not manager:
+        faults.append(required("fieldManager", "is required for apply patch"))
+    if not applied and force is not None:
+        faults.append(forbidden("force", "may not be specified for non-apply patch"))
+    faults += manager_faults(manager)
+    if faults:
+        raise InvalidOptions("PatchOptions", "", tuple(faults))
+
+
+def manager_faults(manager: str) -> list[FieldError]:
+    """The faults of a field manager's name."""
+    faults = []
+    if len(manager.encode()) > _LONGEST_MANAGER:
+        faults.append(FieldError("fieldManager", None, f"Too long: may not be more than {_LONGEST_MANAGER} bytes"))
+    for place, character in enumerate(manager):
+        if not character.isprintable():
+            named = f"U+{ord(character):04X}"
+            why = f"invalid character {named} (at position {len(manager[:place].encode())})"
+            faults.append(invalid("fieldManager", manager, why))
+    return faults
 
 
 def _json_type(value: Any) -> str:

@@ -83,6 +83,7 @@ class InternedPod:
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # that admission adds
     warnings: Sequence[str] = ()  # of admission
+    stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
     branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
@@ -167,6 +168,7 @@ class PodStrategy:
                 size,
                 spec_without_node_affinity.annotations,
                 spec_without_node_affinity.warnings,
+                spec_without_node_affinity.stated_spec,
             )
             if len(spec_without_node_affinity.branches) >= _BRANCHES:
                 spec_without_node_affinity.branches.clear()
@@ -195,9 +197,9 @@ class PodStrategy:
             status["conditions"] = [GATED]
         shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
         notes = pod["metadata"].get("annotations") or _NOTHING
-        return InternedPod(
-            interned, clean.get("labels") or _NOTHING, shared, status, len(interned.key), notes, warnings
-        )
+        stated = encoded(done, _POD_SPEC) if notes else None
+        labels = clean.get("labels") or _NOTHING
+        return InternedPod(interned, labels, shared, status, len(interned.key), notes, warnings, stated)
 
     def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
         """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""

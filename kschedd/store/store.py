@@ -25,11 +25,12 @@ from kschedd.api.fields import FieldError, invalid, required
 from kschedd.api.kinds import BY_NAME, Kind, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
-from kschedd.api.schema_check import check_meta_schema, check_schema
+from kschedd.api.schema_check import check_meta_schema, check_schema, without_nulls
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import faults as device_faults
+from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.registry.strategy import prepare_create, prepare_finalize, prepare_status, prepare_update, strategy_of
@@ -43,12 +44,38 @@ from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.cluster_api import Applied
 from kschedd.store.deletion import Propagation, begin_deletion, check_delete_preconditions, finished, marked
-from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Invalid, NotFound, TooLarge, Undecodable
-from kschedd.store.identity import check_version, same_object
+from kschedd.store.errors import (
+    AlreadyExists,
+    ApiError,
+    ApplyError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooLarge,
+    Undecodable,
+)
+from kschedd.store.identity import check_path, check_version, same_object
 from kschedd.store.indexes import Indexes
 from kschedd.store.job_selector import with_selector
 from kschedd.store.leases import LEASE, renewed
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
+from kschedd.store.managing import (
+    MANAGED,
+    NOBODY,
+    Component,
+    Managing,
+    applied_by,
+    as_stated,
+    entries_after,
+    entries_of_new,
+    field_write,
+    new_pod_entries,
+    noted_after,
+    unless_times_only,
+    with_entries,
+    with_resolved_entries,
+)
 from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
@@ -281,18 +308,32 @@ class Store:
 
     # --- writing -----------------------------------------------------------------------------------------------
 
-    def create(self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False) -> Object:
+    def create(
+        self,
+        raw: Raw,
+        *,
+        dry_run: bool = False,
+        restore: bool = False,
+        as_client: bool = False,
+        manager: str = "",
+    ) -> Object:
         """A new object. `restore` keeps status, uid and creation time as the manifest has them (a cluster's dump).
 
-        What a client hands in (`as_client`) must be of a kind that is served.
+        What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
+        nobody's).
         """
+        return self._create(raw, Managing(manager), dry_run, restore, as_client)
+
+    def _create(
+        self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
+    ) -> Object:
         kind, meta = self._identified(raw, served=as_client)
         name, namespace = meta["name"], meta.get("namespace") or ""
         self._check_namespace(kind, namespace, name)
         if self._user is not None and not (kind in BY_NAME and check_schema(dict(raw))):
             self.authorize("CREATE", kind, namespace, name, raw, None)
         make = self._new_pod if kind == "Pod" else self._new_object
-        created = make(kind, raw, meta, name, restore, dry_run)
+        created = make(kind, raw, meta, name, restore, dry_run, managing)
         if (there := self._space(kind, namespace).get(name)) is not None:
             raise AlreadyExists(kind, name, deleting=there.deleting)
         if (
@@ -315,6 +356,7 @@ class Store:
         with_status: bool = False,
         dry_run: bool = False,
         as_client: bool = False,
+        manager: str = "",
     ) -> Object:
         """Replace an object. If `raw` names a resourceVersion it must be the current one, else Conflict.
 
@@ -328,7 +370,7 @@ class Store:
         if as_client and (faults := validate_version(kind, meta)):
             raise Invalid(kind, old.name, tuple(faults))
         updates.check_preconditions(old, meta)
-        return self._replace(old, raw, subresource, with_status, dry_run)
+        return self._replace(old, raw, subresource, with_status, dry_run, Managing(manager))
 
     def update_status(self, raw: Raw, *, dry_run: bool = False) -> Object:
         """Replace an object's status, and nothing else of it."""
@@ -344,6 +386,7 @@ class Store:
         subresource: updates.Subresource = "",
         with_status: bool = False,
         dry_run: bool = False,
+        manager: str = "",
     ) -> Object:
         """Change an object by an RFC 7386 patch. Strategic merge patches are not supported: lists are replaced."""
         old = self._existing(kind, namespace, name)
@@ -354,7 +397,7 @@ class Store:
         patched = {**patches.merge_patch(old.raw, patch), "metadata": patches.merge_patch(old.metadata, meta)}
         if "metadata" in patch and patch["metadata"] is None:
             patched["metadata"] = None
-        return self._replace(old, same_object(old, patched), subresource, with_status, dry_run)
+        return self._replace(old, same_object(old, patched), subresource, with_status, dry_run, Managing(manager))
 
     def patch(
         self,
@@ -367,20 +410,76 @@ class Store:
         subresource: updates.Subresource = "",
         validation: FieldValidation = "Strict",
         dry_run: bool = False,
+        manager: str = "",
     ) -> tuple[Object, tuple[str, ...]]:
         """Change an object as a client asks; the object and what the client is to be warned of."""
         old = self._existing(kind, namespace, name)
-        whole = same_object(old, patched(old.raw, patch, patch_type))
+        whole = same_object(old, patched(with_resolved_entries(old.raw), patch, patch_type))
         updates.check_resource_version(old, whole["metadata"])
         whole, warnings = known_patched_fields(whole, patch, patch_type, validation)
-        return self._replace(old, whole, subresource, False, dry_run), warnings
+        return self._replace(old, whole, subresource, False, dry_run, Managing(manager)), warnings
 
     def patch_status(self, kind: str, namespace: str, name: str, patch: Raw) -> Object:
         """Merge `patch` into an object's status: `{"phase": "Running"}`."""
         return self.merge_patch(kind, namespace, name, {"status": patch}, subresource="status")
 
+    def server_side_apply(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        config: Raw,
+        manager: str,
+        *,
+        api_version: str = "",
+        force: bool = False,
+        subresource: updates.Subresource = "",
+        dry_run: bool = False,
+    ) -> tuple[Object, Applied]:
+        """`kubectl apply --server-side`: the object gets what its manager states, and loses what only it did state.
+
+        Raises ApplyConflict where fields of others would change and `force` does not say that they may. `api_version`
+        is what the request is for ("": what the configuration says).
+        """
+        old = self._stored(kind, namespace, name)
+        named = {"kind": config.get("kind"), "apiVersion": api_version or config.get("apiVersion")}
+        if old is not None:
+            named["kind"] = old.raw["kind"]
+        elif kind in BY_NAME:
+            named["kind"] = kind
+        write = self._field_write(manager, named, subresource, kind)
+        if old is None:
+            if subresource:
+                raise NotFound(kind, name)
+            return self._create_applied(kind, namespace, name, config, write, dry_run), "created"
+        whole = same_object(old, applied_by(old, config, write, force=force))
+        updates.check_resource_version(old, whole["metadata"])
+        entries = whole["metadata"].get(MANAGED) or []
+        changed = self._replace(old, without_nulls(whole), subresource, False, dry_run, Managing(manager, entries))
+        return changed, "unchanged" if changed is old else "configured"
+
+    def _create_applied(
+        self, kind: str, namespace: str, name: str, config: Raw, write: FieldWrite, dry_run: bool
+    ) -> Object:
+        whole = applied_by(None, config, write, force=True)
+        meta = whole["metadata"]
+        if meta.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+            raise Conflict(kind, name, why)
+        check_path(kind, namespace, name, whole)
+        if meta.get("resourceVersion"):
+            raise ApplyError("resourceVersion should not be set on objects to be created")
+        raw = without_nulls({**config, "metadata": {**(config.get("metadata") or {}), "namespace": namespace}})
+        return self._create(raw, Managing(write.manager, meta.get(MANAGED) or []), dry_run)
+
     def apply(
-        self, raw: Raw, *, dry_run: bool = False, restore: bool = False, as_client: bool = False
+        self,
+        raw: Raw,
+        *,
+        dry_run: bool = False,
+        restore: bool = False,
+        as_client: bool = False,
+        manager: str = "",
     ) -> tuple[Object, Applied]:
         """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches`).
 
@@ -389,11 +488,13 @@ class Store:
         kind, meta = self._identified(raw, served=as_client)
         old = self._stored(kind, meta.get("namespace") or "", meta["name"])
         if old is None:
-            made = self.create(first_applied(raw), dry_run=dry_run, restore=restore, as_client=as_client)
+            made = self.create(
+                first_applied(raw), dry_run=dry_run, restore=restore, as_client=as_client, manager=manager
+            )
             return made, "created"
         check_version(old, raw)
         with_status = restore or kind == "Node"
-        changed = self._replace(old, applied(old, raw), "", with_status, dry_run)
+        changed = self._replace(old, applied(old, raw), "", with_status, dry_run, Managing(manager))
         return changed, "unchanged" if changed is old else "configured"
 
     def delete(
@@ -703,7 +804,22 @@ class Store:
         bits = f"{self._random_of(kind).getrandbits(128):032x}"
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
-    def _new_pod(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool, dry_run: bool) -> Object:
+    def _field_write(self, manager: str, raw: Raw, subresource: str, stored: str = "") -> FieldWrite:
+        known = raw.get("kind") in BY_NAME
+        return field_write(
+            manager, raw, None if known else self._definition_of(raw), subresource, stamp(self._now()), stored
+        )
+
+    def _new_pod(
+        self,
+        kind: str,
+        raw: Raw,
+        meta: dict[str, Any],
+        name: str,
+        restore: bool,
+        dry_run: bool,
+        managing: Managing,
+    ) -> Object:
         spec = raw.get("spec")
         node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
@@ -717,16 +833,32 @@ class Store:
         if admitted.annotations:
             meta["annotations"] = {**(meta.get("annotations") or {}), **admitted.annotations}
         self._born(kind, meta, restore)
+        if managing is not NOBODY and (managing.manager or managing.entries):
+            meta[MANAGED] = new_pod_entries(managing, meta, admitted.stated_spec, node_name)
         status: Raw = admitted.status_at(meta["creationTimestamp"])
         if restore and raw.get("status"):
             status = self._pod_strategy.restored_status(status, raw, meta, name)
         self._check_size(kind, name, admitted.size + len(packed(kind, name, (meta, status))))
         return new_pod(raw, meta, admitted, node_name, status)
 
-    def _new_object(self, kind: str, raw: Raw, meta: dict[str, Any], name: str, restore: bool, dry_run: bool) -> Object:
+    def _new_object(
+        self,
+        kind: str,
+        raw: Raw,
+        meta: dict[str, Any],
+        name: str,
+        restore: bool,
+        dry_run: bool,
+        managing: Managing,
+    ) -> Object:
         asked = Attributes("CREATE", kind, meta.get("namespace") or "", name)
+        entries = managing.entries
 
         def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
+            nonlocal entries
+            if entries is None and managing.manager:
+                write = self._field_write(managing.manager, defaulted, "", kind)
+                entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
             admitted = self._admission.admit(asked, defaulted, self)
             prepared = prepare_create(kind, admitted, stamp(self._now()))
             if restore and defaulted.get("status"):
@@ -752,6 +884,8 @@ class Store:
             self._born(kind, meta, restore)
             whole["metadata"] = meta
         stored = encoded_object(whole)
+        if entries:
+            stored = with_entries(stored, entries)
         self._check_size(kind, name, len(packed(kind, name, stored)))
         return self._typed(kind, stored)
 
@@ -800,7 +934,13 @@ class Store:
         return attrs.evolve(Object.from_raw(raw), kind=kind)
 
     def _replace(
-        self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
+        self,
+        old: Object,
+        raw: Raw,
+        subresource: updates.Subresource,
+        with_status: bool,
+        dry_run: bool,
+        managing: Managing = NOBODY,
     ) -> Object:
         if subresource == "status" and isinstance(old, Pod):
             # Much the most frequent write; the rest of the pod is not looked at.
@@ -810,20 +950,38 @@ class Store:
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
         self.authorize("UPDATE", old.kind, old.namespace, old.name, raw, old.raw, subresource)
+        requested: Raw
         if subresource == "status":
-            wanted = self._checked_status(old, raw)
+            requested = wanted = self._checked_status(old, raw)
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
         else:
-            wanted = self._checked(old, raw, subresource, dry_run)
+            wanted, requested = self._checked(old, raw, subresource, dry_run)
             if with_status and raw.get("status"):
                 wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
             asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
             self._charge(asked, wanted, old.raw, dry_run)
+        wanted = self._managed(old, wanted, requested, subresource, managing)
         if dry_run:
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return self._retyped(old, {**wanted, "metadata": meta})
-        return self._settle(old, wanted)
+        noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
+        return self._settle(old, wanted, noted)
+
+    def _managed(
+        self, old: Object, wanted: dict[str, Any], requested: Raw, subresource: str, managing: Managing
+    ) -> dict[str, Any]:
+        """The object with its entries after this write; where nobody is named, or only noted, with those it had."""
+        before = old.metadata.get(MANAGED)
+        if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):
+            if wanted["metadata"].get(MANAGED) is before:
+                return wanted
+            return with_entries(wanted, before or [])
+        entries = managing.entries
+        if entries is None:
+            write = self._field_write(managing.manager, old.raw, subresource, old.kind)
+            entries = entries_after(old, requested, write)
+        return unless_times_only(old, with_entries(wanted, entries))
 
     def _checked_status(self, old: Object, raw: Raw) -> dict[str, Any]:
         """The object with its new status, decoded and found valid."""
@@ -838,8 +996,13 @@ class Store:
             raise Invalid(old.kind, old.name, tuple(faults))
         return wanted
 
-    def _checked(self, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool) -> dict[str, Any]:
-        """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new."""
+    def _checked(
+        self, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
+    ) -> tuple[dict[str, Any], Raw]:
+        """The object as defaulted, admitted and found valid; its generation counted up if it asks for something new.
+
+        And the object as it was asked for: with its defaults alone, where admission may have changed it.
+        """
         wanted = updates.merged_update(old, raw, subresource)
         wrong = updates.meta_faults(old, raw.get("metadata") or _NOTHING)
 
@@ -847,7 +1010,10 @@ class Store:
         # A pod's update is compared as it is stored, any other as it is decoded.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
+        requested: list[dict[str, Any]] = []
+
         def prepare(new: dict[str, Any]) -> dict[str, Any]:
+            requested.append(new)
             if subresource == "finalize":
                 return prepare_finalize(new, before)
             prepared = prepare_update(old.kind, new, before)
@@ -862,22 +1028,22 @@ class Store:
             checked = prepare(checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
-            return checked
+            return checked, checked
         checked = accepted(old.kind, old.name, wanted, prepare, check)
         self._check_devices(old.kind, old.name, checked)
         for warning in self._admission.validate(asked, checked, before, self):
             self.warn(warning)
-        return encoded_object(checked)
+        return encoded_object(checked), encoded_object(requested[0])
 
-    def _settle(self, old: Object, wanted: dict[str, Any]) -> Object:
+    def _settle(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
         """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
         if finished(old.kind, wanted):
             gone = self._remove(old)
             meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
             return self._retyped(old, {**wanted, "metadata": meta})
-        return self._write(old, wanted)
+        return self._write(old, wanted, noted)
 
-    def _write(self, old: Object, wanted: dict[str, Any]) -> Object:
+    def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
         meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
         if meta == old.metadata and all(
             wanted.get(part) is old.raw.get(part) or wanted.get(part) == old.raw.get(part)
@@ -886,6 +1052,8 @@ class Store:
         ):
             return old
         meta["resourceVersion"] = str(self._log.version + 1)
+        if noted and MANAGED in meta:
+            meta[MANAGED] = noted_after(old, noted, stamp(self._now()))
         wanted["metadata"] = meta
         changed = self._retyped(old, wanted)
         self._commit(MODIFIED, old, changed)

@@ -15,6 +15,7 @@ REACHED = {
     "admission": {"code": 587, "object": 408, "causes": 14, "text": 183},
     "create": {"code": 1866, "object": 762, "causes": 774, "text": 1144},
     "update": {"code": 686, "object": 374, "causes": 243, "text": 239},
+    "patch": {"code": 471, "object": 279, "causes": 102, "text": 160},
     "delete-and-bind": {"code": 931, "object": 675, "causes": 40, "text": 261},
 }
 

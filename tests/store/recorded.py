@@ -19,12 +19,17 @@ import pytest
 from kschedd.api.kinds import BY_NAME
 from kschedd.bench.shared import shared_folder
 from kschedd.store.admission import Admission
-from kschedd.store.errors import ApiError, BadPatch, Invalid
+from kschedd.store.errors import ApiError, ApplyConflict, BadPatch, Invalid
 from kschedd.store.field_validation import known_fields
+from kschedd.store.managing import with_resolved_entries
+from kschedd.store.patching import check_patch_options, read_configuration
 from kschedd.store.store import Store
 
 NOW_S = 1_750_000_000.0
+APPLY = "application/apply-patch+yaml"
+GOLDEN = "golden"  # who made what was there before
 CONTENT_TYPES = {
+    APPLY: "apply",
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
@@ -84,6 +89,8 @@ def answer(record: Mapping[str, Any]) -> Answer | None:
             _make(store, manifest, names)
         before = record.get("old") or record.get("object")
         target = _make(store, before, names) if before else None
+        for each in record.get("applied", ()):
+            target = _apply(store, record["kind"], target, each["manifest"], each["fieldManager"])
     except ApiError:
         return None
     if target is not None:
@@ -94,8 +101,11 @@ def answer(record: Mapping[str, Any]) -> Answer | None:
     except ApiError as refusal:
         faults = refusal.faults if isinstance(refusal, Invalid) and refusal.code == 422 else ()
         causes = tuple(dict.fromkeys((fault.path, fault.why) for fault in faults))
+        if isinstance(refusal, ApplyConflict):
+            causes = refusal.causes
         return Answer(refusal.code, None, causes, refusal.reason, str(refusal), tuple(warnings))
-    return Answer(201 if "manifest" in record else 200, made.raw, warnings=tuple(warnings))
+    code = 201 if "manifest" in record or ("patch" in record and target is None) else 200
+    return Answer(code, made.raw, warnings=tuple(warnings))
 
 
 def _given(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,10 +123,10 @@ def _given(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _make(store: Store, manifest: Mapping[str, Any], names: dict[str, Any]) -> Any:
     manifest = _filled(manifest, names)
     status = manifest.pop("status", None)
-    made = store.create(manifest)
+    made = store.create(manifest, manager=GOLDEN)
     if status is not None:
         whole = {**made.raw, "status": {**(made.raw.get("status") or {}), **status}}
-        made = store.update(whole, subresource="status")
+        made = store.update(whole, subresource="status", manager=GOLDEN)
     names[f"<uid:{made.name}>"] = made.uid
     names[f"<resourceVersion:{made.name}>"] = str(made.resource_version)
     return made
@@ -139,6 +149,8 @@ def agreement(record: Mapping[str, Any], got: Answer) -> dict[str, bool]:
     refusal = want.get("status") or {}
     if not refusal:
         found["object"] = got.accepted and not differences(bare(want["object"]), bare(got.object or {}))
+    if "managedFields" in want:
+        found["managedFields"] = got.accepted and want["managedFields"] == managed_fields(got.object or {})
     causes = refusal.get("causes") or []
     if causes or got.causes:
         found["causes"] = {cause["field"] for cause in causes} == got.fields
@@ -206,6 +218,8 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         warnings += said
         return store.update(raw, subresource=record["subresource"], dry_run=True, as_client=True)
     text = record.get("patch_text")
+    if record["content_type"] == APPLY:
+        return _ask_apply(store, record, target, names, warnings)
     try:
         patch = _filled(record["patch"], names) if text is None else json.loads(text)
     except ValueError as wrong:
@@ -224,13 +238,55 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
     return made
 
 
+def _ask_apply(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, Any], warnings: list[str]) -> Any:
+    check_patch_options(record["fieldManager"], record["force"], applied=True)
+    text = record.get("patch_text")
+    config, said = read_configuration(
+        json.dumps(_filled(record["patch"], names)) if text is None else text, record["fieldValidation"]
+    )
+    warnings += said
+    return _apply(
+        store,
+        record["kind"],
+        target,
+        config,
+        record["fieldManager"],
+        force=record["force"],
+        subresource=record["subresource"],
+        dry_run=True,
+    )
+
+
+def _apply(store: Store, kind: str, target: Any, config: Any, manager: str, **how: Any) -> Any:
+    """A server-side apply to the path of `target`, or where there is none to the one that the configuration says."""
+    known = BY_NAME[kind]
+    namespace, name = "default" if known.namespaced else "", ""
+    if target is not None:
+        namespace, name = target.namespace, target.name
+    elif isinstance(config, dict):
+        name = str((config.get("metadata") or {}).get("name") or "x")
+    made, _ = store.server_side_apply(kind, namespace, name, config, manager, api_version=known.api_version, **how)
+    return made
+
+
+def managed_fields(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The managedFields of an object as the records have them."""
+    entries = with_resolved_entries(raw)["metadata"].get("managedFields") or ()
+    bare_of_times = [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
+    return sorted(bare_of_times, key=lambda each: (each["manager"], each["operation"], each.get("subresource", "")))
+
+
 def disagreements(record: Mapping[str, Any], got: Answer) -> list[str]:
     """What differs, a line each: for whoever mends it."""
     want = record["want"]
     if (want["code"] < 300) != got.accepted or want["code"] != got.code:
-        return [f"code: want {want['code']}, got {got.code}: {got.message or want['status']['message']}"]
+        why = got.message or (want.get("status") or {}).get("message")
+        return [f"code: want {want['code']}, got {got.code}: {why}"]
     if got.accepted:
-        return differences(bare(want["object"]), bare(got.object or {}), "object")
+        found = differences(bare(want["object"]), bare(got.object or {}), "object")
+        if "managedFields" in want:
+            found += differences(want["managedFields"], managed_fields(got.object or {}), "managedFields")
+        return found
     wanted = {(cause["field"], cause["message"]) for cause in want["status"]["causes"]}
     found = [f"missing {field}: {why}" for field, why in sorted(wanted - {*got.causes})]
     return found + [f"extra {field}: {why}" for field, why in sorted({*got.causes} - wanted)]

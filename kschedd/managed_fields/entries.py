@@ -1,0 +1,170 @@
+"""metadata.managedFields: its entries read into sets of managers, and written.
+
+A manager's identifier is its entry without fields and time, as JSON; an applier's without apiVersion too, so that it is
+the same whatever version is applied. Whoever updates beside nine others and is the tenth to have done so longest ago
+becomes part of `ancient-changes`.
+
+Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (managedfields.go, capmanagers.go, conflict.go).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.times import micros
+from kschedd.managed_fields.field_set import FieldSet, fields_v1, path_text, read_fields_v1, union
+from kschedd.managed_fields.updater import ManagedSet
+
+Entry = Mapping[str, Any]
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+_FIELDS_TYPE: Final = "FieldsV1"
+_MOST_UPDATERS: Final = 10
+_ANCIENT: Final = "ancient-changes"
+
+
+@attrs.frozen
+class Managed:
+    """The managers of an object, by identifier, and when each wrote last."""
+
+    sets: Mapping[str, ManagedSet] = attrs.field(factory=dict)
+    times: Mapping[str, str] = attrs.field(factory=dict)
+
+    def with_sets(self, sets: Mapping[str, ManagedSet]) -> "Managed":
+        return Managed(sets, {name: at for name, at in self.times.items() if name in sets})
+
+    def at(self, manager: str, when: str) -> "Managed":
+        return Managed(self.sets, {**self.times, manager: when}) if manager in self.sets else self
+
+
+def identifier(manager: str, operation: str, api_version: str, subresource: str) -> str:
+    """What tells one manager from another."""
+    found = {"manager": manager, "operation": operation}
+    if operation == UPDATE:
+        found["apiVersion"] = api_version
+    if subresource:
+        found["subresource"] = subresource
+    return json.dumps({name: text for name, text in found.items() if text})
+
+
+def read_entries(entries: Any) -> Managed:
+    """Raises ValueError for what are no entries."""
+    if not isinstance(entries, list | tuple | None):
+        raise ValueError("managedFields is a list")
+    sets, times = {}, {}
+    for entry in entries or ():
+        name, found = _read(entry)
+        sets[name] = found
+        if entry.get("time"):
+            times[name] = str(entry["time"])
+    return Managed(sets, times)
+
+
+def _read(entry: Entry) -> tuple[str, ManagedSet]:
+    operation, api_version = entry.get("operation"), entry.get("apiVersion")
+    if operation not in (APPLY, UPDATE):
+        raise ValueError("operation must be `Apply` or `Update`")
+    if not api_version:
+        raise ValueError("apiVersion must not be empty")
+    if entry.get("fieldsType") != _FIELDS_TYPE:
+        raise ValueError("fieldsType must be FieldsV1")
+    fields = read_fields_v1(entry.get("fieldsV1") or {})
+    name = identifier(str(entry.get("manager") or ""), operation, str(api_version), str(entry.get("subresource") or ""))
+    return name, ManagedSet(fields, str(api_version), operation == APPLY)
+
+
+def write_entries(managed: Managed) -> list[dict[str, Any]]:
+    """The entries in upstream's order: appliers first, then by time and name."""
+    made = []
+    for name, theirs in managed.sets.items():
+        entry: dict[str, Any] = {**json.loads(name), "apiVersion": theirs.api_version}
+        if name in managed.times:
+            entry["time"] = managed.times[name]
+        entry |= {"fieldsType": _FIELDS_TYPE, "fieldsV1": fields_v1(theirs.fields)}
+        made.append({field: entry[field] for field in _ORDER if field in entry})
+    return sorted(made, key=_place)
+
+
+_ORDER: Final[tuple[str, ...]] = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
+
+
+def _place(entry: Entry) -> tuple[Any, ...]:
+    texts = tuple(entry.get(field) or "" for field in ("manager", "apiVersion", "subresource"))
+    return (entry["operation"], _seconds(entry.get("time")), *texts)
+
+
+def _seconds(at: str | None) -> int:
+    try:
+        return micros(at) // 1_000_000 if at else 0
+    except ValueError:
+        return 0
+
+
+def capped(managed: Managed) -> Managed:
+    """No more than ten updaters: those that wrote longest ago become one."""
+    updaters = [name for name, theirs in managed.sets.items() if not theirs.applied]
+    over = len(updaters) - _MOST_UPDATERS
+    if over <= 0:
+        return managed
+    sets, times = dict(managed.sets), dict(managed.times)
+    updaters.sort(key=lambda name: (_seconds(times.get(name)), name))
+    first: dict[str, str] = {}
+    for name in updaters:
+        if over <= 0:
+            break
+        theirs = sets[name]
+        bucket = identifier(_ANCIENT, UPDATE, theirs.api_version, "")
+        if theirs.api_version not in first:
+            first[theirs.api_version] = name
+            continue
+        if bucket not in sets:
+            sets[bucket] = sets.pop(first[theirs.api_version])
+        sets[bucket] = attrs.evolve(theirs, fields=union(theirs.fields, sets[bucket].fields))
+        if name != bucket:
+            del sets[name]
+        over -= 1
+        if name in times:
+            times[bucket] = times[name]
+    return Managed(sets, times).with_sets(sets)
+
+
+def is_reset(entries: Any) -> bool:
+    """Whether a write asks that nobody manage anything from now on: one empty entry."""
+    return isinstance(entries, Sequence) and len(entries) == 1 and not entries[0]
+
+
+def without_times(entries: Any) -> list[dict[str, Any]]:
+    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries or ()]
+
+
+def manager_text(name: str) -> str:
+    """A manager as messages about conflicts name it."""
+    entry = json.loads(name)
+    text = json.dumps(entry.get("manager", ""), ensure_ascii=False)
+    if entry.get("subresource"):
+        text += f' with subresource "{entry["subresource"]}"'
+    return f"{text} using {entry['apiVersion']}" if entry["operation"] == UPDATE else text
+
+
+def conflict_causes(conflicts: Mapping[str, FieldSet]) -> list[tuple[str, str]]:
+    """Field and message of each conflict."""
+    return [
+        (path_text(path), f"conflict with {manager_text(name)}")
+        for name in sorted(conflicts)
+        for path in conflicts[name].paths()
+    ]
+
+
+def conflict_message(conflicts: Mapping[str, FieldSet]) -> str:
+    paths = {name: [path_text(path) for path in conflicts[name].paths()] for name in sorted(conflicts)}
+    number = sum(map(len, paths.values()))
+    if number == 1:
+        ((name, (path,)),) = paths.items()
+        return f"Apply failed with 1 conflict: conflict with {manager_text(name)}: {path}"
+    lines = []
+    for name, theirs in paths.items():
+        lines += [f"conflicts with {manager_text(name)}:", *(f"- {path}" for path in theirs)]
+    return f"Apply failed with {number} conflicts: " + "\n".join(lines)

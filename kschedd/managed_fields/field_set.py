@@ -1,0 +1,229 @@
+"""Sets of fields, as metadata.managedFields has them, and how they are combined.
+
+A set is a tree. A step of a path is written as FieldsV1 writes it: `f:NAME` is a field of a map, `k:{"name":"a"}` the
+item of a list with these keys, `v:"a"` the item with this value. A set is never changed once it was handed out;
+`insert` is for whoever builds one.
+
+Source: sigs.k8s.io/structured-merge-diff v6, fieldpath (set.go, element.go, serialize.go).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+FieldsV1 = Mapping[str, Any]
+Path = tuple[str, ...]
+
+
+class FieldSet:
+    """The fields at and below one place; `member`: the field at this place itself belongs to the set."""
+
+    __slots__ = ("children", "member")
+
+    def __init__(self, member: bool = False, children: dict[str, "FieldSet"] | None = None) -> None:
+        self.member = member
+        self.children = {} if children is None else children
+
+    def __bool__(self) -> bool:
+        return self.member or bool(self.children)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FieldSet):
+            return NotImplemented
+        return self.member == other.member and self.children == other.children
+
+    __hash__ = None  # type: ignore[assignment]  # it is built in place
+
+    def __repr__(self) -> str:
+        return f"FieldSet({fields_v1(self)})"
+
+    def insert(self, path: Sequence[str]) -> None:
+        here = self
+        for step in path:
+            below = here.children.get(step)
+            if below is None:
+                below = here.children[step] = FieldSet()
+            here = below
+        here.member = True
+
+    def at(self, step: str) -> "FieldSet":
+        return self.children.get(step, NO_FIELDS)
+
+    def paths(self) -> Iterator[Path]:
+        """The paths of all members in upstream's order: of each place first the members, then what is below."""
+        if self.member:
+            yield ()
+        yield from self._below()
+
+    def _below(self) -> Iterator[Path]:
+        steps = sorted(self.children, key=_order)
+        for step in steps:
+            if self.children[step].member:
+                yield (step,)
+        for step in steps:
+            for rest in self.children[step]._below():
+                yield (step, *rest)
+
+
+NO_FIELDS = FieldSet()
+
+
+def union(one: FieldSet, other: FieldSet) -> FieldSet:
+    if not one.children and not other.children:
+        return FieldSet(one.member or other.member)
+    children = dict(one.children)
+    for step, below in other.children.items():
+        mine = children.get(step)
+        children[step] = below if mine is None else union(mine, below)
+    return FieldSet(one.member or other.member, children)
+
+
+def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
+    children = {}
+    for step, below in one.children.items():
+        if step in other.children and (both := intersection(below, other.children[step])):
+            children[step] = both
+    return FieldSet(one.member and other.member, children)
+
+
+def difference(one: FieldSet, other: FieldSet) -> FieldSet:
+    """The members of `one` that are none of `other`; what is below a member of `other` stays."""
+    children = {}
+    for step, below in one.children.items():
+        theirs = other.children.get(step)
+        left = below if theirs is None else difference(below, theirs)
+        if left:
+            children[step] = left
+    return FieldSet(one.member and not other.member, children)
+
+
+def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
+    """`difference` without what is below a member of `other`."""
+    if other.member:
+        return NO_FIELDS
+    children = {}
+    for step, below in one.children.items():
+        theirs = other.children.get(step)
+        left = below if theirs is None else recursive_difference(below, theirs)
+        if left:
+            children[step] = left
+    return FieldSet(one.member, children)
+
+
+def only_below(one: FieldSet, roots: Sequence[Path]) -> FieldSet:
+    """What of a set is at or below one of these paths, in which "*" stands for any step."""
+    if any(not root for root in roots):
+        return one
+    children = {}
+    for step, below in one.children.items():
+        inner = [root[1:] for root in roots if root[0] in (step, "*")]
+        if inner and (left := only_below(below, inner)):
+            children[step] = left
+    return FieldSet(False, children)
+
+
+def set_of(*paths: Path) -> FieldSet:
+    made = FieldSet()
+    for path in paths:
+        made.insert(path)
+    return made
+
+
+# -- as JSON --------------------------------------------------------------------------------------------------------
+
+
+def fields_v1(fields: FieldSet) -> dict[str, Any]:
+    """The set as `fieldsV1` has it."""
+    below = {step: fields_v1(fields.children[step]) for step in sorted(fields.children, key=_order)}
+    return {".": {}, **below} if fields.member and below else below
+
+
+def read_fields_v1(given: Any) -> FieldSet:
+    """The set that a `fieldsV1` stands for. Raises ValueError for what is none."""
+    return _read(given, root=True)
+
+
+def _read(given: Any, *, root: bool = False) -> FieldSet:
+    if not isinstance(given, Mapping):
+        raise ValueError("a set of fields is a map")
+    if not given and not root:
+        return FieldSet(member=True)
+    children = {}
+    for step, below in given.items():
+        if step == ".":
+            continue
+        children[_canonical(step)] = _read(below)
+    return FieldSet("." in given, children)
+
+
+def _canonical(step: Any) -> str:
+    sort, text = (step[:2], step[2:]) if isinstance(step, str) else ("", "")
+    match sort:
+        case "f:":
+            return str(step)
+        case "v:":
+            return value_step(json.loads(text))
+        case "k:":
+            keys = json.loads(text)
+            if isinstance(keys, dict):
+                return key_step(keys)
+        case "i:":
+            return f"i:{int(text)}"
+    raise ValueError(f"{str(step)[:100]!r} is no step of a path")
+
+
+def key_step(keys: Mapping[str, Any]) -> str:
+    return "k:" + json.dumps(dict(sorted(keys.items())), separators=(",", ":"), ensure_ascii=False)
+
+
+def value_step(value: Any) -> str:
+    return "v:" + json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _order(step: str) -> tuple[str, Any]:
+    sort, text = step[:2], step[2:]
+    if sort == "k:":
+        return sort, [(name, *_rank(value)) for name, value in json.loads(text).items()]
+    if sort == "v:":
+        return sort, [_rank(json.loads(text))]
+    return sort, int(text) if sort == "i:" else text
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Where a value of a key stands among others: numbers before text, text before true and false."""
+    if isinstance(value, bool):
+        return 2, value
+    if isinstance(value, int | float):
+        return 0, value
+    return (1, value) if isinstance(value, str) else (3, json.dumps(value, sort_keys=True))
+
+
+def path_text(path: Sequence[str]) -> str:
+    """A path as messages have it: `.spec.containers[name="a"].image`."""
+    return "".join(map(step_text, path))
+
+
+def step_text(step: str) -> str:
+    sort, text = step[:2], step[2:]
+    match sort:
+        case "k:":
+            keys = json.loads(text)
+            return "[" + ",".join(f"{name}={_value_text(value)}" for name, value in keys.items()) + "]"
+        case "v:":
+            return f"[={_value_text(json.loads(text))}]"
+        case "i:":
+            return f"[{text}]"
+        case _:
+            return f".{text}"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(_value_text, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ";".join(f"{name}={_value_text(item)}" for name, item in value.items()) + "}"
+    return str(value)

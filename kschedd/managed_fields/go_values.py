@@ -1,0 +1,65 @@
+"""JSON values as Go prints them: in messages about what a value should have been.
+
+All numbers of a manifest are float64 to whoever prints them. Source: Go's package fmt.
+"""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+_LARGE_EXPONENT: Final = 6
+_TYPES: Final = ((bool, "bool"), (str, "string"), (Mapping, "map[string]interface {}"), (list, "[]interface {}"))
+
+
+def go_type(value: Any) -> str:
+    """`%T`."""
+    if value is None:
+        return "<nil>"
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "float64")
+
+
+def go_value(value: Any) -> str:
+    """`%v` of a value that a message holds by its address."""
+    return f"&{{{_plain(value)}}}"
+
+
+def go_syntax(value: Any) -> str:
+    """`%#v` of the same."""
+    return f"&value.valueUnstructured{{Value:{_syntax(value)}}}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "map[" + " ".join(f"{name}:{_plain(value[name])}" for name in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(_plain, value)) + "]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _number(value) if isinstance(value, int | float) else str(value)
+
+
+def _syntax(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{json.dumps(name, ensure_ascii=False)}:{_syntax(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{inner}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(map(_syntax, value)) + "}"
+    if value is None:
+        return "interface {}(nil)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _number(value) if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    """A float64 in the fewest digits, with an exponent from 1e+06 on and below 1e-04."""
+    sign, digits, _ = Decimal(repr(float(value))).normalize().as_tuple()
+    power = Decimal(repr(float(value))).adjusted() if value else 0
+    if -4 <= power < _LARGE_EXPONENT:
+        return f"{Decimal(repr(float(value))).normalize():f}" if value else "0"
+    text = "".join(map(str, digits))
+    mantissa = text if len(text) == 1 else f"{text[0]}.{text[1:]}"
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"

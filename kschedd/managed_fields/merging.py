@@ -1,0 +1,119 @@
+"""Merging a configuration into a live value, and taking fields out of a value.
+
+Maps merge field by field, lists whose items have owners item by item; anything else is replaced. Items keep the order
+of the configuration; those that only the live list has stay where they stood among the shared ones.
+Source: sigs.k8s.io/structured-merge-diff v6, typed/merge.go and typed/remove.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.api.schema import ANY, Schema
+from kschedd.managed_fields.field_set import FieldSet
+from kschedd.managed_fields.typed import ABSENT, atomic, field_schema, item_schema, item_step, sort_of
+
+
+def merge(live: Any, config: Any, schema: Schema) -> Any:
+    """`live` with what `config` states; ABSENT where nothing is left. Both are as their schema wants them."""
+    sorts = [sort_of(schema, value) for value in (live, config) if value is not ABSENT and value is not None]
+    sort = sorts[-1] if sorts else "scalar"
+    filled = [value for value in (live, config) if value is not ABSENT and value]
+    if sort == "scalar" or len(set(sorts)) > 1 or atomic(schema, sort) or not filled:
+        return live if config is ABSENT else config
+    merged: Any = _merge_fields(live, config, schema) if sort == "map" else _merge_items(live, config, schema)
+    return merged or ABSENT
+
+
+def _merge_fields(live: Any, config: Any, schema: Schema) -> dict[str, Any]:
+    before = live if live is not ABSENT and live else {}
+    wanted = config if config is not ABSENT and config else {}
+    merged = {}
+    for name in {**before, **wanted}:
+        inner = field_schema(schema, name)
+        value = merge(before.get(name, ABSENT), wanted.get(name, ABSENT), ANY if inner is None else inner)
+        if value is not ABSENT:
+            merged[name] = value
+    return merged
+
+
+def _merge_items(live: Any, config: Any, schema: Schema) -> list[Any]:
+    """The items of both lists. Of items that the live list has twice those of the configuration replace all."""
+    left = [] if live is ABSENT or not live else live
+    right = [] if config is ABSENT or not config else config
+    left_steps = [item_step(schema, item) for item in left]
+    right_steps = [item_step(schema, item) for item in right]
+    observed = {step: None if left_steps.count(step) > 1 else item for step, item in zip(left_steps, left, strict=True)}
+    wanted = dict(zip(right_steps, right, strict=True))
+    shared = iter([step for step in right_steps if step in observed])
+    next_shared = next(shared, None)
+    merged: list[Any] = []
+    done: set[str] = set()
+
+    def take(then: Any, now: Any) -> None:
+        value = merge(then, now, item_schema(schema))
+        if value is not ABSENT:
+            merged.append(value)
+
+    at_left = at_right = 0
+    while at_left < len(left) or at_right < len(right):
+        if at_left < len(left) and at_right < len(right):
+            step = left_steps[at_left]
+            if step == right_steps[at_right]:
+                done.add(step)
+                take(observed[step], wanted[step])
+                at_left += 1
+                at_right += 1
+                next_shared = next(shared, None)
+                continue
+            if step in wanted and next_shared is not None and next_shared != step:
+                at_left += 1  # it comes where the configuration has it
+                continue
+        if at_left < len(left):
+            step = left_steps[at_left]
+            if step not in wanted:
+                take(left[at_left], ABSENT)
+                at_left += 1
+                continue
+            if step in done:
+                at_left += 1
+        if at_right < len(right):
+            step = right_steps[at_right]
+            done.add(step)
+            take(observed.get(step, ABSENT), wanted[step])
+            at_right += 1
+            if next_shared == step:
+                next_shared = next(shared, None)
+    return merged
+
+
+def without(value: Any, fields: FieldSet, schema: Schema) -> Any:
+    """The value without these fields and items; None for a map, or a list of such items, of which nothing is left."""
+    if not fields.children and not fields.member:
+        return value
+    sort = sort_of(schema, value)
+    if sort == "scalar":
+        return value
+    if not value or atomic(schema, sort):
+        return None
+    return _without_fields(value, fields, schema) if sort == "map" else _without_items(value, fields, schema)
+
+
+def _without_fields(value: Mapping[str, Any], fields: FieldSet, schema: Schema) -> dict[str, Any] | None:
+    kept = {}
+    for name, item in value.items():
+        below = fields.at(f"f:{name}")
+        if below.member:
+            continue
+        inner = field_schema(schema, name)
+        kept[name] = without(item, below, ANY if inner is None else inner) if below else item
+    return kept or None
+
+
+def _without_items(value: list[Any], fields: FieldSet, schema: Schema) -> list[Any] | None:
+    kept = []
+    for item in value:
+        below = fields.at(item_step(schema, item))
+        if below.member:
+            continue
+        kept.append(without(item, below, item_schema(schema)) if below else item)
+    return kept or None

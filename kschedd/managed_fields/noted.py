@@ -1,0 +1,163 @@
+"""Entries that name a manager only: what the daemon writes often costs a note, and the fields follow when asked for.
+
+Working out a set of fields takes some hundred microseconds, which is more than a pod needs from creation to its node.
+So a new pod's entry, and those of statuses that kubelets and controllers write, are kept without `fieldsV1`:
+
+* the entry of a pod's creation owns what the pod states and admission, the binding and later writers did not add; that
+  the node was stated, not bound to, is part of the note;
+* the entries of statuses own what of the status nobody else does: kube-scheduler the condition PodScheduled and the
+  nominated node, whoever wrote last the rest.
+
+`resolved` gives all entries with their fields; a write of a client, which has to know them, stores them so.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from kschedd.api.codec import encoded
+from kschedd.api.schema import Schema
+from kschedd.managed_fields.comparing import compare
+from kschedd.managed_fields.entries import UPDATE
+from kschedd.managed_fields.field_set import (
+    FieldSet,
+    difference,
+    fields_v1,
+    only_below,
+    read_fields_v1,
+    recursive_difference,
+    set_of,
+    union,
+)
+from kschedd.managed_fields.reset_fields import kept_fields
+from kschedd.managed_fields.typed import ABSENT
+
+Raw = Mapping[str, Any]
+Entries = Sequence[Mapping[str, Any]]
+
+KUBE_SCHEDULER: Final = "kube-scheduler"
+_FIELDS_TYPE: Final = "FieldsV1"
+_ON_NODE: Final = "onNode"
+_OF_META: Final = ("annotations", "finalizers", "generateName", "labels", "ownerReferences")
+_OF_SCHEDULER: Final = (
+    ("f:status", "f:conditions", 'k:{"type":"PodScheduled"}'),
+    ("f:status", "f:nominatedNodeName"),
+)
+#: What admission adds to a pod's spec, and what the binding does.
+_ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
+LIMITED: Final = "kubernetes.io/limit-ranger"
+_OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
+_NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
+
+
+@lru_cache(1 << 10)
+def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_node: bool = False) -> Mapping[str, Any]:
+    """An entry without fields; shared by all objects written by this manager in the same second.
+
+    `on_node`: the pod was created with a node's name.
+    """
+    entry: dict[str, Any] = {"manager": manager, "operation": UPDATE, "apiVersion": api_version, "time": at}
+    if subresource:
+        entry["subresource"] = subresource
+    return {**entry, _ON_NODE: True} if on_node else entry
+
+
+def with_note(entries: Entries, manager: str, api_version: str, at: str, subresource: str) -> list[Any]:
+    """The entries after this manager wrote once more, its fields yet to be worked out."""
+    kept = [
+        entry
+        for entry in entries
+        if "fieldsV1" in entry or entry["manager"] != manager or entry.get("subresource", "") != subresource
+    ]
+    return [*kept, note(manager, api_version, at, subresource)]
+
+
+def all_resolved(entries: Entries) -> bool:
+    return all("fieldsV1" in entry for entry in entries)
+
+
+def resolved(raw: Raw, schema: Schema) -> list[Any]:
+    """The entries of an object, each with its fields; those that turn out to have none are left out."""
+    entries = raw["metadata"].get("managedFields") or []
+    if all_resolved(entries):
+        return list(entries)
+    taken = FieldSet()
+    for entry in entries:
+        if "fieldsV1" in entry:
+            taken = union(taken, read_fields_v1(entry["fieldsV1"]))
+    found = []
+    for entry in reversed(entries):
+        if "fieldsV1" in entry:
+            found.append(entry)
+            continue
+        part = "status" if entry.get("subresource") == "status" else ""
+        try:
+            if part:
+                fields = _status_fields(raw, schema, entry["manager"])
+            else:
+                fields = _new_pod_fields(raw, schema, _ON_NODE in entry)
+        except ValueError:  # items that cannot be told apart: upstream, too, knows no owners then
+            continue
+        fields = difference(fields, taken)
+        taken = union(taken, fields)
+        if fields:
+            known = {name: value for name, value in entry.items() if name != _ON_NODE}
+            found.append({**known, "fieldsType": _FIELDS_TYPE, "fieldsV1": fields_v1(fields)})
+    return found[::-1]
+
+
+def with_resolved(raw: Raw, schema: Schema) -> Raw:
+    """The object with all its entries resolved; the very object where they are."""
+    meta = raw.get("metadata") or {}
+    entries = meta.get("managedFields")
+    if not entries or all_resolved(entries):
+        return raw
+    return {**raw, "metadata": {**meta, "managedFields": resolved(raw, schema)}}
+
+
+def _status_fields(raw: Raw, schema: Schema, manager: str) -> FieldSet:
+    born = {}
+    if raw.get("kind") == "Pod":
+        status = raw.get("status") or {}
+        born = {"phase": "Pending", **({"qosClass": status["qosClass"]} if "qosClass" in status else {})}
+    fields = schema.get("status") if isinstance(schema, Mapping) else None
+    if fields is None:
+        return FieldSet()
+    changed = compare(encoded(born, fields), raw.get("status") or {}, fields).taken
+    whole = FieldSet(False, {"f:status": FieldSet(False, changed.children)}) if changed else FieldSet()
+    if raw.get("kind") != "Pod":
+        return whole
+    of_scheduler = only_below(whole, _OF_SCHEDULER)
+    return of_scheduler if manager == KUBE_SCHEDULER else recursive_difference(whole, set_of(*_OF_SCHEDULER))
+
+
+def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
+    if raw.get("kind") != "Pod":
+        return FieldSet()
+    meta = {name: raw["metadata"][name] for name in _OF_META if name in raw["metadata"]}
+    spec = {name: value for name, value in raw["spec"].items() if name not in _ADMITTED}
+    if on_node and "nodeName" in raw["spec"]:
+        spec["nodeName"] = raw["spec"]["nodeName"]
+    if _only_admitted(spec.get("tolerations")):
+        del spec["tolerations"]
+    if LIMITED in (meta.get("annotations") or {}):
+        left = {name: text for name, text in meta["annotations"].items() if name != LIMITED}
+        meta["annotations"] = left if left else ABSENT
+    if _OF_DELETION & {*(meta.get("finalizers") or ())}:
+        meta["finalizers"] = [name for name in meta["finalizers"] if name not in _OF_DELETION] or ABSENT
+    meta = {name: value for name, value in meta.items() if value is not ABSENT}
+    stated = {"apiVersion": raw["apiVersion"], "kind": "Pod", "metadata": meta, "spec": spec}
+    added = compare(encoded({}, schema), {**encoded({}, schema), **stated}, schema).taken
+    found = kept_fields("Pod", "")(added)
+    return difference(found, set_of(("f:apiVersion",), ("f:kind",), ("f:metadata",)))
+
+
+def _only_admitted(tolerations: Any) -> bool:
+    """Whether all tolerations are those that admission gives to every pod."""
+    return bool(tolerations) and all(
+        each.get("key") in _NOT_READY
+        and each.get("operator") == "Exists"
+        and each.get("effect") == "NoExecute"
+        and each.get("tolerationSeconds") == 300
+        for each in tolerations
+    )

@@ -1,0 +1,51 @@
+"""Fields that a write of a kind, or of one of its subresources, cannot change, and so nobody owns by it.
+
+Source: Kubernetes v1.34, GetResetFields and GetResetFieldsFilter of the strategies in pkg/registry.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kschedd.managed_fields.field_set import FieldSet, Path, only_below, recursive_difference, set_of
+from kschedd.managed_fields.updater import Filter
+
+_STATUS: Final = set_of(("f:status",))
+_SPEC: Final = set_of(("f:spec",))
+_ALL_BUT_STATUS: Final = set_of(("f:spec",), ("f:metadata",))
+
+#: Kinds with a status that a write of the object itself does not change.
+_WITH_STATUS: Final = frozenset(
+    "CronJob CustomResourceDefinition DaemonSet Deployment HorizontalPodAutoscaler Ingress Job Namespace Node"
+    " PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget ReplicaSet ReplicationController ResourceClaim"
+    " ResourceQuota Service StatefulSet VolumeAttachment".split()
+)
+_OF_STATUS: Final[Mapping[str, FieldSet]] = {
+    "Pod": set_of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
+    "Deployment": set_of(("f:spec",), ("f:metadata", "f:labels")),
+    "ResourceClaim": _ALL_BUT_STATUS,
+    "VolumeAttachment": _ALL_BUT_STATUS,
+    "CustomResourceDefinition": _ALL_BUT_STATUS,
+}
+_ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
+    "resize": tuple(
+        ("f:spec", f"f:{containers}", "*", f"f:{field}")
+        for containers in ("containers", "initContainers")
+        for field in ("resources", "resizePolicy")
+    ),
+    "ephemeralcontainers": (("f:spec", "f:ephemeralContainers"),),
+}
+
+
+def kept_fields(kind: str, subresource: str, *, status: bool | None = None) -> Filter:
+    """What takes out of a set the fields that this write resets. `status`: whether a kind that is not built in has one
+    as a subresource."""
+    if subresource in _ONLY:
+        roots = _ONLY[subresource]
+        return lambda fields: only_below(fields, roots)
+    if subresource == "status":
+        reset = _OF_STATUS.get(kind, _SPEC)
+    elif kind in _WITH_STATUS if status is None else status:
+        reset = _STATUS
+    else:
+        return lambda fields: fields
+    return lambda fields: recursive_difference(fields, reset)

@@ -1,0 +1,148 @@
+"""How the sets of managers change by an update, and what an apply makes of an object.
+
+`Managers` maps a manager's identifier (see `entries`) to its set. Every set is of the object's one version: sets of
+another version, which the object has no more, are dropped by whoever reads the entries.
+
+Source: sigs.k8s.io/structured-merge-diff v6, merge/update.go and typed/reconcile_schema.go.
+Raises: `Conflicted`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.schema import ANY, Fields, ListOf, Schema
+from kschedd.managed_fields.comparing import compare, same
+from kschedd.managed_fields.field_set import FieldSet, difference, intersection, union
+from kschedd.managed_fields.merging import merge, without
+from kschedd.managed_fields.typed import ABSENT, field_schema, field_set_of, with_named_members
+
+Filter = Callable[[FieldSet], FieldSet]
+
+
+@attrs.frozen
+class ManagedSet:
+    """The fields of one manager; `applied`: it states them all with every apply."""
+
+    fields: FieldSet
+    api_version: str
+    applied: bool
+
+
+Managers = Mapping[str, ManagedSet]
+
+
+class Conflicted(Exception):
+    """An apply that would change fields of others: by manager, which."""
+
+    def __init__(self, conflicts: Mapping[str, FieldSet]) -> None:
+        super().__init__(conflicts)
+        self.conflicts = conflicts
+
+
+def after_update(
+    live: Any, new: Any, schema: Schema, managers: Managers, manager: str, api_version: str, kept: Filter
+) -> dict[str, ManagedSet]:
+    """The managers after somebody replaced `live` by `new`. `kept` takes out of a set what the write cannot change."""
+    managers = reconciled(managers, schema)
+    changed = compare(live, new, schema)
+    removed, taken = kept(changed.removed), kept(changed.taken)
+    left = _lost(managers, manager, removed, taken)
+    before = left[manager].fields if manager in left else FieldSet()
+    own = kept(union(difference(before, removed), taken))
+    left.pop(manager, None)
+    if own:
+        left[manager] = ManagedSet(own, api_version, applied=False)
+    return left
+
+
+def after_apply(
+    live: Any,
+    config: Any,
+    schema: Schema,
+    managers: Managers,
+    manager: str,
+    api_version: str,
+    kept: Filter,
+    *,
+    force: bool,
+) -> tuple[Any, dict[str, ManagedSet]]:
+    """The object with `config` applied, or None where that changes nothing of it, and the managers then."""
+    managers = reconciled(managers, schema)
+    merged = merge(live, config, schema)
+    last = managers.get(manager)
+    stated = ManagedSet(kept(field_set_of(config, schema)), api_version, applied=True)
+    with_own = {**managers, manager: stated}
+    new = merged if last is None or not last.fields else _pruned(merged, schema, with_own, last.fields)
+    changed = compare(live, new, schema)
+    removed, taken = kept(changed.removed), kept(changed.taken)
+    if not force:
+        conflicts = {
+            name: both
+            for name, theirs in with_own.items()
+            if name != manager and (both := intersection(theirs.fields, taken))
+        }
+        if conflicts:
+            raise Conflicted(conflicts)
+    left = _lost(with_own, manager, removed, taken)
+    return (None if same(live, new) else new), left
+
+
+def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) -> dict[str, ManagedSet]:
+    """The managers without what is gone, or was taken by `manager`; those without fields are gone, too."""
+    left = {}
+    for name, theirs in managers.items():
+        fields = theirs.fields
+        if name != manager:
+            fields = difference(difference(fields, intersection(fields, taken)), removed)
+        if fields:
+            left[name] = attrs.evolve(theirs, fields=fields)
+    return left
+
+
+def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> Any:
+    """The merged object without what its applier stated the last time, not this time, and nobody else owns."""
+    last = with_named_members(last, schema)
+    pruned = _value(without(merged, last, schema))
+    owned = FieldSet()
+    for theirs in managers.values():
+        owned = union(owned, theirs.fields)
+    everything = with_named_members(field_set_of(merged, schema), schema)
+    left = with_named_members(field_set_of(pruned, schema), schema)
+    unowned = difference(everything, union(left, with_named_members(owned, schema)))
+    pruned = _value(without(merged, unowned, schema))
+    left = with_named_members(field_set_of(pruned, schema), schema)
+    return _value(without(merged, intersection(difference(everything, left), last), schema))
+
+
+def _value(value: Any) -> Any:
+    return {} if value is None or value is ABSENT else value
+
+
+# -- sets of a schema that was another ------------------------------------------------------------------------------
+
+
+def reconciled(managers: Managers, schema: Schema) -> Managers:
+    """The managers with what is below a place that has one owner now given to whoever owns the place."""
+    found = {name: attrs.evolve(theirs, fields=_whole(theirs.fields, schema)) for name, theirs in managers.items()}
+    return {name: theirs for name, theirs in found.items() if theirs.fields}
+
+
+def _whole(fields: FieldSet, schema: Schema) -> FieldSet:
+    if schema is ANY or type(schema) is str or not fields.children:
+        return fields
+    if schema.keys is None if type(schema) is ListOf else schema.atomic:
+        return FieldSet(member=True)
+    children = {}
+    for step, below in fields.children.items():
+        inner: Schema = None
+        if type(schema) is ListOf:
+            inner = schema.item
+        elif step.startswith("f:"):
+            inner = field_schema(schema, step[2:])
+        deeper = below if inner is None else _whole(below, inner)
+        children[step] = deeper
+    if type(schema) is not Fields and all(children[step] is fields.children[step] for step in children):
+        return fields
+    return FieldSet(fields.member, children)

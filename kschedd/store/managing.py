@@ -1,0 +1,176 @@
+"""managedFields in the store: who writes, by which schema, and what a server-side apply makes of an object.
+
+A write names its manager, or nobody is noted for it and the entries stay as they are. The entries stand in the
+object's metadata; those of a pod's creation and of statuses that parts of the daemon (`Component`) write are notes
+without fields, see `kschedd.managed_fields.noted`.
+Raises: BadPatch, ApplyConflict, ApplyError.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.codec import encoded_object
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schema import Fields
+from kschedd.api.schema_check import schema_for
+from kschedd.managed_fields.entries import conflict_causes, conflict_message, without_times
+from kschedd.managed_fields.field_manager import ApplyRefused, FieldWrite, after_applying, after_write
+from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
+from kschedd.managed_fields.reset_fields import kept_fields
+from kschedd.managed_fields.structural import structural_schema
+from kschedd.managed_fields.updater import Conflicted
+from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch
+
+MANAGED: Final = "managedFields"
+CLIENT_SIDE_APPLY: Final = "kubectl-client-side-apply"
+
+
+class Component(str):
+    """The name of a part of the daemon, whose writes of statuses are noted and worked out when somebody asks."""
+
+    __slots__ = ()
+
+
+@attrs.frozen
+class Managing:
+    """Who writes ("": nobody is noted), and the entries where they are known already."""
+
+    manager: str = ""
+    entries: list[Any] | None = None
+
+
+NOBODY: Final = Managing()
+_FROM_STRATEGY: Final[Mapping[str, str]] = {"Service": "clusterIPs", "Namespace": "finalizers"}
+
+
+def field_write(
+    manager: str, raw: Raw, definition: Object | None, subresource: str, at: str, stored: str = ""
+) -> FieldWrite:
+    """What a write of this object needs. `definition`: of a custom resource; `stored`: the kind's name in the store."""
+    api_version = str(raw.get("apiVersion") or "v1")
+    kind = str(raw.get("kind") or "")
+    schema = schema_for(dict(raw))
+    if schema is not None:
+        return FieldWrite(manager, kind, schema, api_version, subresource, at, kept_fields(kind, subresource))
+    version = _version(definition, api_version)
+    has_status = "status" in (version.get("subresources") or {})
+    kept = kept_fields(stored or kind, subresource, status=has_status)
+    return FieldWrite(manager, kind, _custom_schema(version), api_version, subresource, at, kept)
+
+
+def _version(definition: Object | None, api_version: str) -> Raw:
+    versions = definition.spec.get("versions") or () if definition is not None else ()
+    wanted = api_version.rpartition("/")[2]
+    return next((version for version in versions if version.get("name") == wanted), {})
+
+
+def _custom_schema(version: Raw) -> Fields:
+    return structural_schema((version.get("schema") or {}).get("openAPIV3Schema"))
+
+
+def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
+    """A new object with its defaults, without what its kind's strategy and not the request says."""
+    field = _FROM_STRATEGY.get(str(defaulted.get("kind")), "")
+    spec = defaulted.get("spec") or {}
+    if field not in spec or (raw.get("spec") or {}).get(field):
+        return defaulted
+    return {**defaulted, "spec": {name: value for name, value in spec.items() if name != field}}
+
+
+def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
+    """The entries of an object that is created; `new` is it with its defaults, before anybody else changed it."""
+    try:
+        return after_write(None, new, write)
+    except ValueError:  # items that cannot be told apart: upstream leaves the object without entries
+        return []
+
+
+def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
+    """The entries of a new pod: a note, unless an apply has them, or admission has changed more of the spec than shows
+    (`stated_spec` is it before that)."""
+    if managing.entries is not None:
+        return managing.entries
+    at = meta["creationTimestamp"]
+    if stated_spec is None:
+        return [note(managing.manager, "v1", at, on_node=bool(node_name))]
+    annotations = {name: text for name, text in (meta.get("annotations") or {}).items() if name != LIMITED}
+    stated_meta = {**meta, "annotations": annotations} if annotations else dict(meta)
+    if not annotations:
+        stated_meta.pop("annotations", None)
+    spec = dict(stated_spec)
+    if node_name:
+        spec["nodeName"] = node_name
+    stated = {"apiVersion": "v1", "kind": "Pod", "metadata": stated_meta, "spec": spec}
+    return entries_of_new(stated, field_write(managing.manager, stated, None, "", at))
+
+
+def with_resolved_entries(raw: Raw) -> Raw:
+    """The object as whoever asks for its entries sees it."""
+    if not (raw.get("metadata") or {}).get(MANAGED):
+        return raw
+    schema = schema_for(dict(raw))
+    return raw if schema is None else with_resolved(raw, schema)
+
+
+def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
+    """The entries after an update; `new` may state its own. Of an object that nobody manages there are none."""
+    if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):
+        return []
+    try:
+        return after_write(_whole(old, write), new, write)
+    except ValueError:
+        return []
+
+
+def _whole(old: Object, write: FieldWrite) -> Raw:
+    """The object as the API server prints it: parts of the daemon leave out what is null."""
+    return encoded_object(dict(with_resolved(old.raw, write.schema)))
+
+
+def noted_after(old: Object, manager: str, at: str) -> list[Any]:
+    """The entries after a part of the daemon wrote the status."""
+    entries = old.metadata.get(MANAGED)
+    return with_note(entries, str(manager), old.raw["apiVersion"], at, "status") if entries else []
+
+
+def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
+    """The object with these entries."""
+    meta = {name: value for name, value in raw["metadata"].items() if name != MANAGED}
+    if entries:
+        meta[MANAGED] = entries
+    return {**raw, "metadata": meta}
+
+
+def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The object, with the old entries where nothing of it but their times would change."""
+    before, after = old.metadata.get(MANAGED), wanted["metadata"].get(MANAGED)
+    known = (with_resolved_entries(old.raw).get("metadata") or {}).get(MANAGED)
+    if before is after or without_times(known) != without_times(after):
+        return wanted
+    settled = with_entries(wanted, before or [])
+    left_out = (MANAGED, "resourceVersion")
+    meta, was = (
+        {name: value for name, value in each.items() if name not in left_out}
+        for each in (settled["metadata"], old.metadata)
+    )
+    parts = (settled.keys() | old.raw.keys()) - {"metadata"}
+    return settled if meta == was and all(settled.get(p) == old.raw.get(p) for p in parts) else wanted
+
+
+def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: bool) -> dict[str, Any]:
+    """The object with a configuration applied by its manager, with its entries."""
+    live = None if old is None else _whole(old, write)
+    try:
+        made, entries = after_applying(live, config, write, force=force)
+    except ApplyRefused as refused:
+        raise (BadPatch(refused.why) if refused.code == 400 else ApplyError(refused.why)) from None
+    except Conflicted as conflicted:
+        causes = tuple(conflict_causes(conflicted.conflicts))
+        raise ApplyConflict(conflict_message(conflicted.conflicts), causes) from None
+    except ValueError as wrong:
+        raise ApplyError(f"failed to merge config: {wrong}") from None
+    whole = made if made is not None else dict(live or config)
+    whole.setdefault("metadata", {})
+    return with_entries({**whole, "metadata": whole["metadata"] or {}}, entries)
