@@ -92,7 +92,7 @@ class ApiFace:
     def __init__(
         self, services: FaceServices, access: Access, version: str, service_range: str = SERVICE_RANGE
     ) -> None:
-        self._services = services
+        self.services = services
         self._access = access
         self._version = version
         self._own_address = str(ipaddress.ip_network(service_range)[1])
@@ -137,22 +137,25 @@ class ApiFace:
                 address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
                 store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
-        await self._services.cluster.store.do(registered)
+        await self.services.cluster.store.do(registered)
 
     async def follow(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Have the catalogue follow the definitions of custom resources, until the cluster ends."""
-        watch = await self._services.cluster.store.watch({custom.DEFINITION})
+        """Have the catalogue follow the definitions of custom resources, and share watches, until the cluster ends."""
+        watch = await self.services.cluster.store.watch({custom.DEFINITION})
         await self._refresh()
-        task_status.started()
-        try:
-            while await watch.wait():
-                watch.take()
-                await self._refresh()
-        finally:
-            watch.close()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.services.groups.run)
+            task_status.started()
+            try:
+                while await watch.wait():
+                    watch.take()
+                    await self._refresh()
+            finally:
+                watch.close()
+            nursery.cancel_scope.cancel()
 
     async def _refresh(self) -> None:
-        definitions = await self._services.cluster.store.do(_what_is_served)
+        definitions = await self.services.cluster.store.do(_what_is_served)
         versions = [*built_in(), *defined_versions(definitions)]
         self._catalogue = Catalogue([*versions, metrics_version()])
         self._list(Catalogue(versions))
@@ -163,7 +166,7 @@ class ApiFace:
 
     async def _look_for_usage(self) -> None:
         """Name the metrics in discovery from the first annotated usage on."""
-        if self._listed is not self._catalogue and await usage_is_known(self._services):
+        if self._listed is not self._catalogue and await usage_is_known(self.services):
             self._list(self._catalogue)
 
     # Resources
@@ -183,7 +186,7 @@ class ApiFace:
         return answer
 
     async def _serve(self, asked: Asked) -> HttpResponse:
-        target, services = asked.target, self._services
+        target, services = asked.target, self.services
         if target.resource.name in REVIEWS:
             return await review(services, asked)
         if target.resource.group == "metrics.k8s.io":
@@ -200,7 +203,7 @@ class ApiFace:
         return answer
 
     async def _verb(self, asked: Asked) -> HttpResponse:
-        services = self._services
+        services = self.services
         match asked.target.verb:
             case "get":
                 return await self._get(asked)
@@ -222,20 +225,20 @@ class ApiFace:
         wanted_form(asked.headers.get("accept", ""), single=True)
         version = asked.query.text("resourceVersion")
         if version.isdigit():
-            current = await self._services.cluster.store.do(lambda store: store.version)
+            current = await self.services.cluster.store.do(lambda store: store.version)
             if int(version) > current:
                 raise too_large_version(int(version), current)
         try:
-            found = await find(self._services, asked)
+            found = await find(self.services, asked)
         except KscheddError:
             if asked.target.resource.stored != "Event":
                 raise
-            for space in await self._services.recorded_events(asked.target.namespace):
+            for space in await self.services.recorded_events(asked.target.namespace):
                 for event in space:
                     if event.name == asked.target.name:
-                        return await get_object(self._services, asked, event)
+                        return await get_object(self.services, asked, event)
             raise
-        return await get_object(self._services, asked, found)
+        return await get_object(self.services, asked, found)
 
     # What is no resource
 
@@ -260,7 +263,7 @@ class ApiFace:
         return _no_page()
 
     async def _health(self, path: str, parts: list[str]) -> HttpResponse:
-        failing = await self._services.cluster.store.condition()
+        failing = await self.services.cluster.store.condition()
         if len(parts) > 2:
             return _no_page()
         if failing is not None and parts[0] == "readyz":

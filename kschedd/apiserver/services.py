@@ -8,6 +8,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.apiserver.encoding import Encoder
 from kschedd.apiserver.tokens import Tokens
+from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.methods_events import as_object
 from kschedd.rpc.table import Call, Method
@@ -26,6 +27,7 @@ class FaceServices:
     workers: WorkerPool = attrs.field(factory=WorkerPool)
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
     encoder: Encoder = attrs.field(factory=Encoder)
+    groups: WatchGroups = attrs.field(factory=WatchGroups)
     tokens: Tokens = attrs.field(init=False)
     methods: Mapping[str, Method] = attrs.field(factory=dict)
     identity: Mapping[str, Any] = attrs.field(factory=dict)

@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, apiserver/pkg/storage/cacher, apiserver/pkg/endpoints/
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -27,6 +27,8 @@ from kschedd.apiserver.skeletons import skeleton
 from kschedd.apiserver.status import failure
 from kschedd.apiserver.tables import table_columns
 from kschedd.apiserver.versions import converted
+from kschedd.apiserver.watch_groups import Member, WatchGroup
+from kschedd.http.protocol import chunk
 from kschedd.http.server import HttpResponse, Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone, StillToCome
@@ -57,6 +59,10 @@ async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
     return HttpResponse(200, headers, stream=streaming.run)
 
 
+def _expired(gone: Gone) -> bytes:
+    return encode({"type": "ERROR", "object": failure(410, "Expired", str(gone))}) + b"\n"
+
+
 class _Streaming:
     """One watch of a client."""
 
@@ -73,6 +79,8 @@ class _Streaming:
         self._announce_end = False
         self._watch: ClusterWatch | None = None
         self._refused: bytes = b""
+        self._group: WatchGroup | None = None
+        self._member: Member | None = None
         self._from = 0  # events up to this version are none of this watch
 
     async def open(self) -> None:
@@ -91,8 +99,7 @@ class _Streaming:
         try:
             self._watch = await self._face.cluster.store.watch({self._resource.stored}, since)
         except Gone as gone:
-            status = failure(410, "Expired", str(gone))
-            self._refused = encode({"type": "ERROR", "object": status}) + b"\n"
+            self._refused = _expired(gone)
         except StillToCome:
             assert since is not None, "only a version that was given can be still to come"
             self._watch = await self._face.cluster.store.watch({self._resource.stored})
@@ -104,9 +111,12 @@ class _Streaming:
             return
         try:
             await self._initial(send)
-            await self._changes(self._watch, send)
+            await self._changes(send)
         finally:
-            self._watch.close()
+            if self._group is not None and self._member is not None:
+                self._group.leave(self._member)
+            else:
+                self._watch.close()
 
     async def _initial(self, send: Send) -> None:
         await send(b"")  # the head: the client learns that the watch is open
@@ -118,33 +128,79 @@ class _Streaming:
         if self._announce_end and self._options.bookmarks and self._watch is not None:
             await send(self._bookmark(self._watch.version, {_INITIAL_END: "true"}))
 
-    async def _changes(self, watch: ClusterWatch, send: Send) -> None:
+    async def _changes(self, send: Send) -> None:
+        """Send what happens: alone until all is sent that has happened, then with all who watch the same."""
         given = self._options.timeout_s
         began = trio.current_time()
         ends = began + (min(given, _LONGEST_S) if given and given > 0 else _LONGEST_S)
         bookmarks = iter(self._bookmark_times(began, ends))
         bookmark = next(bookmarks)
         while trio.current_time() < ends:
-            while watch.behind and trio.current_time() < ends:
-                if watch.lag > _MOST_BEHIND:
-                    return
-                try:
-                    taken = watch.take(_EVENTS)
-                except Gone as gone:
-                    status = failure(410, "Expired", str(gone))
-                    await send(encode({"type": "ERROR", "object": status}) + b"\n")
-                    return
-                lines = [line for event in taken for line in self._lines(event)]
-                if lines:
-                    await send(b"".join(lines))
-                else:
-                    await trio.lowlevel.checkpoint()
+            if self._member is None and not await self._catch_up(send, ends):
+                return
+            if self._member is not None and not await self._flush(self._member, send):
+                return
             if trio.current_time() >= bookmark:
-                await send(self._bookmark(max(watch.version, 0)))
                 bookmark = next(bookmarks)
+                line = self._bookmark(max(self._version, 0))
+                if self._member is None:
+                    await send(line)
+                else:
+                    self._member.offer(line, chunk(line), self._version)
+                continue  # there may be more to send by now
             with trio.move_on_at(min(ends, bookmark)):
-                if not await watch.wait():
+                if self._member is not None:
+                    await self._member.wait()
+                elif not await self._own.wait():
                     return
+
+    @property
+    def _own(self) -> ClusterWatch:
+        assert self._watch is not None, "a watch that was refused does not run"
+        return self._watch
+
+    @property
+    def _version(self) -> int:
+        """Everything up to this version has been sent."""
+        if self._group is not None and self._member is not None:
+            return self._group.version_of(self._member)
+        return self._own.version
+
+    async def _catch_up(self, send: Send, ends: float) -> bool:
+        """Send what has happened, then join those who watch the same; False where the watch is over."""
+        watch = self._own
+        while watch.behind and trio.current_time() < ends:
+            if watch.lag > _MOST_BEHIND:
+                return False
+            try:
+                taken = watch.take(_EVENTS)
+            except Gone as gone:
+                await send(_expired(gone))
+                return False
+            lines = [line for event in taken for line in self._lines(event)]
+            if lines:
+                await send(b"".join(lines))
+            else:
+                await trio.lowlevel.checkpoint()
+        if watch.version >= self._from and not (self._columns is not None and self._headers_due):
+            joined = self._face.groups.join(self._key, watch, self._lines, send)
+            if joined is not None:
+                self._group, self._member = joined
+        return True
+
+    async def _flush(self, member: Member, send: Send) -> bool:
+        await member.flush()
+        if member.expired:
+            await send(_expired(Gone(member.version, member.version)))
+        return not member.ended
+
+    @property
+    def _key(self) -> Hashable:
+        """What makes two watches the same, whoever has them."""
+        asked, form = self._asked, self._form
+        selectors = tuple(asked.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
+        where = (self._resource.stored, self._resource.api_version, self._namespace, asked.target.name)
+        return (*where, *selectors, form.shape, form.version)
 
     def _bookmark_times(self, began: float, ends: float) -> Iterator[float]:
         """When bookmarks are due. The moment of the last one is not put off by those before it."""

@@ -13,6 +13,7 @@ Fails: a fault of a client ends its connection; a bug of the handler is logged a
 """
 
 import itertools
+import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -62,6 +63,40 @@ class HttpLimits:
     request_s: float = 60.0
     stall_s: float = 30.0
     idle_s: float = 180.0
+
+
+class BodySender:
+    """Sends the pieces of a body. The first takes the head with it."""
+
+    def __init__(self, connection: "_Connection", head: bytes) -> None:
+        self._connection = connection
+        self._head = head
+        self._descriptor = connection.descriptor
+
+    async def __call__(self, piece: bytes) -> None:
+        """Send a piece. Raises trio.TooSlowError where the client takes nothing for too long."""
+        if piece or self._head:
+            head, self._head = self._head, b""
+            await self._connection.send(head + chunk(piece) if piece else head)
+
+    async def framed(self, data: bytes) -> None:
+        """The same for bytes that are chunks already, or what is left of one."""
+        await self._connection.send(data)
+
+    def write_now(self, framed: bytes) -> int:
+        """Write as much of a chunk as the connection takes without waiting; how many bytes that was.
+
+        Not while a piece is being sent. What was begun has to be ended by `framed`.
+        """
+        if self._head or self._descriptor < 0:
+            return 0
+        try:
+            return os.write(self._descriptor, framed)
+        except OSError:  # it takes nothing now; or the client is gone, which sending finds out
+            return 0
+
+    async def end(self) -> None:
+        await self._connection.send(self._head + LAST_CHUNK)
 
 
 class HttpServer:
@@ -163,6 +198,11 @@ class _Connection:
         self._deadline = 0.0  # for the request that is being read
         self.idle_since: float | None = None
 
+    @property
+    def descriptor(self) -> int:
+        """Of the connection's socket, where bytes may be written to it as they are; else -1."""
+        return self._stream.socket.fileno() if isinstance(self._stream, trio.SocketStream) else -1
+
     async def run(self) -> None:
         try:
             with self._everything:
@@ -253,7 +293,7 @@ class _Connection:
                 held += len(data)
                 if reader.expects_continue:
                     reader.expects_continue = False
-                    await self._send(CONTINUE)
+                    await self.send(CONTINUE)
                 if held > _LARGE and self._large_free():
                     async with self._large:
                         return await self._rest(deadline)
@@ -297,7 +337,7 @@ class _Connection:
         if response.status != 204:
             headers.append(("Content-Length", str(len(response.body))))
         head = encode_head(response.status, [*headers, ("Date", _date()), *_connection(keep)])
-        await self._send(head if method == "HEAD" else head + response.body)
+        await self.send(head if method == "HEAD" else head + response.body)
 
     async def _send_stream(
         self, response: HttpResponse, stream: Callable[[Send], Awaitable[None]], request: HttpRequest, keep: bool
@@ -307,21 +347,15 @@ class _Connection:
             [*response.headers, ("Transfer-Encoding", "chunked"), ("Date", _date()), *_connection(keep)],
         )
         if request.method == "HEAD":
-            await self._send(head)
+            await self.send(head)
             return keep
-        first = [head]  # goes with the first piece, if that comes at once
-
-        async def send(piece: bytes) -> None:
-            if piece or first:
-                await self._send(b"".join([*first, chunk(piece) if piece else b""]))
-                first.clear()
-
+        sender = BodySender(self, head)
         whole = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._listen, nursery.cancel_scope)
             with trio.CancelScope() as self._streaming:
                 try:
-                    await stream(send)
+                    await stream(sender)
                     whole = True
                 except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
                     pass  # who does not read is not told
@@ -329,26 +363,26 @@ class _Connection:
                     self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
             if whole or self._streaming.cancelled_caught:
                 whole = not self._streaming.cancelled_caught
-                await self._send(b"".join([*first, LAST_CHUNK]))
+                await sender.end()
             self._streaming = None
             nursery.cancel_scope.cancel()
         return keep and whole
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """While a body is sent: a client that closes is gone; what it sends ahead is kept, up to the limits."""
+        """While a body is sent: a client that closes is gone. What it sends ahead is kept, up to one large request."""
+        ahead = 0
         try:
-            while self._reader.waiting < 2:
+            while ahead <= self._limits.most_body + _LARGE:
                 data = await self._stream.receive_some(_READ)
                 if not data:
                     break
+                ahead += len(data)
                 self._reader.feed(bytes(data))
-            else:
-                return
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         scope.cancel()
 
-    async def _send(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         if len(data) <= _SENT_AT_ONCE:
             with trio.fail_after(self._limits.stall_s):
                 await self._stream.send_all(data)

@@ -305,3 +305,46 @@ async def test_large_bodies_are_read_up_to_the_limit() -> None:
         head = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n"
         nursery.start_soon(client.send_all, head + b"a" * 3_000_000)
         await answer(client, b"\r\n\r\n3000000")
+
+
+async def test_who_goes_away_behind_many_requests_of_its_own_ends_what_is_sent() -> None:
+    ended = trio.Event()
+
+    async def endless(send: Send) -> None:
+        try:
+            await send(b"x")
+            await trio.sleep_forever()
+        finally:
+            ended.set()
+
+    async def handler(request: HttpRequest, peer: Peer) -> HttpResponse:
+        return HttpResponse(200, (), stream=endless)
+
+    async with serving(handler) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET * 5)
+        await answer(client, b"x")
+        await client.aclose()
+        with trio.fail_after(30):
+            await ended.wait()
+
+
+async def test_who_sends_without_end_while_a_body_is_sent_is_cut_off() -> None:
+    async def endless(send: Send) -> None:
+        await send(b"x")
+        await trio.sleep_forever()
+
+    async def handler(request: HttpRequest, peer: Peer) -> HttpResponse:
+        return HttpResponse(200, (), stream=endless)
+
+    async with serving(handler, HttpLimits(most_body=1000)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        await answer(client, b"x")
+        cut_off = False
+        with trio.fail_after(30):
+            while not cut_off:
+                try:
+                    await client.send_all(GET * 100)
+                except trio.BrokenResourceError:
+                    cut_off = True

@@ -1,0 +1,235 @@
+"""Watchers of the same: each event is looked at and encoded once, and its bytes are shared.
+
+Watches with equal selectors, in one form and of one place, are a group. A watch goes its own way until it has seen all
+that the group has, then it joins; the first of its kind gives the group its place in the log. What is collected from
+the log goes to the members in order. To each it is written at once as far as the socket takes it; what it does not
+take waits in the member's outbox, for the member's own task to send. A member whose outbox is full has its watch ended:
+it does not read, and nobody waits for it.
+
+Owns: the groups and their members' outboxes, each bounded by `MOST_PENDING` bytes.
+Ends: a group with its last member; all with `run`'s cancellation.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
+
+import attrs
+import trio
+
+from kschedd.http.protocol import chunk
+from kschedd.http.server import BodySender, Send
+from kschedd.store.cluster_api import ClusterWatch
+from kschedd.store.errors import Gone
+from kschedd.store.log import WatchEvent
+
+MOST_PENDING: Final = 8 << 20  # bytes
+_EVENTS: Final = 200  # taken at once
+_AT_ONCE: Final = 64  # members that are written to without sharing the loop
+
+Lines = Callable[[WatchEvent], Iterable[bytes]]
+
+
+@attrs.frozen(eq=False)
+class _Batch:
+    """Lines for all who were members when they were collected, and the version that they bring a watch to."""
+
+    members: tuple["Member", ...]
+    lines: bytes
+    framed: bytes
+    version: int
+
+
+@attrs.define(eq=False)
+class Member:
+    """A client's watch in a group: what waits to be sent to it."""
+
+    _send: Send
+    version: int
+    ended: bool = False  # it has not read for too long, or the group has ended
+    expired: bool = False  # the log does not have what follows
+    _rest: bytes = b""  # of a chunk that was written in part
+    _pending: deque[bytes] = attrs.field(factory=deque)
+    _size: int = 0
+    _sending: bool = False
+    _bell: trio.Event = attrs.field(factory=trio.Event)
+
+    def offer(self, lines: bytes, framed: bytes, version: int) -> None:
+        """Write this, or keep it for `flush`."""
+        self.version = version
+        if self.ended:
+            return
+        if not (self._sending or self._rest or self._pending) and isinstance(self._send, BodySender):
+            written = self._send.write_now(framed)
+            if written == len(framed):
+                return
+            if written:
+                self._rest = framed[written:]
+                self._size = len(self._rest)
+                self._bell.set()
+                return
+        self._pending.append(lines)
+        self._size += len(lines)
+        if self._size > MOST_PENDING:
+            self.ended = True
+        self._bell.set()
+
+    @property
+    def pending(self) -> int:
+        """Bytes that wait to be sent."""
+        return self._size
+
+    def end(self) -> None:
+        self.ended = True
+        self._bell.set()
+
+    async def wait(self) -> None:
+        """Until there is something to flush, or it has ended."""
+        await self._bell.wait()
+
+    async def flush(self) -> None:
+        """Send what has been kept. Raises what sending raises."""
+        self._sending = True
+        try:
+            if self._rest:
+                assert isinstance(self._send, BodySender), "only it writes in part"
+                rest, self._rest = self._rest, b""
+                await self._send.framed(rest)
+            while self._pending:
+                lines = b"".join(self._pending)
+                self._pending.clear()
+                self._size = 0
+                await self._send(lines)
+            self._size = 0
+        finally:
+            self._sending = False
+        if not self.ended:
+            self._bell = trio.Event()
+
+
+class WatchGroup:
+    """See the module."""
+
+    def __init__(self, watch: ClusterWatch, lines: Lines) -> None:
+        self._watch = watch
+        self._lines = lines
+        self._members: dict[Member, None] = {}
+        self._batches: deque[_Batch] = deque()
+        self._ready = trio.Event()
+        self._scope = trio.CancelScope()
+        self.ended = False
+
+    @property
+    def version(self) -> int:
+        return self._watch.version
+
+    @property
+    def size(self) -> int:
+        return len(self._members)
+
+    def version_of(self, member: Member) -> int:
+        """The version up to which this member has been given everything."""
+        return member.version if self._batches else self._watch.version
+
+    def join(self, send: Send) -> Member:
+        member = Member(send, self._watch.version)
+        self._members[member] = None
+        return member
+
+    def leave(self, member: Member) -> None:
+        member.ended = True
+        self._members.pop(member, None)
+        if not self._members:
+            self._scope.cancel()
+            self.ended = True
+
+    def collect(self) -> None:
+        """Take what the log has by now, for those who are members now."""
+        while self._watch.behind:
+            try:
+                taken = self._watch.take(_EVENTS)
+            except Gone:
+                for member in self._members:
+                    member.expired = True
+                self._end()
+                return
+            lines = b"".join(line for event in taken for line in self._lines(event))
+            if lines:
+                self._batches.append(_Batch(tuple(self._members), lines, chunk(lines), self._watch.version))
+                self._ready.set()
+
+    async def run(self) -> None:
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._distribute)
+                    while await self._watch.wait():
+                        self.collect()
+        finally:
+            self._watch.close()
+            self._end()
+
+    def _end(self) -> None:
+        self.ended = True
+        for member in self._members:
+            member.end()
+        self._scope.cancel()
+
+    async def _distribute(self) -> None:
+        while True:
+            await self._ready.wait()
+            self._ready = trio.Event()
+            while self._batches:
+                batch = self._batches[0]
+                for number, member in enumerate(batch.members, 1):
+                    member.offer(batch.lines, batch.framed, batch.version)
+                    if number % _AT_ONCE == 0:
+                        await trio.lowlevel.checkpoint()
+                self._batches.popleft()
+                await trio.lowlevel.checkpoint()
+
+
+class WatchGroups:
+    """All groups. Where `run` does not run every watch goes its own way."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, WatchGroup] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    def sizes(self) -> list[int]:
+        """How many members each group has."""
+        return [group.size for group in self._groups.values()]
+
+    def join(self, key: Hashable, watch: ClusterWatch, lines: Lines, send: Send) -> tuple[WatchGroup, Member] | None:
+        """Join the group of this key, if the watch is where the group is; then its own place in the log is given up.
+
+        The first one founds the group. None: not now; go on and try again after the next events.
+        """
+        if self._nursery is None or watch.behind:
+            return None
+        group = self._groups.get(key)
+        if group is None or group.ended:
+            group = self._groups[key] = WatchGroup(watch, lines)
+            member = group.join(send)
+            self._nursery.start_soon(self._run, key, group)
+            return group, member
+        group.collect()
+        if group.ended or group.version != watch.version:
+            return None
+        watch.close()
+        return group, group.join(send)
+
+    async def _run(self, key: Hashable, group: WatchGroup) -> None:
+        try:
+            await group.run()
+        finally:
+            if self._groups.get(key) is group:
+                del self._groups[key]
