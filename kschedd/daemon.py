@@ -58,7 +58,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without, without_parts
-from kschedd.dumps.loading import LoadOptions, apply_manifests, prepare, told
+from kschedd.dumps.loading import LoadOptions, apply_manifests, collection_paused, prepare, told
 from kschedd.dumps.sources import read_sources
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
@@ -460,11 +460,12 @@ async def _serve(
 def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
     """Fill a new store with a dump; what was assumed is logged."""
     cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
-    sources = read_sources(origin, sys.stdin.buffer)
-    prepared = prepare(sources, lambda key: store.find(*key) is not None, store.now, options)
-    for _ in store.take_in(prepared.objects):
-        pass
-    refused = apply_manifests(store, prepared)
+    with collection_paused():
+        sources = read_sources(origin, sys.stdin.buffer)
+        prepared = prepare(sources, lambda key: store.find(*key) is not None, store.now, options)
+        for _ in store.take_in(prepared.objects):
+            pass
+        refused = apply_manifests(store, prepared)
     for error in (*prepared.errors, *refused):
         log.error("dump", what=error)
     for text in prepared.assumptions.texts():

@@ -25,7 +25,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import Prepared, prepare
+from kschedd.dumps.loading import Prepared, collection_paused, prepare
 from kschedd.dumps.sources import read_sources
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
@@ -220,9 +220,12 @@ def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool
 def _read_dump(options: argparse.Namespace, config: Config) -> Prepared | None:
     if not options.origin:
         return None
-    sources = read_sources(options.origin, sys.stdin.buffer)
     names = [profile.scheduler_name for profile in config.profiles]
-    return prepare(sources, lambda key: key in _BUILT_IN, EPOCH, attrs.evolve(load_options(options), profiles=names))
+    with collection_paused():
+        sources = read_sources(options.origin, sys.stdin.buffer)
+        return prepare(
+            sources, lambda key: key in _BUILT_IN, EPOCH, attrs.evolve(load_options(options), profiles=names)
+        )
 
 
 def _run(

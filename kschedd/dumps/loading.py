@@ -4,7 +4,9 @@
 without a uid were never on an API server: they are manifests, to be applied as any other afterwards.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import gc
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import attrs
@@ -95,6 +97,22 @@ def prepare(
             text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
             assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
     return Prepared(objects, manifests, errors, assumptions, _latest(found.raw for found in in_order))
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Without the cyclic garbage collector, which looks at all that was read so far again and again.
+
+    For whoever starts with a dump and has nothing else to do meanwhile.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, errors: list[str], options: LoadOptions) -> Raw | None:
