@@ -36,7 +36,7 @@ async def process(where: Path) -> AsyncIterator["subprocess.Popen[bytes]"]:
         )
     assert started.stdout is not None
     try:
-        with trio.fail_after(30):
+        with trio.fail_after(120):
             line = await trio.to_thread.run_sync(started.stdout.readline, abandon_on_cancel=True)
         assert line.startswith(b"started"), (where / "log").read_text()
         yield started

@@ -120,7 +120,7 @@ async def check(path: Path, event_listener: EventListener, since: int) -> int:
         again = EventListener(dict(event_listener.events))
         async with client.subscribe("objects.watch", kind="ConfigMap", since=since) as items:
             while int(last) > max(again.events, default=0) or expected:
-                with trio.fail_after(20):
+                with trio.fail_after(90):
                     item = await anext(items)
                 again.event(item)
                 expected.discard(item["resource_version"])

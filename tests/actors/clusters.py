@@ -66,7 +66,7 @@ async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
     """Wait until this holds of the store; returns what it says then."""
     watch = await cluster.store.watch()
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             while not (said := await cluster.store.do(true)):
                 watch.take()
                 assert await watch.wait(), "the cluster ended first"

@@ -136,7 +136,7 @@ async def test_a_pod_that_is_gone_when_it_is_to_be_bound_leaves_nothing_behind()
 
 async def test_ending_gives_up_what_waits() -> None:
     config, registry = with_plugins(Wishes)
-    with trio.fail_after(20):
+    with trio.fail_after(90):
         async with cluster_actors(config, registry=registry) as cluster:
             await cluster.store.create(node())
             await cluster.store.create(wishing("a", 600.0))

@@ -139,7 +139,7 @@ async def a_store() -> AsyncIterator[Kept]:
         nursery.start_soon(JournalActor(log, journal_in, to_kept).run)
         nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
         try:
-            with trio.fail_after(20):
+            with trio.fail_after(90):
                 yield Kept(log, owned, client, nursery)
         finally:
             log.may_go_on.set()

@@ -224,7 +224,7 @@ async def test_who_goes_away_ends_what_is_sent() -> None:
         await client.send_all(GET)
         await answer(client, b"one")
         await client.aclose()
-        with trio.fail_after(30):
+        with trio.fail_after(90):
             await ended.wait()
 
 
@@ -283,7 +283,7 @@ async def test_shut_down_ends_streams_in_order_and_takes_nothing_new(autojump_cl
         await answer(client, b"one")
         fixture.server.shut_down(2)
         assert (await answer_until_closed(client)).endswith(b"0\r\n\r\n")
-        with trio.fail_after(30):
+        with trio.fail_after(90):
             await fixture.server.ended.wait()
 
 

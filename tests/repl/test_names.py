@@ -127,7 +127,7 @@ async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
                 news = trio.Event()
 
             async def until(kind: str, names: list[str]) -> None:
-                with trio.fail_after(20):
+                with trio.fail_after(90):
                     while book.names.of(kind, "default") != names:
                         await news.wait()
 
@@ -142,7 +142,7 @@ async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
                 await client.call("objects.create", manifest=node("n3"))
                 await until("Node", ["n2", "n3"])
                 await client.call("objects.label", kind="Node", name="n3", set={"disk": "ssd"})
-                with trio.fail_after(20):
+                with trio.fail_after(90):
                     while "disk=ssd" not in book.names.labels["Node"]:
                         await news.wait()
                 await client.call("objects.create", manifest=_map("late"))

@@ -30,7 +30,7 @@ class Raw:
 
     async def message(self) -> Any:
         """The next message, or None when the server has closed."""
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             while True:
                 for message in self.unpacker:
                     return message
@@ -74,7 +74,7 @@ class Served:
 
     async def ended(self, clients: int = 0) -> None:
         """Waits until no more than so many clients are connected."""
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             while self.server.clients > clients:
                 await self._departures.wait()
 

@@ -56,7 +56,7 @@ async def in_thread(path: Path, work: Callable[[BlockingClient], Any], **options
         with BlockingClient(path, **options) as daemon:
             return work(daemon)
 
-    with trio.fail_after(30):
+    with trio.fail_after(90):
         return await trio.to_thread.run_sync(run)
 
 
@@ -140,7 +140,7 @@ async def test_a_notification_is_sent(serve) -> None:
     served = await serve(*METHODS, Method("tell", tell, doc="Hears."))
     async with Client.connect(served.path) as daemon:
         await daemon.notify("tell")
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             await told.wait()
 
 

@@ -36,7 +36,7 @@ class Talk:
         self.client, self.cluster, self.daemon = client, cluster, daemon
 
     async def __call__(self, method: str, /, **named: Any) -> Any:
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             return await self.client.call(method, **named)
 
 
@@ -213,7 +213,7 @@ async def test_the_status_is_followed(talk: Talk) -> None:
     async with talk.client.subscribe("scheduler.watch", interval_s=0) as statuses:
         assert (await anext(statuses))["scheduled"] == 0
         await talk("objects.apply", manifests=[node(), pod("a")])
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             async for status in statuses:
                 if status["scheduled"] == 1:
                     break

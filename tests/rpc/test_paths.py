@@ -126,7 +126,7 @@ async def test_of_two_that_start_at_once_over_a_stale_socket_one_wins(tmp_path: 
             outcomes.append("refused")
             done.set()
 
-    with trio.fail_after(20):
+    with trio.fail_after(90):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(start)
             nursery.start_soon(start)

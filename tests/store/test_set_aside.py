@@ -121,7 +121,7 @@ async def test_a_cluster_starts_without_what_it_is_told_to_leave_out(tmp_path: P
             (fault,) = await cluster.faults()
             assert (str(fault.ref), fault.component, fault.retry_s) == ("Deployment/default/web", "journal", None)
             assert LEFT_OUT in fault.why
-            with trio.fail_after(20):
+            with trio.fail_after(90):
                 await cluster.store.create(config_map("more"))  # and it goes on
     said = [(line["event"], line["object"]) for line in logs if "object" in line]
     assert said == [

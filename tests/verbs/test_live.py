@@ -127,7 +127,7 @@ class Typed:
     async def __call__(self, line: str) -> int:
         words = shlex.split(line)
         self.used.add(words[0])
-        with trio.fail_after(20):
+        with trio.fail_after(90):
             return await trio.to_thread.run_sync(self._run, words, self.cluster.clock.now())
 
     def _run(self, words: list[str], now: float) -> int:
