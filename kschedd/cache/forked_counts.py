@@ -24,7 +24,12 @@ class ForkedCounts(PodCounts):
                     self._carry(row, pod.signature, 1)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
-        self._matching.clear()  # made again when asked for
+        signature, terminating = pod.signature, bool(pod.deletion_timestamp)
+        for kind, counter in self._matching.items():
+            if not (kind.live and terminating) and kind.includes(
+                signature.namespace, signature.labels, self.namespaces
+            ):
+                counter.add(row, amount)
         if pod.signature.spec.has_pod_affinity:
             self._carry(row, pod.signature, amount)
 

@@ -140,6 +140,7 @@ class NodeTable:
         self.names: list[str] = [""] * capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.pods: list[list[Pod]] = [[] for _ in range(capacity)]
+        self._shared = bytearray(capacity)  # rows whose list of pods a fork has, too: copied before it is changed
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
@@ -280,6 +281,7 @@ class NodeTable:
         self.names += [""] * more
         self.nodes += [None] * more
         self.pods += [[] for _ in range(more)]
+        self._shared += bytes(more)
         for column in (
             "alive",
             "allocatable",
@@ -380,11 +382,15 @@ class NodeTable:
 
     def add_pod(self, row: int, pod: Pod) -> None:
         self._count(row, pod, 1)
+        if self._shared[row]:
+            self._own(row)
         self.pods[row].append(pod)
         self.versions.touch_pods(row)
 
     def remove_pod(self, row: int, pod: Pod) -> None:
         """Remove the pod (by uid) from the row. The last pod of the list takes its index, as upstream does."""
+        if self._shared[row]:
+            self._own(row)
         pods = self.pods[row]
         place = self._place(row, pod)
         self._count(row, pods[place], -1)
@@ -395,6 +401,8 @@ class NodeTable:
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
         """A new version of a pod on the same row; with equal requests no column changes."""
         if old.signature is new.signature and old.requests == new.requests:
+            if self._shared[row]:
+                self._own(row)
             pods = self.pods[row]
             place = self._place(row, old)
             pods[place] = pods[-1]
@@ -403,6 +411,10 @@ class NodeTable:
         else:
             self.remove_pod(row, old)
             self.add_pod(row, new)
+
+    def _own(self, row: int) -> None:
+        self.pods[row] = self.pods[row].copy()
+        self._shared[row] = 0
 
     def _place(self, row: int, pod: Pod) -> int:
         pods = self.pods[row]
@@ -457,13 +469,15 @@ class NodeTable:
         return TableCopy(self, chosen)
 
     def fork(self) -> "NodeTable":
-        """A table of its own, equal to this one, with new change logs. Nodes and pods are shared, being values."""
+        """A table of its own, equal to this one, with new change logs. Nodes and pods are shared, being values, and
+        the rows' lists of pods until one of the two changes them."""
         forked = copy.copy(self)
         for name, held in vars(self).items():
             if isinstance(held, np.ndarray | list | dict):
                 setattr(forked, name, held.copy())
         forked._unasked = {name: amounts.copy() for name, amounts in self._unasked.items()}
-        forked.pods = [pods.copy() for pods in self.pods]
+        forked._shared = bytearray(b"\1") * self.capacity
+        self._shared = forked._shared.copy()
         forked.ports = {row: used.copy() for row, used in self.ports.items()}
         forked.images = {name: ImageState(state.size, state.rows.copy()) for name, state in self.images.items()}
         forked.claims = {claim: users.copy() for claim, users in self.claims.items()}
@@ -487,6 +501,7 @@ class TableCopy(NodeTable):
         self.names = [whole.names[row] for row in chosen]
         self.nodes = [whole.nodes[row] for row in chosen]
         self.pods = [list(whole.pods[row]) for row in chosen]
+        self._shared = bytearray(len(chosen))
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._free = []
         self.resources = dict(whole.resources)

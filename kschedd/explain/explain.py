@@ -194,7 +194,7 @@ class _Explaining:
             if scores is None
             else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)}
         )
-        told = [self._verdict(verdict) for verdict in verdicts]
+        told = self._told(verdicts)
         # Last: each trial has the fork to itself, and leaves rows in another order.
         found, untried = self._suggestions(state, gated, status, verdicts, len(feasible), outcome)
         return {
@@ -248,7 +248,8 @@ class _Explaining:
     ) -> list[NodeVerdict]:
         order = self._visiting()
         if status is not None:
-            return [NodeVerdict(row, [status.by(_joined(narrowed_by))]) for row in order.tolist()]
+            everywhere = (status.by(_joined(narrowed_by)),)
+            return [NodeVerdict(row, everywhere) for row in order.tolist()]
         asked = order
         if pre_filter_result is not None:
             # The nominated node is looked at anyway.
@@ -263,7 +264,7 @@ class _Explaining:
             blamed = narrowed_by | {nominee.rejections[0].plugin if nominee and nominee.rejections else ""} - {""}
             out = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(blamed))}]")
             out = out.by(_joined(narrowed_by))
-            verdicts = [by_row.get(row) or NodeVerdict(row, [out]) for row in order.tolist()]
+            verdicts = [by_row.get(row) or NodeVerdict(row, (out,)) for row in order.tolist()]
         return verdicts
 
     def _visiting(self) -> Rows:
@@ -318,15 +319,20 @@ class _Explaining:
 
     # -- words --------------------------------------------------------------------------------------------------
 
-    def _verdict(self, verdict: NodeVerdict) -> dict[str, Any]:
-        first, others = next(iter(verdict.rejections), None), verdict.rejections[1:]
-        said = _said(first) or {"plugin": None, "code": Code.SUCCESS.label, "reasons": []}
-        return {
-            "node": self._table.names[verdict.row],
-            **said,
-            "also": [_said(status) for status in others],
-            "nominated": [other.key for other in verdict.crowd],
-        }
+    def _told(self, verdicts: list[NodeVerdict]) -> list[dict[str, Any]]:
+        names = self._table.names
+        fits: dict[str, Any] = {"plugin": None, "code": Code.SUCCESS.label, "reasons": [], "also": []}
+        known: dict[tuple[Status, ...], dict[str, Any]] = {}  # nodes that are rejected alike share what is said
+        told = []
+        for verdict in verdicts:
+            rejections = verdict.rejections
+            said = known.get(rejections) if rejections else fits
+            if said is None:
+                also = [_said(status) for status in rejections[1:]]
+                said = known[rejections] = {**(_said(rejections[0]) or {}), "also": also}
+            crowd = [other.key for other in verdict.crowd] if verdict.crowd else []
+            told.append({"node": names[verdict.row], **said, "nominated": crowd})
+        return told
 
     def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, dict[str, int]]]:
         if scores is None:
@@ -336,11 +342,11 @@ class _Explaining:
         for score in self._profile.scores:
             if score.name not in scores.raw:
                 continue
-            raw, weighted = scores.raw[score.name].tolist(), scores.weighted[score.name].tolist()
-            found[score.name] = {
-                name: {"raw": raw[n], "normalized": weighted[n] // max(score.weight, 1), "weighted": weighted[n]}
-                for n, name in enumerate(names)
-            }
+            raw, weighted = scores.raw[score.name].tolist(), scores.weighted[score.name]
+            normalized = (weighted // max(score.weight, 1)).tolist()
+            each = zip(raw, normalized, weighted.tolist(), strict=True)
+            parts = [{"raw": r, "normalized": n, "weighted": w} for r, n, w in each]
+            found[score.name] = dict(zip(names, parts, strict=True))
         return found
 
     def _suggestions(

@@ -8,7 +8,7 @@ Nodes with nominated pods are judged as upstream does: first with them there, an
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -27,10 +27,10 @@ Tick = Callable[[str, str], None]
 
 @attrs.define(eq=False)
 class NodeVerdict:
-    """All rejections of one node in the profile's order; none: the pod fits."""
+    """All rejections of one node in the profile's order; none: the pod fits. Nodes with the same ones share them."""
 
     row: int
-    rejections: list[Status] = attrs.field(factory=list)
+    rejections: tuple[Status, ...] = ()
     crowd: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
 
 
@@ -39,38 +39,57 @@ def judge(
 ) -> list[NodeVerdict]:
     """The verdicts on these rows, in their order."""
     table = filters.cluster.table
-    verdicts = [NodeVerdict(row) for row in rows.tolist()]
+    columns: list[Sequence[Status | None]] = []
     for filter_ in filters.profile.filters:
         if filter_.name in state.skip_filter:
             continue
-        for verdict, status in zip(verdicts, _ask(filter_, state, pod, table, rows), strict=True):
-            if status is not None:
-                verdict.rejections.append(status)
+        column = _ask(filter_, state, pod, table, rows)
+        if column is not None:
+            columns.append(column)
         tick("Filter", filter_.name)
-    for verdict in verdicts:
-        if not verdict.rejections and verdict.row in counted:
-            verdict.rejections = _with_crowd(filters, state, pod, verdict.row, counted[verdict.row])
-            verdict.crowd = counted[verdict.row] if verdict.rejections else ()
+    if columns:
+        verdicts = [*map(NodeVerdict, rows.tolist(), _shared(columns))]
+    else:
+        verdicts = [*map(NodeVerdict, rows.tolist())]
+    if counted:
+        for verdict in verdicts:
+            if not verdict.rejections and verdict.row in counted:
+                verdict.rejections = _with_crowd(filters, state, pod, verdict.row, counted[verdict.row])
+                verdict.crowd = counted[verdict.row] if verdict.rejections else ()
     return verdicts
 
 
-def _ask(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Sequence[Status | None]:
+def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status, ...]]:
+    """Row by row the statuses that are there; equal rows are one object."""
+    known: dict[tuple[int, ...], tuple[Status, ...]] = {}
+    for statuses in zip(*columns, strict=True):
+        key = tuple(map(id, statuses))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = tuple([status for status in statuses if status is not None])
+        yield found
+
+
+def _ask(
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Sequence[Status | None] | None:
+    """What the filter says of each row; None: it rejects none."""
     if filter_.style is EvaluationStyle.PER_NODE:
         return plain_shard(filter_, state, pod, table, rows.tolist())()
     try:
         codes = filter_.vector.filter_rows(state, pod, table, rows)
         if codes is None:
-            return [None] * len(rows)
+            return None
         words: dict[int, Status | None] = {0: None}
         for code in np.unique(codes).tolist():
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
-        return [words[code] for code in codes.tolist()]
+        return [words[code] for code in codes.tolist()] if len(words) > 1 else None
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         return [error(fault_text(fault)).by(filter_.name)] * len(rows)
 
 
-def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: tuple[Pod, ...]) -> list[Status]:
+def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: tuple[Pod, ...]) -> tuple[Status, ...]:
     """What the filters say of a row with the pods nominated to it."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
@@ -80,7 +99,8 @@ def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: 
             copy.add_pod(0, other)
             filters.notify("add_pod", notified, own, pod, other, copy, 0)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        return [error(fault_text(fault))]
+        return (error(fault_text(fault)),)
     only = np.zeros(1, dtype=np.int64)
     asked = [f for f in filters.profile.filters if f.name not in own.skip_filter]
-    return [status for f in asked if (status := _ask(f, own, pod, copy, only)[0]) is not None]
+    said = [(_ask(f, own, pod, copy, only) or (None,))[0] for f in asked]
+    return tuple([status for status in said if status is not None])

@@ -21,7 +21,8 @@ from kschedd.framework.changes import add_node
 from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.scheduler import Scheduler
 
-_ENOUGH: Final = 5  # that work
+_ENOUGH: Final = 3  # that work
+_MOST_TRIALS: Final = 5
 
 
 def missing_node(scheduler: Scheduler, pod: Pod, name: str) -> list[dict[str, Any]]:
@@ -46,7 +47,7 @@ def suggestions(
         if proposal.changes is None:
             untried.append(proposal.sentence)
             continue
-        if len(found) >= _ENOUGH:
+        if len(found) >= _ENOUGH or len(done) >= _MOST_TRIALS:
             break
         commands = {(change.command, change.input) for change in proposal.changes}
         if commands in done:

@@ -7,7 +7,7 @@ Costs only order the remedies: 1 for a change, more for changes with wider effec
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -36,6 +36,8 @@ class RemedyContext:
     cluster: SchedulerCache
     state: CycleState
     pod: Pod
+    #: what a plugin found for a whole domain, by its own key: other nodes of the domain need not look again
+    memo: dict[Any, Any] = attrs.field(factory=dict, init=False, repr=False)
 
     @property
     def table(self) -> NodeTable:
@@ -57,8 +59,12 @@ class RemedyContext:
         ids = self.table.label(key).ids
         if ids[row] < 0:
             return []
-        same = self.table.order
-        return [int(other) for other in same[ids[same] == ids[row]]]
+        memo = ("domain", key, int(ids[row]))
+        if memo not in self.memo:
+            same = self.table.order
+            self.memo[memo] = same[ids[same] == ids[row]].tolist()
+        found: list[int] = self.memo[memo]
+        return found
 
 
 class RemedyPlugin(Plugin, Protocol):

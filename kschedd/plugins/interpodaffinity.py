@@ -405,9 +405,9 @@ def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[R
     terms = map(as_asked, context.pod.signature.required_anti_affinity)
     for term, tally in zip(terms, filtering.away, strict=True):
         if tally.counts[context.label_number(row, tally.key)] > 0:
-            found = _in_domain(context, row, tally.key, partial(_speaks, context, term))
+            found = _in_domain(context, row, tally.key, ("away", term), partial(_speaks, context, term))
             text = f"{_names(found)} did not run in {tally.key}={context.labels(row)[tally.key]}"
-            changes.append(Remedy(text, 1.1 + len(found) / 10, delete_pods(found)))
+            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
     return changes
 
 
@@ -415,10 +415,10 @@ def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Rem
     changes = []
     for key, tally in filtering.minded.items():
         if tally.counts[context.label_number(row, key)] > 0:
-            found = _in_domain(context, row, key, partial(_minds, context, key))
+            found = _in_domain(context, row, key, "minded", partial(_minds, context, key))
             where = f"{key}={context.labels(row)[key]}"
             text = f"{_names(found)}, with anti-affinity to such pods, did not run in {where}"
-            changes.append(Remedy(text, 1.1 + len(found) / 10, delete_pods(found)))
+            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
     return changes
 
 
@@ -445,10 +445,18 @@ def _value_with(context: RemedyContext, tally: _Tally) -> str | None:
     return None
 
 
-def _in_domain(context: RemedyContext, row: int, key: str, matches: Callable[[Pod], bool]) -> list[Pod]:
-    """The first matching pods in the node's domain."""
-    pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
-    return list(islice(pods, _MOST_IN_THE_WAY))
+def _in_domain(context: RemedyContext, row: int, key: str, what: object, matches: Callable[[Pod], bool]) -> list[Pod]:
+    """The first matching pods in the node's domain; `what` names the condition."""
+    memo = (what, key, context.label_number(row, key))
+    if memo not in context.memo:
+        pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
+        context.memo[memo] = list(islice(pods, _MOST_IN_THE_WAY))
+    found: list[Pod] = context.memo[memo]
+    return found
+
+
+def _gone(found: Sequence[Pod]) -> tuple[Change, ...]:
+    return delete_pods(found) if len(found) < _MOST_IN_THE_WAY else ()
 
 
 def _names(found: Sequence[Pod]) -> str:
