@@ -29,6 +29,7 @@ the longer part, for any thread; `explain` is both.
     untried         further sentences: what nothing here can carry out
     search          {nodes, feasible, enough}: a search ends when it has found `enough` feasible nodes
     decision        the recorded attempt as it was passed in, or null
+    attempt         {number, version, kept} if a past attempt was asked about: `kschedd.explain.past`; null: as of now
     took_us         [{point, plugin, us}], with a clock only
     notes           sentences on how to read all this
 """
@@ -46,6 +47,7 @@ from kschedd.explain import upstream_bugs
 from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
+from kschedd.explain.past import Past
 from kschedd.explain.remedies import Proposal, proposals
 from kschedd.explain.suggestions import missing_node, suggestions
 from kschedd.framework.cycle_state import CycleState
@@ -58,6 +60,7 @@ from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
 
 Explanation = dict[str, Any]
@@ -67,7 +70,8 @@ SHAPE: Final = (  # for METHODS.md
     "nominated}], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
     "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, preemption: {node, victims}, "
     "would_fit_if: [sentence], suggestions: [{sentence, nodes, commands: [{command, input}], placed_on, displaced}], "
-    "untried: [sentence], search: {nodes, feasible, enough}, decision, took_us: [{point, plugin, us}], "
+    "untried: [sentence], search: {nodes, feasible, enough}, decision, "
+    "attempt: {number, version, kept}, took_us: [{point, plugin, us}], "
     "notes: [sentence]}"
 )
 
@@ -104,11 +108,42 @@ def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
     return fork_for(machine, pod, nominated)
 
 
+def of_past(fork: Fork, past: Past, observed: int) -> Fork:
+    """The fork, whose cluster has seen the writes up to `observed`, of an attempt that was made."""
+    return attrs.evolve(fork, nominated=past.nominated(fork.nominated), past=past, observed=observed)
+
+
+def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str) -> Explanation:
+    """What there is to say of an attempt whose cluster cannot be brought back: its record."""
+    empty: Explanation = {key: {} for key in ("scores", "weights", "totals")}
+    lists: Explanation = {key: [] for key in ("verdicts", "ties", "would_fit_if", "suggestions", "untried", "took_us")}
+    return {
+        "pod": record.pod,
+        "node": record.node or None,
+        "node_exists": None,
+        "as_if_absent": False,
+        "profile": "" if record.attempted is None else record.attempted.scheduler_name,
+        "gated_by": None,
+        "pre_filter": None,
+        "skipped": {"filter": [], "score": []},
+        **empty,
+        **lists,
+        "chosen": record.node or None,
+        "nominated": record.nominated_node or None,
+        "message": record.message,
+        "preemption": None,
+        "search": {"nodes": 0, "feasible": record.feasible, "enough": 0},
+        "notes": [f"the state of the time of attempt {record.attempt} is not kept any more: {why}"],
+        "attempt": {"number": record.attempt, "version": record.version, "kept": False},
+        "decision": dict(decision),
+    }
+
+
 def finish(
     fork: Fork, *, recorded: Mapping[str, Any] | None = None, clock: Callable[[], float] | None = None
 ) -> Explanation:
     """The explanation; the fork is used up."""
-    pod, was_there = fork.pod, fork.known is not None
+    pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     found = _Explaining(scheduler, fork, clock).run()
     if was_there:
@@ -137,8 +172,18 @@ def finish(
         "as_if_absent": was_there,
         "profile": pod.scheduler_name,
         **found,
+        "attempt": None if fork.past is None else _attempt(fork.past, found),
         "decision": None if recorded is None else dict(recorded),
     }
+
+
+def _attempt(past: Past, found: Explanation) -> dict[str, Any]:
+    record = past.record
+    found["notes"].append(
+        f"attempt {record.attempt} worked out again: the cluster is as it was at version {record.version}, "
+        f"{len(past.since)} writes ago; plugins and weights are those of now"
+    )
+    return {"number": record.attempt, "version": record.version, "kept": True}
 
 
 class _Explaining:
@@ -168,7 +213,7 @@ class _Explaining:
         rejected = asked.rejections(self._table)
         for verdict in verdicts:
             if not verdict.rejections:
-                verdict.rejections.extend(rejected.get(verdict.row, ()))
+                verdict.rejections = tuple(rejected.get(verdict.row, ()))
         self._notes += asked.failures()
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)

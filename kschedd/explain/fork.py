@@ -17,6 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
+from kschedd.explain.past import Past
 from kschedd.extenders.extender import extenders_of
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
@@ -40,6 +41,8 @@ class Fork:
     start: int  # the row where the next search begins
     nominated: Nominated
     stored: bool  # whether the API server has the pod: otherwise it is one of a manifest
+    past: Past | None = None  # the attempt whose cluster it is to be, instead of the present one
+    observed: int = 0  # the version of the store up to which the cluster has seen all writes
 
 
 def without_node(pod: Pod) -> Pod:
@@ -70,6 +73,8 @@ def scheduler_on(fork: Fork) -> Scheduler:
     counts = fork.cluster.counts
     assert isinstance(counts, ForkedCounts), "a fork's counts are expected"
     counts.recount()
+    if fork.past is not None:
+        fork.past.rewind(fork.cluster, fork.observed)
     if fork.known is not None:
         fork.cluster.remove_pod(fork.known)
     profile = fork.config.profile(fork.pod.scheduler_name)

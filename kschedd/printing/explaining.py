@@ -14,11 +14,27 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
     """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text = _where(answer, style) + _would_fit(answer, style)
+    text = _attempt(answer) + _where(answer, style) + _would_fit(answer, style)
     text += _elsewhere([v for v in verdicts if not _passed(v)], style, limit, summed=not node, every=bool(node))
     text += _scores(answer, style, node, limit)
     notes = answer.get("notes") or ()
     return text + ("\n" if notes else "") + "".join(f"{style.plain('·')} {clean(str(note))}\n" for note in notes)
+
+
+def _attempt(answer: Raw) -> str:
+    """Of a past attempt: what came of it, as it was recorded."""
+    attempt, decision = answer.get("attempt"), answer.get("decision") or {}
+    if not attempt:
+        return ""
+    text = f"Attempt {attempt.get('number')} of {_name(answer.get('pod'))}, at {decision.get('time')}: "
+    if not decision.get("node"):
+        return text + f"{decision.get('feasible')} of {decision.get('visited')} nodes fitted, it got none\n"
+    text += f"it got {decision['node']}"
+    if (decision.get("ties") or 0) > 1:
+        text += f", drawn by the seed from {decision['ties']} with {decision.get('score')} points"
+    elif decision.get("score") is not None:
+        text += f", with {decision['score']} points"
+    return text + f" ({decision.get('feasible')} of {decision.get('visited')} nodes fitted)\n"
 
 
 def _passed(verdict: Raw) -> bool:
@@ -67,6 +83,8 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         else:
             text += ", the only node that fits"
         return text + "\n"
+    if (answer.get("attempt") or {}).get("kept") is False:
+        return text + (f"  {clean(str(answer['message']))}\n" if answer.get("message") else "")
     fits = answer.get("verdicts") and any(_passed(verdict) for verdict in answer["verdicts"])
     outcome = "fits, but the attempt fails" if fits else "fits on no node"
     text += style.paint(f"{'  as things are now, it' if held else pod} {outcome}.", "yellow") + "\n"

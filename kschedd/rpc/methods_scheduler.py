@@ -1,6 +1,6 @@
 """Methods over the scheduler: how it is doing, by which configuration, what it decided and why."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +12,8 @@ from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.explain import SHAPE as EXPLANATION
-from kschedd.explain.explain import begin, finish
+from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
+from kschedd.explain.past import Past
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -20,6 +21,7 @@ from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Gone
 from kschedd.store.times import stamp
 
 _STATUS = (
@@ -84,10 +86,15 @@ class SchedulerMethods:
             Method(
                 "scheduler.explain",
                 self.explain,
-                (Param("pod", "string|map", doc="`namespace/name` of a pod that is there, or a pod's manifest"),),
-                doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now. "
-                "Nothing is changed. A manifest is judged as if it had just been created, beside a pod of its name if "
-                "there is one.",
+                (
+                    Param(
+                        "pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"
+                    ),
+                    Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
+                ),
+                doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
+                "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
+                "judged as if it had just been created, beside a pod of its name if there is one.",
                 returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
             ),
         ]
@@ -138,11 +145,13 @@ class SchedulerMethods:
         return [_decision(decision) for decision in found]
 
     async def explain(self, call: Call) -> Any:
-        wanted = call["pod"]
+        wanted, number = call["pod"], call["attempt"]
         if isinstance(wanted, str):
             namespace, slash, name = wanted.rpartition("/")
-            space = namespace if slash else "default"
-            pod = await self._cluster.store.do(lambda store: store.get("Pod", space, name))
+            key = f"{namespace if slash else 'default'}/{name}"
+            pod = await self._cluster.store.do(lambda store: store.find("Pod", *key.split("/", 1)))
+            if pod is None or number is not None:
+                return await self._explain_attempt(call, key, number)
         else:
             pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
         assert isinstance(pod, Pod)
@@ -154,6 +163,38 @@ class SchedulerMethods:
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
+
+    async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
+        """Of an attempt that was made: the last one if no number is given."""
+        kept = await self._cluster.decisions.query(lambda record: list(record.latest))
+        mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
+        asked = [place for place in mine if number in (None, kept[place].attempt)]
+        if not asked:
+            raise RpcError("not_found", _no_attempt(key, number, [kept[place] for place in mine], kept))
+        record, before = kept[asked[-1]], kept[: asked[-1]]
+        pod, decision = record.attempted, _decision(record)
+        assert pod is not None, "chosen for having it"
+        try:
+            fork, observed = await self._cluster.scheduler.query(
+                lambda owner: (begin(owner.machine, pod, owner.nominator.by_node()), owner.observed_version)
+            )
+            since = await self._cluster.store.do(lambda store: store.shown_after(record.version))
+        except Gone as gone:
+            return no_longer_kept(record, decision, str(gone))
+        past = Past(record, before, since)
+        return await call.services.workers.run(
+            call.client,
+            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter),
+        )
+
+
+def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kept: Sequence[AttemptRecord]) -> str:
+    name = key.partition("/")[2]
+    if not mine:
+        since = f"; the record of attempts has the latest {len(kept)}" if kept else ""
+        return f'pods "{name}" not found, and no attempt of it is known{since}'
+    known = ", ".join(str(record.attempt) for record in mine)
+    return f"attempt {number} of pod {key} is not known; known are {known}"
 
 
 def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:

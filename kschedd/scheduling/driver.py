@@ -116,6 +116,7 @@ class SchedulingDriver:
         self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
+        self.observed_version = 0  # of the store: all writes up to it are in the cache
         self.attempting = False  # between `begin` and the end of `complete_attempt`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
         self.cycles = 0  # binding cycles begun so far
@@ -143,6 +144,8 @@ class SchedulingDriver:
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
         """Bring the caches up to date, and have the queue told. What goes wrong over one is that one's fault."""
         observe, faults = self.machine.observe, self.machine.faults
+        if events:
+            self.observed_version = events[-1].version
         assumed: set[str] = set()
         rejected: set[str] = set()
         for event in events:
@@ -303,6 +306,8 @@ class SchedulingDriver:
                 "" if failed is None else failed.message,
                 "" if failed is None else failed.nominated_node or "",
                 of_binding,
+                self.observed_version,
+                entry.pod,
             )
         )
 

@@ -1,5 +1,6 @@
 """What the scheduling driver reports: a record of every attempt, and the events shown to users."""
 
+from kschedd.api.pods import Pod
 from kschedd.values import fast_frozen
 
 NORMAL = "Normal"
@@ -23,6 +24,9 @@ class AttemptRecord:
     message: str = ""
     nominated_node: str = ""
     of_binding: bool = False
+    #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
+    version: int = 0
+    attempted: Pod | None = None
 
 
 @fast_frozen(eq=False)

@@ -54,6 +54,9 @@ class ClusterReader(Protocol):
     max_object_bytes: int
     """How large an object may be."""
 
+    def shown_after(self, version: int) -> Sequence[WatchEvent]:
+        """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
+
     @property
     def now(self) -> float:
         """Seconds since the epoch, by the clock that stamps objects."""

@@ -248,6 +248,10 @@ class Store:
         """What is written after `since_version` (None: from now on). Raises Gone if that is no longer kept."""
         return self._log.watch(kinds, self.shown if since_version is None else since_version)
 
+    def shown_after(self, version: int) -> builtins.list[WatchEvent]:
+        """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
+        return self._log.after(version)
+
     # --- keeping -----------------------------------------------------------------------------------------------
 
     @property

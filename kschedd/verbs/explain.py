@@ -21,6 +21,7 @@ from kschedd.verbs.grammar import (
     output_flag,
     output_of,
     suggest,
+    whole_number,
 )
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.session import VerbSession
@@ -63,6 +64,9 @@ def _words(words: VerbParser) -> None:
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
     words.add_argument("--all", action="store_true", help="every node, however many")
+    words.add_argument(
+        "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
+    )
     namespace_flags(words)
     output_flag(words, _FORMS)
 
@@ -78,9 +82,12 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     if options.filename:
         if names:
             raise UsageError("give either a pod's name or -f FILE, not both")
+        if options.attempt is not None:
+            raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
     elif len(names) == 1:
-        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain")], 0
+        past = {} if options.attempt is None else {"attempt": options.attempt}
+        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain", **past)], 0
     else:
         raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
     for answer in answers:
@@ -139,6 +146,7 @@ VERBS = (
         examples=(
             "explain web-0",
             "explain web-0 --node node-a",
+            "explain web-0 --attempt 2",
             "explain -f pod.yaml",
             "explain -f deployment.yaml",
             "explain pod.spec",

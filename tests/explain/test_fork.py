@@ -48,9 +48,8 @@ def state(held: Any, seen: dict[int, Any] | None = None) -> Any:
         ]
     if hasattr(held, "__dict__"):
         # Which lists of pods a fork shares is no state: they are copied before they are changed.
-        return type(held).__name__, state(
-            {name: value for name, value in vars(held).items() if name != "_shared"}, seen
-        )
+        held_by_name = [(name, state(value, seen)) for name, value in vars(held).items() if name != "_shared"]
+        return type(held).__name__, held_by_name
     return held
 
 

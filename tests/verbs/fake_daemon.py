@@ -102,6 +102,7 @@ EXPLANATION: Raw = {
     "would_fit_if": [],
     "suggestions": [],
     "untried": [],
+    "attempt": None,
     "search": {"nodes": 2, "feasible": 1, "enough": 2},
     "decision": None,
     "took_us": [],

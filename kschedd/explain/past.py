@@ -1,0 +1,78 @@
+"""The cluster as an earlier attempt met it: gone back to from the present, by undoing what was written since.
+
+Nothing is stored for it but what each attempt record has: the version of the store that the scheduler had seen, and the
+pod. The store's log has the writes since then, as far back as it reaches. Pods that were assumed at that time, and
+bound by a later write, are known from the records of the attempts before.
+
+`Past` is made by whoever owns records and log; `rewind` works on a fork, anywhere. What it cannot bring back: the
+configuration of that time, the order in which nodes were visited, and what out-of-tree plugins remembered.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.store.log import WatchEvent
+
+
+@attrs.frozen(eq=False)
+class Past:
+    """`before`: the records up to the attempt, oldest first. `since`: the writes after the version that it had seen."""
+
+    record: AttemptRecord
+    before: Sequence[AttemptRecord]
+    since: Sequence[WatchEvent]
+
+    def rewind(self, cluster: SchedulerCache, observed: int) -> None:
+        """Undo in a fork whose cache has seen the writes up to `observed`."""
+        undone = [event for event in self.since if event.version <= observed]
+        placed = _placed(self.before)
+        for assumed in cluster.assumed_pods():
+            if assumed.uid not in placed:
+                cluster.remove_pod(assumed)
+        for event in reversed(undone):
+            if event.old is None:
+                cluster.remove(event.new)
+            elif isinstance(event.old, Pod) and not event.old.node_name:
+                cluster.remove(event.old)
+            else:
+                cluster.put(event.old)
+        bound_since = {event.new.uid for event in self.since if _binds(event)}
+        for uid, (pod, node_name) in placed.items():
+            if uid in bound_since and cluster.pod(uid) is None:
+                cluster.assume(pod, node_name)
+
+    def nominated(self, now: Nominated) -> Nominated:
+        """The nominations of that time, from those of now."""
+        by_uid = {pod.uid: pod for pods in now.values() for pod in pods}
+        for event in reversed(self.since):
+            if not isinstance(event.new, Pod):
+                continue
+            by_uid.pop(event.new.uid, None)
+            old = event.old
+            if isinstance(old, Pod) and old.nominated_node_name and not old.node_name:
+                by_uid[old.uid] = old
+        found: dict[str, list[Pod]] = {}
+        for pod in by_uid.values():
+            found.setdefault(pod.nominated_node_name, []).append(pod)
+        return {node: tuple(pods) for node, pods in found.items()}
+
+
+def _placed(records: Iterable[AttemptRecord]) -> dict[str, tuple[Pod, str]]:
+    """By uid the pods for which a node was found, and which it was, unless their binding failed."""
+    found: dict[str, tuple[Pod, str]] = {}
+    for record in records:
+        if record.of_binding:
+            found.pop(record.uid, None)
+        elif record.node and record.attempted is not None:
+            found[record.uid] = record.attempted, record.node
+    return found
+
+
+def _binds(event: WatchEvent) -> bool:
+    old, new = event.old, event.new
+    return isinstance(new, Pod) and isinstance(old, Pod) and bool(new.node_name) and not old.node_name
