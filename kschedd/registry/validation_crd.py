@@ -1,7 +1,7 @@
 """Validation of CustomResourceDefinitions: group, names, scope and versions, which define the new resource's kind.
 
-Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. The schemas in a definition
-are stored, but custom resources are not validated against them yet.
+Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation/validation.go. Whether its
+schemas are structural is for the store to check (`kschedd.store.structural_schema`).
 """
 
 from typing import Any, Final

@@ -2,16 +2,19 @@
 
 A custom object is accepted if a CustomResourceDefinition exists that serves its version; the definition also states
 its scope and its names.
-Raises: NoMatch.
+Its structural schema says which fields there are, what they must be, and what they are by default.
+Raises: NoMatch, Invalid.
 """
 
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, group_of, kind_of
 from kschedd.api.objects import Object
-from kschedd.store.errors import NoMatch
+from kschedd.store.errors import Invalid, NoMatch
+from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 
 Raw = Mapping[str, Any]
 
@@ -36,6 +39,51 @@ def defined_kind(definition: Object) -> Kind:
         spec.get("scope") != "Cluster",
         known=False,
     )
+
+
+def schema_of(definition: Object, api_version: str) -> Raw | None:
+    """The schema of this version; None where it has none."""
+    for version in definition.spec.get("versions") or ():
+        if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
+            found = (version.get("schema") or {}).get("openAPIV3Schema")
+            return found if isinstance(found, Mapping) else None
+    return None
+
+
+def has_status(definition: Object, api_version: str) -> bool:
+    """Whether objects of this version have a status of their own, which only `/status` changes."""
+    return any(
+        (version.get("subresources") or {}).get("status") is not None
+        for version in definition.spec.get("versions") or ()
+        if f"{definition.spec.get('group')}/{version.get('name')}" == api_version
+    )
+
+
+def definition_faults(raw: Raw) -> list[FieldError]:
+    """What of a definition's schemas is not structural."""
+    versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream keeps one for all of them
+        return structural_faults(schemas[0], "spec.validation.openAPIV3Schema") if schemas[0] else []
+    return [
+        fault
+        for index, schema in enumerate(schemas)
+        if schema
+        for fault in structural_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+    ]
+
+
+def by_schema(definition: Object, raw: Raw) -> dict[str, Any]:
+    """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid."""
+    schema = schema_of(definition, str(raw.get("apiVersion") or ""))
+    if schema is None:
+        return dict(raw)
+    made: dict[str, Any] = defaulted(schema, pruned(schema, raw))
+    if faults := value_faults(schema, made):
+        kind = str(raw.get("kind") or "")
+        name = str((raw.get("metadata") or {}).get("name") or "")
+        raise Invalid(f"{kind}.{definition.spec.get('group')}", name, tuple(faults))
+    return made
 
 
 def find_definition(definitions: Iterable[Object], kind: str, api_version: str) -> Object | None:

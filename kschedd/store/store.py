@@ -80,6 +80,7 @@ from kschedd.store.patching import PatchType, known_patched_fields, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
+from kschedd.store.structural_schema import has_rules
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES, UNDELETABLE
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
@@ -336,6 +337,8 @@ class Store:
         self._check_namespace(kind, namespace, name)
         if self._user is not None and not (kind in BY_NAME and check_schema(dict(raw))):
             self.authorize("CREATE", kind, namespace, name, raw, None)
+        if kind not in BY_NAME and not restore:
+            raw = self._by_schema(raw, None, "")
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run, managing)
         if (there := self._space(kind, namespace).get(name)) is not None:
@@ -881,6 +884,7 @@ class Store:
 
         whole = accepted(kind, name, {**raw, "metadata": meta}, prepare)
         self._check_devices(kind, name, whole)
+        self._check_schemas(kind, whole)
         for warning in self._admission.validate(asked, whole, None, self):
             self.warn(warning)
         if kind != "Job":  # whose selector names its uid
@@ -931,6 +935,27 @@ class Store:
         if faults:
             raise Invalid(kind, name, tuple(faults))
 
+    def _by_schema(self, raw: Raw, old: Object | None, subresource: str) -> Raw:
+        """A custom object as its schema has it. A status with a subresource of its own is changed by that only."""
+        definition = self._definition_of(raw)
+        if definition is None:
+            return raw
+        made = custom.by_schema(definition, raw)
+        if not subresource and custom.has_status(definition, str(raw.get("apiVersion") or "")):
+            made.pop("status", None)
+            if old is not None and "status" in old.raw:
+                made["status"] = old.raw["status"]
+        return made
+
+    def _check_schemas(self, kind: str, raw: Raw) -> None:
+        """Refuse a definition whose schemas are not structural; warn of what they say that is not looked at."""
+        if kind != custom.DEFINITION:
+            return
+        if faults := custom.definition_faults(raw):
+            raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
+        if has_rules(raw.get("spec")):
+            self.warn("x-kubernetes-validations are kept, and not evaluated: such rules refuse nothing here")
+
     def _typed(self, kind: str, raw: Raw) -> Object:
         if kind in BY_NAME:
             return parse(raw)
@@ -954,6 +979,8 @@ class Store:
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
         self.authorize("UPDATE", old.kind, old.namespace, old.name, raw, old.raw, subresource)
+        if old.kind not in BY_NAME:
+            raw = self._by_schema(raw, old, subresource)
         requested: Raw
         if subresource == "status":
             requested = wanted = self._checked_status(old, raw)
@@ -1035,6 +1062,7 @@ class Store:
             return checked, checked
         checked = accepted(old.kind, old.name, wanted, prepare, check)
         self._check_devices(old.kind, old.name, checked)
+        self._check_schemas(old.kind, checked)
         for warning in self._admission.validate(asked, checked, before, self):
             self.warn(warning)
         return encoded_object(checked), encoded_object(requested[0])
