@@ -27,6 +27,7 @@ from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
+from kschedd.verbs.waiting import Patience, seconds_to_wait, timed_out, wait_until
 
 FORMS = ("table", "name", "yaml", "json")
 _CASCADES = ("background", "foreground", "orphan")
@@ -84,6 +85,9 @@ def _delete_words(words: VerbParser) -> None:
         help="what becomes of what it owns: deleted after it (background), before it (foreground), or left (orphan)",
     )
     words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
+    words.add_argument("--wait", choices=("true", "false"), default="false", help="until all of it is gone")
+    words.implied["--wait"] = "true"
+    words.add_argument("--timeout", default="0s", metavar="TIME", help="of --wait: 30s; 0s: as long as it takes")
     dry_run_flag(words)
     yes_flag(words)
     output_flag(words, ("table", "name"))
@@ -121,6 +125,9 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
     if question and not may_go_on(session, options, question):
         return 1
     count = 0
+    limit = seconds_to_wait(options.timeout, zero=seconds_to_wait("-1s"))
+    patience = Patience(session, limit) if options.wait == "true" else None
+    going: list[tuple[Kind, Mapping[str, Any]]] = []
     for kind, name, params in calls:
         try:
             answer = session.daemon.call("objects.delete", kind=kind.name, **params, **flags)
@@ -133,9 +140,21 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
         for gone in answer["deleted"]:
             count += 1
             session.write(_gone(gone, output.form, dry_run=flags["dry_run"]))
+            if not gone.get("gone", True) and not flags["dry_run"]:
+                going.append((kind, gone))
+    if patience is not None:
+        failed += sum(not _waited_for(session, kind, gone, patience) for kind, gone in going)
     if not count and not failed and not options.ignore_not_found:
         session.write_error("No resources found.\n")
     return 1 if failed else 0
+
+
+def _waited_for(session: VerbSession, kind: Kind, gone: Mapping[str, Any], patience: Patience) -> bool:
+    name, namespace = str(gone["name"]), gone.get("namespace") or None
+    if wait_until(session, kind, name, namespace, lambda raw: raw is None, patience, uid=str(gone.get("uid") or "")):
+        return True
+    session.error(timed_out(kind, name))
+    return False
 
 
 _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")

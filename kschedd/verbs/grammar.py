@@ -116,12 +116,16 @@ OUTPUTS = (
     "name",
     "jsonpath=TEMPLATE",
     "jsonpath-as-json=TEMPLATE",
+    "go-template=TEMPLATE",
+    "go-template-file=TEMPLATE",
     "custom-columns=TEMPLATE",
     "custom-columns-file=TEMPLATE",
 )
 _EXAMPLES = {
     "jsonpath": '-o jsonpath="{.metadata.name}"',
     "jsonpath-as-json": '-o jsonpath-as-json="{.items[*].metadata.name}"',
+    "go-template": '-o go-template="{{range .items}}{{.metadata.name}} {{end}}"',
+    "go-template-file": "-o go-template-file=FILE",
     "custom-columns": "-o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
     "custom-columns-file": "-o custom-columns-file=FILE, which has a line of headers and a line of paths",
 }
@@ -131,8 +135,8 @@ _EXAMPLES = {
 class Output:
     """The output format: `form` is table, wide, yaml, json, name, or one of those with a template, which is compiled.
 
-    `template` is that of jsonpath, the path of jsonpath-as-json, or the columns of custom-columns, whether they were
-    given in words or in a file.
+    `template` is that of jsonpath or go-template, the path of jsonpath-as-json, or the columns of custom-columns,
+    whether they were given in words or in a file.
     """
 
     form: str = "table"
@@ -142,13 +146,12 @@ class Output:
 def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) -> Output:
     """Parse the value of -o; `folder` is the base of a relative path in it. Raises UsageError."""
     form, equals, template = text.removeprefix("=").partition("=")
+    form = {"template": "go-template", "templatefile": "go-template-file"}.get(form, form)
     plain = [name for name in forms if "=" not in name]
     if f"{form}=TEMPLATE" in forms:
         if not template:
             raise UsageError(f"-o {form} needs a template: {_EXAMPLES[form]}")
         return _with_template(form, template, folder)
-    if form in ("go-template", "go-template-file", "template", "templatefile") and forms is OUTPUTS:
-        raise UsageError(f"-o {form} is not known here: -o jsonpath=TEMPLATE or -o custom-columns=TEMPLATE do the same")
     if form not in plain or equals:
         raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
     return Output(form)
@@ -156,6 +159,7 @@ def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) 
 
 def _with_template(form: str, template: str, folder: Path) -> Output:
     from kschedd.printing.custom_columns import CustomColumnsError, columns_of_file, columns_of_text
+    from kschedd.printing.go_template import GoTemplate, GoTemplateError
     from kschedd.printing.jsonpath import JsonPathError, compile_path, compile_template
 
     try:
@@ -163,10 +167,14 @@ def _with_template(form: str, template: str, folder: Path) -> Output:
             return Output(form, compile_template(template))
         if form == "jsonpath-as-json":
             return Output(form, compile_path(template))
+        if form == "go-template":
+            return Output(form, GoTemplate(template))
+        if form == "go-template-file":
+            return Output("go-template", GoTemplate((folder / template).read_text("utf-8")))
         if form == "custom-columns":
             return Output(form, columns_of_text(template))
         return Output("custom-columns", columns_of_file((folder / template).read_text("utf-8")))
-    except (JsonPathError, CustomColumnsError) as fault:
+    except (JsonPathError, CustomColumnsError, GoTemplateError) as fault:
         raise UsageError(str(fault)) from fault
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"{template}: cannot be read: {getattr(wrong, 'strerror', '') or wrong}") from wrong

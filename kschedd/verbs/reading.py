@@ -179,6 +179,8 @@ def _print_documents(session: VerbSession, output: Output, objects: list[Raw], *
 
         text = evaluate(output.template, document)
         session.write(text if not (session.style.width or watching) or text.endswith("\n") else text + "\n")
+    elif output.form == "go-template":
+        session.write(output.template.evaluate(document))
     elif output.form == "jsonpath-as-json":
         from kschedd.printing.jsonpath import values_at
 

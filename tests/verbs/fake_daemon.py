@@ -126,6 +126,8 @@ class FakeDaemon:
         self.calls: list[tuple[str, Raw]] = []
         self.streams: dict[str, list[Any]] = {}
         self.stopped = False
+        self.lingering = False  # what is deleted stays for a while
+        self.lingering = False  # what is deleted stays for a while
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         assert not args, "verbs give parameters by name"
@@ -285,7 +287,7 @@ class FakeDaemon:
             }
             for raw in items
         ]
-        if not dry_run:
+        if not dry_run and not self.lingering:
             self.objects = [raw for raw in self.objects if raw not in items]
         return {"deleted": gone}
 

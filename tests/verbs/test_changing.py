@@ -198,3 +198,22 @@ def test_an_annotation_that_cannot_be_read_is_said_by_annotate_too(tmp_path: Pat
         'Warning: Node a: annotation kschedd.io/pressure: "everything" is ignored: '
         "allowed are memory, disk, pid, separated by commas\n"
     )
+
+
+def test_delete_waits_until_all_is_gone(typed, daemon) -> None:
+    daemon.lingering = True
+
+    def goes() -> None:
+        daemon.objects = [raw for raw in daemon.objects if raw["metadata"]["name"] != "web-0"]
+
+    typed.on_sleep = goes
+    assert typed("delete pod web-0 --wait") == 0
+    assert typed.out == 'pod "web-0" deleted from default namespace (terminating)\n'
+
+
+def test_delete_gives_up_waiting_after_its_timeout(typed, daemon) -> None:
+    daemon.lingering = True
+    assert typed("delete pod web-0 --wait --timeout 2s") == 1
+    assert "timed out waiting for the condition on pods/web-0" in typed.err
+    assert typed("delete pod web-1 --wait --timeout soon") == 2
+    assert "--timeout" in typed.err

@@ -63,10 +63,23 @@ def test_values_of_a_path_as_json(typed) -> None:
         ("get pods -o custom-columns", "-o custom-columns needs a template"),
         ("get pods -o custom-columns-file=nope", "nope: cannot be read: No such file"),
         ("get pods -o jsonpath-as-json={.a", "is missing"),
-        ("get pods -o go-template={{.x}}", "jsonpath=TEMPLATE or -o custom-columns=TEMPLATE"),
+        ("get pods -o go-template={{define}}", "named templates are not supported here"),
     ],
 )
 def test_a_format_that_cannot_be_read_says_what_is_expected(typed, line, words) -> None:
     assert typed(line) == 2
     assert words in typed.err
     assert typed.out == ""
+
+
+def test_go_templates(typed, tmp_path) -> None:
+    assert typed("get pods -o go-template='{{range .items}}{{.metadata.name}} {{end}}'") == 0
+    assert typed.out == "web-0 web-1 "
+    (tmp_path / "t").write_text("{{.metadata.name}}!\n")
+    typed.folder = tmp_path
+    assert typed("get pod web-0 -o go-template-file=t") == 0
+    assert typed.out == "web-0!\n"
+    assert typed("get pods -o go-template='{{range}}'") == 2
+    assert "go-template, line 1: missing value for command" in typed.err
+    assert typed("get pods -o go-template") == 2
+    assert "needs a template" in typed.err
