@@ -306,7 +306,7 @@ class ApiFace:
         catalogue = self._listed
         if parts[1:] == ["v2"]:
             wanted = [media for media, _ in clauses(request.headers.get("accept", "") or "*/*")]
-            if wanted[:1] == [openapi.V2_PROTOBUF]:
+            if wanted[:1] and wanted[0] in openapi.V2_PROTOBUF_ASKED:
                 body = openapi.protobuf_v2()
                 return self._sent(request, _Document(body, openapi.etag_of(body), openapi.V2_PROTOBUF))
             return self._document(request, "openapi v2", lambda: openapi.document_v2(catalogue))

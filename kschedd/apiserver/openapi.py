@@ -15,7 +15,9 @@ from kschedd.api import schema
 from kschedd.apiserver.resources import Catalogue, GroupVersion, Resource
 from kschedd.apiserver.version import GIT_VERSION
 
-V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+V2_PROTOBUF_ASKED: Final = frozenset((V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
+"""Also as older clients ask for it: that is no media type, so it is never the answer's."""
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"

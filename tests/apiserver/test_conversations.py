@@ -1,7 +1,7 @@
 """What clients sent to kube-apiserver 1.34.9, sent to the face: how many records are answered as the real one answered.
 
-REACHED only ever rises: a change that answers fewer records as recorded fails here. What is left differs by some words
-of faults, and by ACCEPTED in conversations.py.
+REACHED only ever rises: a change that answers fewer records as recorded fails here. ACCEPTED and ACCEPTED_RECORDS in
+conversations.py say what may differ; what is left besides differs in words of faults.
 """
 
 from collections import Counter
