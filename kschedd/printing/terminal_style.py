@@ -42,7 +42,16 @@ def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
             width, height = os.get_terminal_size(stream.fileno())
         except (OSError, ValueError, AttributeError):
             pass
-    return TerminalStyle(colour, terminal and encoding == "utf8", width, height)
+    return TerminalStyle(colour, terminal and encoding == "utf8" and not _is_ascii(environment), width, height)
+
+
+def _is_ascii(environment: Mapping[str, str]) -> bool:
+    """Whether the locale says that the terminal shows ASCII only. Python itself writes UTF-8 in the C locale.
+
+    LC_CTYPE is C.UTF-8 where Python has set it (PEP 538), so it says nothing beside a LANG that asks for C.
+    """
+    chosen = environment.get("LC_ALL") or environment.get("LANG") or ""
+    return chosen in ("C", "POSIX")
 
 
 TONES: Mapping[str, str] = {

@@ -3,6 +3,7 @@
     methods_daemon     the process itself
     methods_objects    reading, writing and watching objects      (what is written: methods_apply, methods_edit)
     methods_nodes      cordon, uncordon, taint
+    methods_usage      what is requested of every node
     methods_eviction   the Eviction subresource of pods
     methods_lifecycle  kubelets that stop and start, zones, pods that leave
     methods_pressure   nodes that are short of memory, disk or process ids
@@ -33,6 +34,7 @@ from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
+from kschedd.rpc.methods_usage import UsageMethods
 from kschedd.rpc.table import Method, method_table
 
 
@@ -42,6 +44,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
         *NodeMethods(cluster).table(),
+        *UsageMethods(cluster).table(),
         *BindingMethods(cluster).table(),
         *EvictionMethods(cluster).table(),
         *LifecycleMethods(cluster).table(),

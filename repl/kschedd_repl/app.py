@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import trio
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
@@ -26,11 +28,12 @@ from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.editor import open_editor
 from kschedd.verbs.session import VerbSession
+from kschedd_repl.dashboard import Dashboard
 from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
 from kschedd_repl.names import NameBook, NameKeeper
 from kschedd_repl.own import own_name
 from kschedd_repl.rc import rc_file, read_rc
-from kschedd_repl.running import INTERRUPTED, CommandRunner
+from kschedd_repl.running import FAILED, INTERRUPTED, CommandRunner
 from kschedd_repl.script import Lines, Script, ScriptError, read_scripts
 from kschedd_repl.settings import SessionSettings
 from kschedd_repl.status_bar import StatusBar
@@ -108,6 +111,7 @@ class Shell:
             lambda: self._book.names.namespaces,
             lambda: self._terminal.history.get_strings() if self._terminal is not None else [],
             may_page=not scripts,
+            dashboard=None if scripts else self._show_dashboard,
         )
 
     async def run(self) -> int:
@@ -166,6 +170,13 @@ class Shell:
     # -- the terminal -----------------------------------------------------------------------------------------
 
     async def _converse(self) -> int:
+        if not _is_dumb():
+            return await self._prompts()
+        # Not otherwise: what is printed above a prompt is printed by a thread that knows the default session only.
+        with create_app_session(output=PlainTextOutput(self._out)):
+            return await self._prompts()
+
+    async def _prompts(self) -> int:
         self._terminal = Terminal(
             lambda: self._book.names,
             lambda: self._session.namespace,
@@ -179,6 +190,7 @@ class Shell:
         with patch_stdout(raw=True):
             if self._rc:
                 await self._run_rc(rc_file(os.environ))
+            self._runner.tells = True
             self._write("help says what can be typed; Tab completes; exit leaves.\n")
             while True:
                 line = await self._terminal.ask()
@@ -209,6 +221,13 @@ class Shell:
             if code:
                 self._write_error(f"{script.name}:{number}: failed: {_shown(line)}\n")
         self._lines = None
+
+    async def _show_dashboard(self) -> int:
+        if _is_dumb():
+            self._session.error("the dashboard needs a terminal that can move its cursor: TERM says it cannot")
+            return FAILED
+        await Dashboard(self._link, self._session, self._look.unicode).run()
+        return 0
 
     def _bar_text(self) -> BarText:
         if self._link.client is None:
@@ -271,6 +290,11 @@ class Shell:
 def _shown(line: str) -> str:
     """A line as part of a message: without control characters, and with escapes for what is not text."""
     return safe(line.strip()).encode("utf-8", "backslashreplace").decode()
+
+
+def _is_dumb() -> bool:
+    """Whether the terminal can only print lines."""
+    return os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
 
 
 def _leaves(line: str) -> bool:

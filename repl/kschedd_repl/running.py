@@ -36,7 +36,7 @@ from kschedd_repl.sinks import (
 )
 
 INTERRUPTED, FAILED = 130, 1
-__all__ = ["INTERRUPTED", "WRONG_USE", "CommandRunner"]
+__all__ = ["FAILED", "INTERRUPTED", "WRONG_USE", "CommandRunner"]
 
 
 @attrs.define(eq=False)
@@ -51,9 +51,11 @@ class CommandRunner:
     _namespaces: Callable[[], Sequence[str]]
     _history: Callable[[], Sequence[str]]
     _may_page: bool = False
+    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal to show it on
     macros: MacroBook = attrs.field(factory=lambda: MacroBook(frozenset({*BY_NAME, *OWN, *ALIASES})))
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # of `! COMMAND`
+    tells: bool = False  # of macros that are defined
     _running: trio.CancelScope | None = None
     _tell: bool = True  # that the running command was cancelled
 
@@ -116,6 +118,8 @@ class CommandRunner:
             return await self._into_sink(command, expanded, depth)
         if expanded is not None:
             return await self.run_line(expanded, depth + 1)
+        if self._dashboard is not None and self._sink is None and command.words in (("dashboard",), ("top",)):
+            return await self._guarded(self._dashboard)
         pager = pager_of(self._settings["pager"], os.environ) if self._may_page and self._sink is None else ""
         if pager and may_be_paged(command.words):
             return await self._paged(command.words, pager)
@@ -252,6 +256,9 @@ class CommandRunner:
                 return self._setting(rest)
             case ["history", *rest]:
                 self._show_history(" ".join(rest))
+            case ["dashboard"]:
+                self._session.error("the dashboard needs a terminal; `top nodes` and `status` print what it shows")
+                return WRONG_USE
             case ["macro", *_]:
                 self._session.error("macro begins a line of its own")
                 return WRONG_USE
@@ -276,7 +283,7 @@ class CommandRunner:
                 self.write(f"macro {words[0]} = {self.macros.bodies[words[0]]}\n")
             else:
                 name = self.macros.define(text)
-                if self._may_page:
+                if self.tells:
                     self.write(f"macro {name} defined\n")
         except MacroError as wrong:
             self._session.error(str(wrong))

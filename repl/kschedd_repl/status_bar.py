@@ -27,6 +27,11 @@ class StatusBar:
             return ""
         return str(status.get("stopped_at") or "paused")
 
+    def time_parts(self) -> list[str]:
+        """The time, its speed and the seed, as far as they are known."""
+        seed = f"seed {self.info['seed']}" if self.info.get("seed") is not None else ""
+        return [part for part in (_time(self.status), _speed(self.info, self.status), seed) if part]
+
     def text(self, style: TerminalStyle) -> str:
         return bar_text(self.info, self.status, self.stopped_at, style)
 

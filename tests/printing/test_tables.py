@@ -74,6 +74,9 @@ def test_colour_and_unicode_are_for_terminals_that_have_them() -> None:
     assert style_of(Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}).colour is False
     assert style_of(Terminal(), {"TERM": "dumb"}).colour is False
     assert style_of(Terminal(), {}).colour is False
+    assert style_of(Terminal(), {"LANG": "C", "LC_CTYPE": "C.UTF-8"}).unicode is False, "as Python sets it"
+    assert style_of(Terminal(), {"LANG": "C", "LC_ALL": "C.UTF-8"}).unicode is True
+    assert style_of(Terminal(), {"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}).unicode is False
 
 
 def _pod(**status: object) -> dict[str, object]:

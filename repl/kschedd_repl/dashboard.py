@@ -1,0 +1,323 @@
+"""The dashboard: the cluster on the whole screen, followed while it is shown, with keys to look into what it shows.
+
+Tasks: one follows the daemon and replaces the data, one makes what was opened, and the screen runs in a worker thread,
+as prompts do. The thread owns the view; what was made is handed to it. No key waits for the daemon: what is opened is
+shown as soon as it is there. Talks to: the daemon, the terminal. Ends: with q, Ctrl-C or Ctrl-D, or by cancellation.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.styles import Style
+
+from kschedd.errors import KscheddError
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.verbs.session import VerbSession
+from kschedd.verbs.table import run_words
+from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns
+from kschedd_repl.dashboard_grid import ScreenSize, node_layout, room_for_nodes, room_in_pane, screen_lines
+from kschedd_repl.link import DaemonConnection, together
+
+_EVERY_S = 1.0  # between two samples, and between two looks at the nodes
+_RETRY_S = 0.3
+_MOST_ROWS = 500  # pods in a list
+_MOST_DECISIONS = 100
+_COLUMNS = 20  # that a text moves to the side
+
+STYLE = Style.from_dict(
+    {
+        "title": "bold",
+        "heading": "ansicyan",
+        "label": "ansibrightblack",
+        "spark": "ansigreen",
+        "keys": "reverse",
+        "stopped": "bold ansiyellow",
+        "chosen": "reverse",
+        "cordoned": "ansiyellow",
+        "good": "ansigreen",
+        "bad": "ansired",
+        "heat0": "ansibrightblack",
+        "heat1": "ansiblue",
+        "heat2": "ansicyan",
+        "heat3": "ansigreen",
+        "heat4": "ansiyellow",
+        "heat5": "ansired",
+    }
+)
+HELP = (
+    "arrows, h j k l   choose a node; move in what is open; PageUp and PageDown by screens",
+    "Enter             look into it: the pods of a node, then a pod",
+    "e                 why a pod is where it is, or nowhere",
+    "d                 all about a node",
+    "r                 nodes by the next resource: cpu, memory, pods, what pods have asked for",
+    "u                 the pods that have no node",
+    "q, Escape         back; from the overview: leave",
+    "",
+    "A cell of the map is a node, or, where there are too many, the fullest of several:",
+    "its digit is tens of percent of what is requested, X all of it, c cordoned.",
+)
+
+
+@attrs.define(eq=False)
+class Dashboard:
+    """`options` are for prompt_toolkit: another input and output."""
+
+    link: DaemonConnection
+    session: VerbSession
+    unicode: bool
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    data: DashboardData = attrs.field(factory=DashboardData)
+    view: DashboardView = attrs.field(factory=DashboardView)
+    _app: Application[None] = attrs.field(init=False)
+    _open: Callable[[tuple[str, str]], None] = lambda source: None
+
+    def __attrs_post_init__(self) -> None:
+        control = FormattedTextControl(self._text, focusable=True, show_cursor=False)
+        self._app = Application(
+            layout=Layout(Window(control, wrap_lines=False, always_hide_cursor=True)),
+            key_bindings=self._keys(),
+            style=STYLE,
+            full_screen=True,
+            **self.options,
+        )
+        self._app.ttimeoutlen = 0.05  # Escape alone is a key here
+
+    async def run(self) -> None:
+        """Show it until the user leaves."""
+        send, receive = trio.open_memory_channel[tuple[str, str]](16)
+        token = trio.lowlevel.current_trio_token()
+
+        def ask(source: tuple[str, str]) -> None:
+            try:
+                send.send_nowait(source)
+            except trio.WouldBlock:
+                self._show(lambda view: attrs.evolve(view, message="busy: try again"))
+
+        self._open = lambda source: token.run_sync_soon(ask, source)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow)
+            nursery.start_soon(self._make_all, receive)
+            nursery.start_soon(self._end_with_us)
+            await trio.to_thread.run_sync(self._app.run)
+            nursery.cancel_scope.cancel()
+
+    async def _end_with_us(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._in_screen(self._leave)
+
+    # -- the daemon -------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                client = await self.link.up()
+                self.data = attrs.evolve(self.data, info=await client.call("daemon.info"), connected=True)
+                await together(partial(self._follow_status, client), partial(self._follow_nodes, client))
+            except (RpcError, ConnectionLostError, NoDaemonError):
+                self.data = attrs.evolve(self.data, connected=self.link.client is not None)
+                self._app.invalidate()
+            await trio.sleep(_RETRY_S)
+
+    async def _follow_status(self, client: Client) -> None:
+        async with client.subscribe("scheduler.watch") as stream:
+            async for status in stream:
+                self.data = attrs.evolve(self.data, status=status)
+                self._app.invalidate()
+
+    async def _follow_nodes(self, client: Client) -> None:
+        while True:
+            nodes = NodeColumns.of(await client.call("nodes.usage"))
+            decisions = await client.call("scheduler.decisions", limit=_MOST_DECISIONS)
+            self.data = attrs.evolve(self.data, nodes=nodes, decisions=decisions).sampled(self.data.status)
+            self._app.invalidate()
+            await trio.sleep(_EVERY_S)
+
+    async def _make_all(self, receive: "trio.MemoryReceiveChannel[tuple[str, str]]") -> None:
+        async for source in receive:
+            try:
+                lines, keys = await self._make(source)
+            except (KscheddError, RpcError) as error:
+                lines, keys = [f"error: {error}"], []
+            self._show(partial(_with_content, source, lines, keys))
+
+    async def _make(self, source: tuple[str, str]) -> tuple[list[str], list[str]]:
+        """The lines of what is opened, and what each of them is if they are to choose from."""
+        client = await self.link.up()
+        match source:
+            case ("node", name):
+                found = await client.call(
+                    "objects.list", kind="Pod", field_selector=f"spec.nodeName={name}", fields=["status.phase"]
+                )
+                pods = [(_key(pod), str((pod.get("status") or {}).get("phase") or "")) for pod in found["items"]]
+                width = max((len(key) for key, _ in pods), default=0)
+                return [f"{key:<{width}}  {phase}" for key, phase in pods] or ["no pods"], [key for key, _ in pods]
+            case ("pending", _):
+                queue = (await client.call("queue.list", limit=_MOST_ROWS))["pods"]
+                width = max((len(pod["key"]) for pod in queue), default=0)
+                lines = [f"{pod['key']:<{width}}  {pod['place']:<13}  {pod['message']}" for pod in queue]
+                return lines or ["no pod waits for a node"], [pod["key"] for pod in queue]
+            case ("pod" | "explain" as what, key):
+                namespace, _, name = key.partition("/")
+                words = ["describe", "pod", name] if what == "pod" else ["explain", name]
+                return await self._of_verb([*words, "-n", namespace]), []
+            case ("describe", name):
+                return await self._of_verb(["describe", "node", name]), []
+            case _:
+                return list(HELP), []
+
+    async def _of_verb(self, words: Sequence[str]) -> list[str]:
+        """The output of a verb."""
+        shown: list[str] = []
+        style = TerminalStyle(unicode=self.unicode)
+        inner = attrs.evolve(
+            self.session, write=shown.append, write_error=shown.append, style=style, measure=lambda: style
+        )
+        await trio.to_thread.run_sync(run_words, inner, words)
+        return "".join(shown).expandtabs().splitlines()
+
+    # -- the screen, in its thread ----------------------------------------------------------------------------
+
+    def _in_screen(self, function: Callable[[], None]) -> None:
+        """Run a function in the thread of the screen, if it is there."""
+        loop = self._app.loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(function)
+
+    def _show(self, change: Callable[[DashboardView], DashboardView]) -> None:
+        def apply() -> None:
+            self.view = change(self.view)
+            self._app.invalidate()
+
+        self._in_screen(apply)
+
+    def _size(self) -> ScreenSize:
+        size = self._app.output.get_size()
+        return ScreenSize(size.columns, size.rows, self.unicode)
+
+    def _text(self) -> StyleAndTextTuples:
+        shown: StyleAndTextTuples = []
+        for place, line in enumerate(screen_lines(self.data, self.view, self._size())):
+            shown += [("", "\n"), *line] if place else line
+        return shown
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        moves = {"up": (0, -1), "k": (0, -1), "down": (0, 1), "j": (0, 1)}
+        moves |= {"left": (-1, 0), "h": (-1, 0), "right": (1, 0), "l": (1, 0)}
+        for key, (x, y) in moves.items():
+            keys.add(key)(partial(self._move, x=x, y=y))
+        for key, screens in {"pageup": -1, "b": -1, "pagedown": 1, "space": 1}.items():
+            keys.add(key)(partial(self._page, screens=screens))
+        keys.add("enter")(self._enter)
+        keys.add("e")(self._explain)
+        keys.add("d")(self._describe)
+        keys.add("r")(self._resource)
+        keys.add("u")(lambda event: self._push("pending", "", "pods without a node"))
+        keys.add("?")(lambda event: self._push("help", "", "keys"))
+        for key in ("q", "escape"):
+            keys.add(key)(self._back)
+        for key in ("c-c", "c-d"):
+            keys.add(key)(lambda event: self._leave())
+        return keys
+
+    def _leave(self) -> None:
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    def _back(self, event: KeyPressEvent) -> None:
+        if self.view.panes:
+            self.view = attrs.evolve(self.view, panes=self.view.panes[:-1], message="")
+        else:
+            self._leave()
+
+    def _move(self, event: KeyPressEvent, x: int, y: int) -> None:
+        if self.view.panes:
+            if y:
+                self._scroll(y)
+            else:
+                self._replace(self.view.panes[-1].shifted(_COLUMNS * x, self._size().width))
+            return
+        nodes, size = self.data.nodes, self._size()
+        place = self.view.chosen(nodes)
+        if place >= 0:
+            layout = node_layout(len(nodes.names), size, room_for_nodes(size))
+            place += x * layout.each + y * layout.each * layout.columns
+            name = nodes.names[min(max(place, 0), len(nodes.names) - 1)]
+            self.view = attrs.evolve(self.view, node=name, message="")
+
+    def _page(self, event: KeyPressEvent, screens: int) -> None:
+        if self.view.panes:
+            self._scroll(screens * room_in_pane(self._size()))
+
+    def _scroll(self, by: int) -> None:
+        self._replace(self.view.panes[-1].moved(by, room_in_pane(self._size())))
+
+    def _replace(self, pane: DashboardPane) -> None:
+        self.view = attrs.evolve(self.view, panes=(*self.view.panes[:-1], pane))
+
+    def _push(self, what: str, which: str, title: str) -> None:
+        self.view = self.view.with_pane(DashboardPane((what, which), title, loading=True))
+        self._open((what, which))
+
+    def _enter(self, event: KeyPressEvent) -> None:
+        node, pod = self._node(), self._pod()
+        if not self.view.panes and node:
+            self._push("node", node, f"pods of {node}")
+        elif pod and self.view.panes[-1].keys:
+            self._push("pod", pod, pod)
+
+    def _explain(self, event: KeyPressEvent) -> None:
+        pod = self._pod()
+        if pod and self.view.panes[-1].source[0] != "explain":
+            self._push("explain", pod, f"why {pod} is where it is")
+        elif not pod:
+            self.view = attrs.evolve(self.view, message="e explains a pod: choose one, by Enter or u")
+
+    def _describe(self, event: KeyPressEvent) -> None:
+        node = self._node()
+        if node:
+            self._push("describe", node, node)
+
+    def _resource(self, event: KeyPressEvent) -> None:
+        known = self.data.nodes.resources
+        after = known.index(self.view.resource) + 1 if self.view.resource in known else 0
+        self.view = attrs.evolve(self.view, resource=known[after % len(known)], message="")
+
+    def _node(self) -> str:
+        """The node that a key is about; "" if there is none."""
+        panes = self.view.panes
+        if panes:
+            return panes[-1].source[1] if panes[-1].source[0] == "node" else ""
+        place = self.view.chosen(self.data.nodes)
+        return self.data.nodes.names[place] if place >= 0 else ""
+
+    def _pod(self) -> str:
+        """The pod that a key is about; "" if there is none."""
+        if not self.view.panes:
+            return ""
+        pane = self.view.panes[-1]
+        if pane.keys:
+            return pane.keys[pane.selected]
+        return pane.source[1] if pane.source[0] in ("pod", "explain") else ""
+
+
+def _with_content(
+    source: tuple[str, str], lines: Sequence[str], keys: Sequence[str], view: DashboardView
+) -> DashboardView:
+    return view.with_content(source, lines, keys)
+
+
+def _key(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata'].get('namespace') or 'default'}/{pod['metadata']['name']}"

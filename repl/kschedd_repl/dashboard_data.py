@@ -1,0 +1,153 @@
+"""What the dashboard shows: the cluster's numbers and their history, and where the user is in it. Values only."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import attrs
+
+Raw = Mapping[str, Any]
+MOST_SAMPLES = 240  # of a sparkline: more than the widest screen shows
+
+_FIRST = ("cpu", "memory", "pods")
+#: the queue sizes that have a line of their own
+PLACES = ("active", "backoff", "unschedulable", "gated")
+
+
+@attrs.frozen
+class NodeColumns:
+    """The answer of nodes.usage; every column has the same node at the same place."""
+
+    names: Sequence[str] = ()
+    zones: Sequence[str] = ()
+    cordoned: Sequence[bool] = ()
+    requested: Mapping[str, Sequence[int]] = attrs.field(factory=dict)  # by resource, `pods` among them
+    allocatable: Mapping[str, Sequence[int]] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, answer: Raw) -> Self:
+        return cls(
+            answer["nodes"],
+            answer["zones"],
+            answer["cordoned"],
+            {**answer["requested"], "pods": answer["pods"]},
+            {**answer["allocatable"], "pods": answer["allowed_pods"]},
+        )
+
+    @property
+    def resources(self) -> list[str]:
+        """By what nodes may be shown: those that every node has, and others that some pod has asked for."""
+        others = (name for name in self.requested if name not in (*_FIRST, "ephemeral-storage"))
+        return [*_FIRST, *sorted(others)]
+
+    def shares(self, resource: str) -> list[float]:
+        """What is requested of each node as a share of what it has; 1 where it has none and is asked for some."""
+        asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
+        return [a / b if b else float(a > 0) for a, b in zip(asked, there, strict=True)]
+
+    def total(self, resource: str) -> float:
+        """What is requested of all nodes together as a share of what they have."""
+        there = sum(self.allocatable.get(resource, ()))
+        return sum(self.requested.get(resource, ())) / there if there else 0.0
+
+    def amounts(self, resource: str, place: int) -> str:
+        """`1.5/4`, of one node."""
+        asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
+        return f"{amount(resource, asked[place])}/{amount(resource, there[place])}" if asked else "-"
+
+
+def amount(resource: str, value: int) -> str:
+    if resource == "cpu":
+        return f"{value / 1000:.4g}"
+    if resource in ("memory", "ephemeral-storage"):
+        for unit, size in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+            if value >= size:
+                return f"{value / size:.3g}{unit}"
+    return str(value)
+
+
+@attrs.frozen
+class DashboardData:
+    """`samples`: name of a number -> its latest values, oldest first."""
+
+    info: Raw = attrs.field(factory=dict)
+    status: Raw = attrs.field(factory=dict)
+    nodes: NodeColumns = attrs.field(factory=NodeColumns)
+    decisions: Sequence[Raw] = ()  # the latest, the newest last
+    samples: Mapping[str, tuple[float, ...]] = attrs.field(factory=dict)
+    connected: bool = True
+
+    def sampled(self, status: Raw) -> Self:
+        """With one more sample of each number."""
+        samples = {
+            name: (*self.samples.get(name, ()), float(status.get(name) or 0))[-MOST_SAMPLES:]
+            for name in (*PLACES, "decisions_per_s")
+        }
+        return attrs.evolve(self, status=status, samples=samples)
+
+
+@attrs.frozen
+class DashboardPane:
+    """What was opened over the overview: lines to choose from (`keys`: what each of them is), or a text to read.
+
+    `source` says how it is made: ("node", NAME), ("pending", ""), ("pod", KEY), ("explain", KEY), ("help", "").
+    """
+
+    source: tuple[str, str]
+    title: str
+    lines: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    selected: int = 0
+    top: int = 0  # the first line that is shown
+    left: int = 0  # how many columns are beyond the left edge
+    loading: bool = False
+
+    def moved(self, by: int, room: int) -> Self:
+        """After moving up or down by that many lines, on a screen with `room` for lines."""
+        if self.keys:
+            selected = min(max(self.selected + by, 0), len(self.keys) - 1)
+            top = min(max(self.top, selected - room + 1), selected)
+            return attrs.evolve(self, selected=selected, top=top)
+        return attrs.evolve(self, top=min(max(self.top + by, 0), max(len(self.lines) - room, 0)))
+
+    def shifted(self, by: int, width: int) -> Self:
+        """After moving left or right, on a screen of that width."""
+        widest = max((len(line) for line in self.lines), default=0)
+        return attrs.evolve(self, left=min(max(self.left + by, 0), max(widest + 2 - width, 0)))
+
+
+@attrs.frozen
+class DashboardView:
+    """Where the user is: which node is chosen, by which resource nodes are shown, and what is open, the latest last."""
+
+    resource: str = "cpu"
+    node: str = ""
+    panes: tuple[DashboardPane, ...] = ()
+    message: str = ""
+
+    def chosen(self, nodes: NodeColumns) -> int:
+        """The place of the chosen node; the first one if it is gone; -1 if there is none."""
+        if not nodes.names:
+            return -1
+        try:
+            return nodes.names.index(self.node)
+        except ValueError:
+            return 0
+
+    def with_pane(self, pane: DashboardPane) -> Self:
+        return attrs.evolve(self, panes=(*self.panes, pane), message="")
+
+    def with_content(self, source: tuple[str, str], lines: Sequence[str], keys: Sequence[str]) -> Self:
+        """With what was asked for in the pane that was opened for it, if it is still there."""
+        panes = tuple(
+            attrs.evolve(
+                pane,
+                lines=tuple(lines),
+                keys=tuple(keys),
+                selected=min(pane.selected, max(len(keys) - 1, 0)),
+                loading=False,
+            )
+            if pane.source == source
+            else pane
+            for pane in self.panes
+        )
+        return attrs.evolve(self, panes=panes)

@@ -1,0 +1,137 @@
+"""The REPL as a process of its own at a pseudo-terminal, with a terminal emulator for a screen.
+
+`Console.wait_for` returns as soon as the screen shows what is awaited: nothing here waits for time to pass. The process
+has the terminal as its controlling one, so that Ctrl-C is a signal where it is not read as a key.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pyte
+
+PATIENCE_S = 60.0
+#: takes the terminal, which is its standard input, as its controlling one, and becomes the program
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+class _Emulator(pyte.Screen):
+    """A screen that answers where its cursor is, as terminals do."""
+
+    def __init__(self, columns: int, rows: int, keys: int) -> None:
+        super().__init__(columns, rows)
+        self._keys = keys
+
+    def write_process_input(self, data: str) -> None:
+        os.write(self._keys, data.encode())
+
+
+@attrs.define(eq=False)
+class Console:
+    """What a user sees and types. A thread reads what the program writes at once, as a terminal does."""
+
+    keys: int
+    child: "subprocess.Popen[bytes]"
+    screen: pyte.Screen
+    raw: bytearray = attrs.field(factory=bytearray)  # all that the program has written
+    over: bool = False  # the program has ended, and all that it wrote is on the screen
+    _changed: threading.Condition = attrs.field(factory=threading.Condition)
+
+    def read_all(self) -> None:
+        stream = pyte.ByteStream(self.screen)
+        while True:
+            try:
+                data = os.read(self.keys, 65536)
+            except OSError:  # nobody has the other side open
+                data = b""
+            with self._changed:
+                self.raw += data
+                stream.feed(data)
+                self.over = not data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    def type(self, keys: str) -> None:
+        os.write(self.keys, keys.encode("utf-8", "surrogateescape"))
+
+    def line(self, text: str) -> None:
+        self.type(f"{text}\r")
+
+    @property
+    def text(self) -> str:
+        """What is on the screen; a line that went on in the next row is one line."""
+        rows = self.screen.display
+        return "".join(row if row[-1] != " " else f"{row.rstrip()}\n" for row in rows).rstrip()
+
+    def wait(self, shown: Callable[[], bool], what: str) -> None:
+        """Wait until the screen is as it should be."""
+        with self._changed:
+            self._changed.wait_for(lambda: shown() or self.over, PATIENCE_S)
+            assert shown(), f"{what} was not shown; the screen is:\n{self.text}"
+
+    def wait_for(self, *texts: str) -> None:
+        """Wait until all of these are on the screen."""
+        self.wait(lambda: all(text in self.text for text in texts), repr(texts))
+
+    def wait_without(self, text: str) -> None:
+        self.wait(lambda: text not in self.text, f"a screen without {text!r}")
+
+    def wait_match(self, pattern: str) -> None:
+        """Wait until the pattern matches; ^ and $ are the ends of a line."""
+        self.wait(lambda: re.search(pattern, self.text, re.MULTILINE) is not None, pattern)
+
+    def resize(self, columns: int, rows: int) -> None:
+        with self._changed:
+            self.screen.resize(rows, columns)
+        fcntl.ioctl(self.keys, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def ends(self) -> int:
+        """Wait until the program has ended; its exit status."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.over, PATIENCE_S), f"it goes on:\n{self.text}"
+        return self.child.wait(PATIENCE_S)
+
+
+@contextmanager
+def console(
+    words: list[str], where: Path, *, columns: int = 100, rows: int = 30, environment: Mapping[str, str] = {}
+) -> Iterator[Console]:
+    """`kschedd WORDS` at a terminal of that size; `where` has its state and its configuration."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER", "LESS")}
+    env = {
+        **inherited,
+        "XDG_STATE_HOME": str(where / "state"),
+        "XDG_CONFIG_HOME": str(where / "config"),
+        "TERM": "xterm-256color",
+        "LC_ALL": "C.UTF-8",
+        **environment,
+    }
+    command = [sys.executable, "-c", _TAKE_TERMINAL, sys.executable, "-m", "kschedd", *words]
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True)
+    os.close(theirs)
+    screen = _Emulator(columns, rows, ours)
+    shown = Console(ours, child, screen)
+    reading = threading.Thread(target=shown.read_all)
+    reading.start()
+    try:
+        yield shown
+    finally:
+        child.kill()
+        child.wait()
+        reading.join()
+        os.close(ours)
