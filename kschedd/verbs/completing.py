@@ -120,6 +120,8 @@ def _all(
         return [CompletionCandidate(name) for name in names.namespaces] if len(words) == 1 else ()
     if words[0] == "watch":
         return _all(words[1:], last, names, namespace, {})
+    if words[0] == "in" and len(words) > 1:
+        return _all(words[2:], last, names, namespace, {})  # any verb, in a fork
     verb = BY_NAME.get(words[0])
     return () if verb is None else _after(verb, words[1:], last, names, namespace)
 
@@ -270,8 +272,13 @@ def _positional(
             return [CompletionCandidate(name) for name in _live(verb, "Node", last, names, "") if name not in plain]
         case "taint":
             return _taints(plain, names)
-        case "break" | "fork":
-            found = names.live(LiveState.BREAKPOINTS if verb.completes == "break" else LiveState.FORKS, namespace)
+        case "break":
+            if not plain:
+                return [CompletionCandidate(action) for action in _choices(verb)]
+            found = names.live(LiveState.BREAKPOINTS, "") if plain[0] in ("disable", "enable", "delete") else ()
+            return [CompletionCandidate(number) for number in found if number not in plain]
+        case "fork":
+            found = names.live(LiveState.FORKS, "")
             return [CompletionCandidate(name) for name in found if name not in plain]
         case "kubelet":
             if not plain:
@@ -300,7 +307,12 @@ def _positional(
                 return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace)]
             return _of_setting(plain, names)
         case _:
-            return ()
+            return [CompletionCandidate(choice) for choice in _choices(verb)] if not plain else ()
+
+
+def _choices(verb: Verb) -> Sequence[str]:
+    """What the first positional argument may be, if there are only a few words for it."""
+    return next((argument.choices for argument in verb.parser().noted if not argument.names), ())
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:

@@ -1,15 +1,18 @@
 """watch: runs another verb repeatedly. The functions that find and run that verb are passed in."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import attrs
 
 from kschedd.printing.screen import first_screen, rows_of
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser
 from kschedd.verbs.session import VerbSession
 
+_AGE = re.compile(r"\s+|\x1b\[\d*m|\b(\d+[smhdy]){1,2}\b")
 Find = Callable[[str], Verb]
 Run = Callable[[VerbSession, Sequence[str]], int]
 
@@ -29,6 +32,7 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
     if options.interval <= 0:
         raise UsageError(f"--interval {options.interval:g}: more than 0 is expected")
     looks = 0
+    before: list[str] | None = None  # the lines of the look before
     screen = session.style.width > 0
     if screen:
         session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end
@@ -45,7 +49,8 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
                 heading = style.paint(every, "dim") + "\n\n"
                 taken = rows_of(every, style.width) + 1
                 session.command("\x1b[H\x1b[2J")
-                session.write(heading + first_screen(text, style, taken))
+                session.write(heading + first_screen(marked(before, text, style), style, taken))
+                before = text.splitlines()
             else:
                 session.write(text)
             looks += 1
@@ -55,6 +60,21 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
     finally:
         if screen:
             session.command("\x1b[?1049l")
+
+
+def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
+    """The text with the lines that were not there at the look before in bold, or marked by a `*` without colours.
+
+    Lines are compared by what they show, ages aside: a table whose pods grow older has not changed.
+    """
+    lines = text.splitlines()
+    known = {_AGE.sub("", line) for line in before} if before is not None else None
+    fresh = [known is not None and bool(line.strip()) and _AGE.sub("", line) not in known for line in lines]
+    if style.colour:
+        shown = [style.paint(line, "bold") if new else line for line, new in zip(lines, fresh, strict=True)]
+    else:
+        shown = [f"{'*' if new else ' '} {line}" for line, new in zip(lines, fresh, strict=True)]
+    return "".join(f"{line}\n" for line in shown)
 
 
 def verb(find: Find, run: Run) -> Verb:

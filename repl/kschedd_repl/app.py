@@ -233,7 +233,7 @@ class Shell:
         if self._link.client is None:
             return BarText(" no daemon: waiting for it to come back ", connected=False)
         style = style_of(self._out, os.environ)
-        return BarText(safe(self._bar.text(style)), stopped_at=safe(self._bar.stopped_at))
+        return BarText(safe(self._bar.text(style)), stopped_at=safe(self._bar.stopped_briefly))
 
     # -- scripts ----------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What the dashboard shows: the cluster's numbers and their history, and where the user is in it. Values only."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -75,6 +76,7 @@ class DashboardData:
     decisions: Sequence[Raw] = ()  # the latest, the newest last
     samples: Mapping[str, tuple[float, ...]] = attrs.field(factory=dict)
     connected: bool = True
+    clock: Callable[[], float] = time.time  # seconds since the epoch
 
     def sampled(self, status: Raw) -> Self:
         """With one more sample of each number."""

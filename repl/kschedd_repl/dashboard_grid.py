@@ -86,21 +86,21 @@ def overview_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -
 
 
 def _title(data: DashboardData, size: ScreenSize) -> Line:
-    bar = StatusBar(data.info, data.status)
+    bar = StatusBar(data.info, data.status, data.clock)
     sign = " │ " if size.unicode else " | "
     status = data.status
     parts = [
         f"{status.get('nodes', 0)} nodes",
         f"{status.get('pods', 0)} pods",
         f"{status.get('scheduled', 0)} scheduled",
-        f"{status.get('failed_attempts', 0)} failed attempts",
+        f"{status.get('failed_attempts', 0)} failed",
         *bar.time_parts(),
     ]
     line: Line = [("class:title", " kschedd"), ("", sign + sign.join(parts))]
     if not data.connected:
         line.insert(1, ("class:stopped", "  NO DAEMON: waiting for it"))
     elif bar.stopped_at:
-        line.insert(1, ("class:stopped", f"  STOPPED at {safe(bar.stopped_at)}"))
+        line.insert(1, ("class:stopped", f"  STOPPED: {safe(bar.stopped_at)}"))
     return line
 
 

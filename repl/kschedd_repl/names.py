@@ -291,6 +291,8 @@ async def asked_names(client: Client, before: AskedNames) -> AskedNames:
         plugins=tuple(dict.fromkeys(row[1] for row in rows)),
         plugins_on={name: name in enabled for name in known},
         waiting=tuple(sorted(str(pod["pod"]) for pod in await _answer(client, "waiting.list", []))),
+        breakpoints=tuple(str(each["id"]) for each in await _answer(client, "debug.break_list", [])),
+        forks=tuple(str(fork["name"]) for fork in await _answer(client, "fork.list", [])),
     )
 
 

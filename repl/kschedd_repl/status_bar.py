@@ -1,15 +1,17 @@
 """The status bar's text: time, speed, seed, queue sizes, and where the scheduler stands still. Pure."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
-from kschedd.printing.scheduling import counts_text
+from kschedd.printing.scheduling import PLACES, counts_text
 from kschedd.printing.tables import width_of
 from kschedd.printing.terminal_style import TerminalStyle
 
 Raw = Mapping[str, Any]
+_WIDE = 80  # below, empty places of the queue are left out
 
 
 @attrs.define(eq=False)
@@ -18,35 +20,52 @@ class StatusBar:
 
     info: Raw = attrs.field(factory=dict)
     status: Raw = attrs.field(factory=dict)
+    clock: Callable[[], float] = time.time  # seconds since the epoch
 
     @property
     def stopped_at(self) -> str:
         """Where the scheduler is stopped; "" while it runs."""
-        status = self.status
-        if not status.get("paused"):
-            return ""
-        return str(status.get("stopped_at") or "paused")
+        stopped = self.status.get("stopped_at")
+        if isinstance(stopped, Mapping):
+            return place_text(stopped)
+        return str(stopped or "a pause") if self.status.get("paused") else ""
+
+    @property
+    def stopped_briefly(self) -> str:
+        """The same for the prompt: what comes next, such as `filter NodeAffinity`; the pod alone between attempts."""
+        stopped = self.status.get("stopped_at")
+        if not isinstance(stopped, Mapping):
+            return self.stopped_at and "stopped"
+        parts = [str(stopped[name]) for name in ("point", "plugin") if stopped.get(name)]
+        pod = str(stopped.get("pod") or "").removeprefix("default/")
+        return " ".join(["stopped", *([pod] if pod else []), *parts])
 
     def time_parts(self) -> list[str]:
         """The time, its speed and the seed, as far as they are known."""
         seed = f"seed {self.info['seed']}" if self.info.get("seed") is not None else ""
-        return [part for part in (_time(self.status), _speed(self.info, self.status), seed) if part]
+        return [part for part in (_time(self.status, self.clock()), _speed(self.status), seed) if part]
 
     def text(self, style: TerminalStyle) -> str:
-        return bar_text(self.info, self.status, self.stopped_at, style)
+        return bar_text(self.info, self.status, self.stopped_at, self.clock(), style)
 
 
-def bar_text(info: Raw, status: Raw, stopped_at: str, style: TerminalStyle) -> str:
+def place_text(stopped: Raw) -> str:
+    """Where scheduling is stopped, in a few words."""
+    parts = [str(stopped[name]) for name in ("pod", "point", "plugin", "outcome") if stopped.get(name)]
+    return " ".join(parts) or "between two attempts"
+
+
+def bar_text(info: Raw, status: Raw, stopped_at: str, now: float, style: TerminalStyle) -> str:
     """One line; on a narrow terminal what matters least is left out."""
     if not status:
         return " connected "
     sign = style.plain(" │ ")
     # (how much it matters, text), in the order in which they are shown
     parts = [
-        (1, f"STOPPED at {stopped_at}" if stopped_at and stopped_at != "paused" else "PAUSED" if stopped_at else ""),
-        (3, _time(status)),
-        (4, _speed(info, status)),
-        (2, counts_text(_counts(status), style)),
+        (1, f"STOPPED: {stopped_at}" if stopped_at else ""),
+        (3, _time(status, now)),
+        (4, _speed(status)),
+        (2, counts_text(_counts(status, nonzero=0 < style.width < _WIDE), style) or "queue empty"),
         (5, f"{float(status.get('decisions_per_s') or 0):.0f}/s"),
         (6, f"nodes {status.get('nodes', 0)}"),
         (7, f"pods {status.get('pods', 0)}"),
@@ -63,17 +82,19 @@ def _width(parts: list[tuple[int, str]], sign: str) -> int:
     return width_of(sign.join(text for _, text in parts)) + 2
 
 
-def _time(status: Raw) -> str:
-    time = status.get("time")
-    return str(time).rpartition("T")[2].removesuffix("Z") if time else ""
+def _time(status: Raw, now: float) -> str:
+    """The cluster's time in UTC: that of this machine, unless it is virtual. At another speed it is not known here."""
+    if status.get("virtual_time"):
+        return str(status["virtual_time"]).removesuffix("Z").replace("T", " ")
+    if status.get("speed", 1) != 1:
+        return ""
+    return time.strftime("%H:%M:%S", time.gmtime(now))
 
 
-def _speed(info: Raw, status: Raw) -> str:
-    mode, speed = status.get("time_mode"), status.get("speed", info.get("speed"))
-    if mode == "virtual":
-        return "virtual time"
-    return f"x{speed:g}" if isinstance(speed, int | float) and speed != 1 else ""
+def _speed(status: Raw) -> str:
+    speed = status.get("speed", 1)
+    return "virtual" if speed == 0 else f"x{speed:g}" if speed != 1 else ""
 
 
-def _counts(status: Raw) -> Raw:
-    return {name: value for name, value in status.items() if isinstance(value, int) and not isinstance(value, bool)}
+def _counts(status: Raw, *, nonzero: bool) -> Raw:
+    return {name: value for name, value in status.items() if name in PLACES and (value or not nonzero)}

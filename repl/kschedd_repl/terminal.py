@@ -88,6 +88,7 @@ class Terminal:
             bottom_toolbar=self._toolbar,
             complete_while_typing=True,
             enable_open_in_editor=True,  # Ctrl-X Ctrl-E, or v in vi's navigation mode
+            refresh_interval=1.0,  # the time in the status bar goes on
             **self.options,
         )
 

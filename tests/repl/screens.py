@@ -21,6 +21,7 @@ import attrs
 import pyte
 
 PATIENCE_S = 60.0
+_EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt
 #: takes the terminal, which is its standard input, as its controlling one, and becomes the program
 _TAKE_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
@@ -67,7 +68,13 @@ class Console:
     def type(self, keys: str) -> None:
         os.write(self.keys, keys.encode("utf-8", "surrogateescape"))
 
+    def ready(self) -> None:
+        """Wait for an empty prompt: before it, the terminal itself takes control characters for commands to it."""
+        self.wait_match(_EMPTY_PROMPT)
+
     def line(self, text: str) -> None:
+        """Type a line at an empty prompt."""
+        self.ready()
         self.type(f"{text}\r")
 
     @property

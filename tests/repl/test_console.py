@@ -77,6 +77,7 @@ def _leave(repl: Console) -> None:
 
 
 def test_states_are_completed_and_faults_are_told(repl: Console) -> None:
+    repl.ready()
     repl.type("explain ")
     repl.wait_match("^ +big-0")
     assert "web-0" not in repl.text
@@ -114,7 +115,11 @@ def test_ctrl_c_ends_only_what_runs(repl: Console) -> None:
     repl.wait(lambda: repl.text.count("was ended by SIG") == 2, "the end of the second command")
     repl.line("get pods -o name")
     repl.wait_for("pod/web-0")
-    repl.type("half a line\x03")
+    repl.ready()
+    repl.type("half a line")
+    repl.wait_for("half a line")
+    repl.type("\x03")
+    repl.ready()
     repl.type("\x04")
     assert repl.ends() == 0
     assert "The daemon goes on." in repl.text
@@ -127,7 +132,7 @@ def test_destructive_commands_ask_first(repl: Console) -> None:
     repl.wait_for("configmap/doomed created")
     repl.line("delete configmaps --all")
     repl.wait_for("Delete all configmaps in namespace default? [y/N]")
-    repl.line("n")
+    repl.type("n\r")
     repl.wait_for("Nothing was done.")
     repl.line("delete configmaps --all --dry-run")
     repl.wait_for("deleted from default namespace (dry run)")
@@ -141,9 +146,10 @@ def test_destructive_commands_ask_first(repl: Console) -> None:
 
 
 def test_a_manifest_pasted_at_the_prompt_is_offered(repl: Console) -> None:
+    repl.ready()
     repl.type("\x1b[200~  apiVersion: v1\r  kind: ConfigMap\r  metadata: {name: pasted}\r\x1b[201~")
     repl.wait_for("Apply the 1 object (ConfigMap) pasted? [y/N]")
-    repl.line("y")
+    repl.type("y\r")
     repl.wait_for("configmap/pasted created")
     repl.line("apply -f -")
     repl.wait_for("...")
@@ -159,6 +165,7 @@ def test_the_history_is_searched_fuzzily(repl: Console) -> None:
     repl.wait_for("node/node-b")
     repl.line("get pods -o wide")
     repl.wait_for("NOMINATED")
+    repl.ready()
     repl.type("\x12")
     repl.wait_for("search:")
     repl.type("gnodnam")
@@ -167,6 +174,7 @@ def test_the_history_is_searched_fuzzily(repl: Console) -> None:
     repl.wait_match(r"❯ get nodes -o name")  # noqa: RUF001 - the sign of a prompt
     repl.type("\r")
     repl.wait(lambda: repl.text.count("node/node-b") == 2, "the output again")
+    repl.ready()
     repl.type("\x12zzz")
     repl.wait_for("search: zzz")
     repl.type("\x07")
@@ -186,6 +194,7 @@ def test_editors(daemon: str, tmp_path: Path) -> None:
         repl.wait_for("configmap/of-editor edited")
         repl.line("get configmap of-editor -o jsonpath='{.data.owner}'")
         repl.wait_match("^of-somebody")
+        repl.ready()
         repl.type("get nothing -o name\x18\x05")
         repl.wait_for("pod/web-0")
         _leave(repl)
@@ -201,6 +210,7 @@ def test_the_rc_file_is_run_and_its_faults_are_told_with_their_lines(daemon: str
         assert "kschedd/replrc:4:failed:getpodz" in "".join(repl.text.split())
         repl.line("mine web-0")
         repl.wait_for("pod/web-0")
+        repl.ready()
         repl.type("get pods -o nameX\x1b")  # Escape is vi's navigation mode, in which x deletes
         repl.type("x\r")
         repl.wait_for("pod/big-0")
@@ -274,8 +284,10 @@ def test_poor_terminals(daemon: str, tmp_path: Path, environment: dict[str, str]
 
 
 def test_garbage_is_survived(repl: Console) -> None:
+    repl.ready()
     repl.type("\x1b[200~get \x00\x01\x7f\x1b[2J\udcff\udcfe pods\x1b[201~\r")
     repl.wait_for("error: ")
+    repl.ready()
     repl.type("\x1b[99~\x1b[1;9Z\x1bO\x15")
     repl.line("get pods -o name")
     repl.wait_for("pod/web-0")

@@ -35,7 +35,7 @@ def _columns(count: int) -> NodeColumns:
 
 
 def _data(count: int) -> DashboardData:
-    data = DashboardData(info={"seed": 7}, nodes=_columns(count))
+    data = DashboardData(info={"seed": 7}, nodes=_columns(count), clock=lambda: 3661.0)
     for active in (0, 2, 4, 3):
         data = data.sampled({**STATUS, "active": active})
     return data
@@ -61,7 +61,7 @@ def test_the_screen_is_never_exceeded(width: int, height: int, count: int, unico
 def test_few_nodes_have_bars_with_their_names() -> None:
     lines = _text(_data(3), DashboardView(node="node-0002"), ScreenSize(80, 24, False))
     assert lines == [
-        " kschedd | 3 nodes | 4 pods | 4 scheduled | 1 failed attempts | seed 7",
+        " kschedd | 3 nodes | 4 pods | 4 scheduled | 1 failed | 01:01:01 | seed 7",
         " active             3  _+#*",
         " backoff            0  ____",
         " unschedulable      1  ####",
@@ -134,8 +134,11 @@ def test_amounts_and_resources() -> None:
 
 def test_it_says_when_the_scheduler_is_stopped_or_there_is_no_daemon() -> None:
     data = _data(1)
-    stopped = DashboardData(status={**data.status, "paused": True, "stopped_at": "Filter of default/web-0"})
-    assert "STOPPED at Filter of default/web-0" in _text(stopped, DashboardView(), ScreenSize(80, 24))[0]
+    where = {"why": "pause", "pod": "default/web-0", "point": "filter", "plugin": "NodeName", "outcome": None}
+    stopped = DashboardData(status={**data.status, "paused": True, "stopped_at": where})
+    first = _text(stopped, DashboardView(), ScreenSize(120, 24))[0]
+    assert first.startswith(" kschedd  STOPPED: default/web-0")
+    assert "NodeName" in first
     gone = DashboardData(connected=False)
     assert "NO DAEMON" in _text(gone, DashboardView(), ScreenSize(80, 24))[0]
 
