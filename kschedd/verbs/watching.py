@@ -70,10 +70,8 @@ def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None
     fresh = [known is not None and bool(line.strip()) and _AGE.sub("", line) not in known for line in lines]
-    if style.colour:
-        shown = [style.paint(line, "bold") if new else line for line, new in zip(lines, fresh, strict=True)]
-    else:
-        shown = [f"{'*' if new else ' '} {line}" for line, new in zip(lines, fresh, strict=True)]
+    mark = (lambda line: style.paint(line, "bold")) if style.colour else (lambda line: f"{line} *")
+    shown = [mark(line) if new else line for line, new in zip(lines, fresh, strict=True)]
     return "".join(f"{line}\n" for line in shown)
 
 

@@ -9,7 +9,7 @@ AFTER = "NAME    STATUS    AGE\nweb-0   Running   61s\nweb-1   Running   2m5s\n\
 
 def test_changed_lines_are_marked_whatever_their_age() -> None:
     assert marked(BEFORE, AFTER, TerminalStyle()) == (
-        "  NAME    STATUS    AGE\n* web-0   Running   61s\n  web-1   Running   2m5s\n  \n* web-2   Pending   1s\n"
+        "NAME    STATUS    AGE\nweb-0   Running   61s *\nweb-1   Running   2m5s\n\nweb-2   Pending   1s *\n"
     )
 
 
