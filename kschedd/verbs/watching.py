@@ -70,9 +70,12 @@ def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None
     fresh = [known is not None and bool(line.strip()) and _AGE.sub("", line) not in known for line in lines]
-    mark = (lambda line: style.paint(line, "bold")) if style.colour else (lambda line: f"{line} *")
-    shown = [mark(line) if new else line for line, new in zip(lines, fresh, strict=True)]
+    shown = [_emphasized(line, style) if new else line for line, new in zip(lines, fresh, strict=True)]
     return "".join(f"{line}\n" for line in shown)
+
+
+def _emphasized(line: str, style: TerminalStyle) -> str:
+    return style.paint(line, "bold") if style.colour else f"{line} *"
 
 
 def verb(find: Find, run: Run) -> Verb:
