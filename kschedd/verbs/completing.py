@@ -249,7 +249,7 @@ def _positional(
             if "/" in plain[0]:
                 return _slashed(last, names, namespace)
             kind = lookup(plain[0].split(",")[-1]).name
-            live = [CompletionCandidate(name) for name in names.of(kind, namespace) if name not in plain]
+            live = _fitting(names.of(kind, namespace), last, plain)
             if verb.name in ("label", "annotate") and len(plain) > 1:
                 keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
                 return [*live, *(CompletionCandidate(key + "=") for key in keys)]
@@ -257,9 +257,7 @@ def _positional(
         case "rollout":
             return _of_rollout(plain, last, names, namespace)
         case "pod":
-            return [
-                CompletionCandidate(name) for name in _live(verb, "Pod", last, names, namespace) if name not in plain
-            ]
+            return _fitting(_live(verb, "Pod", last, names, namespace), last, plain)
         case "queue":
             if plain[:1] == ["pod"]:
                 return [CompletionCandidate(name) for name in names.of("Pod", namespace)]
@@ -269,7 +267,7 @@ def _positional(
                 else ()
             )
         case "node":
-            return [CompletionCandidate(name) for name in _live(verb, "Node", last, names, "") if name not in plain]
+            return _fitting(_live(verb, "Node", last, names, ""), last, plain)
         case "taint":
             return _taints(plain, names)
         case "break":
@@ -313,6 +311,11 @@ def _positional(
 def _choices(verb: Verb) -> Sequence[str]:
     """What the first positional argument may be, if there are only a few words for it."""
     return next((argument.choices for argument in verb.parser().noted if not argument.names), ())
+
+
+def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> list[CompletionCandidate]:
+    """Those that begin with what is typed: thousands of others are not even made candidates."""
+    return [CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain]
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:

@@ -39,6 +39,7 @@ from kschedd_repl.settings import SessionSettings
 from kschedd_repl.status_bar import StatusBar
 from kschedd_repl.terminal import BarText, Terminal
 
+_SWITCH_S = 0.001  # threads take turns that often: a key does not wait while a batch of changes is taken in
 _PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
 
 
@@ -56,6 +57,7 @@ def run_repl(
     scripts = read_scripts(files, commands)
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         scripts = [Script("standard input", sys.stdin.read().splitlines())]
+    sys.setswitchinterval(_SWITCH_S)
     return trio.run(Shell(socket, scripts, keep_going, namespace, farewell, rc=rc).run)
 
 

@@ -62,7 +62,7 @@ def _of_command(words: Sequence[Token], line: str, names: CompletionNames, macro
     if not words:
         return []
     first, *rest = words
-    if first.text in macros:
+    if first.text in macros or first.text.startswith("!"):
         return []
     known = (*BY_NAME, *OWN, *ALIASES, *macros)
     if first.text in INSTEAD and first.text not in known:

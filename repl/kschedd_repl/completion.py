@@ -10,6 +10,8 @@ from kschedd_repl.line import tokens
 from kschedd_repl.own import SUMMARIES
 from kschedd_repl.settings import SETTINGS
 
+_MOST_SHOWN = 200
+
 
 def line_candidates(
     line: str, names: CompletionNames, namespace: str, macros: Mapping[str, str] = {}
@@ -62,5 +64,7 @@ class NameCompleter(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         line = document.text_before_cursor
         found, replaced = line_candidates(line, self._names(), self._namespace(), self._macros)
-        for candidate in found:
+        # Tab needs all of them, for what they have in common; the menu shows the first few, and is made at each key.
+        most = len(found) if complete_event.completion_requested else _MOST_SHOWN
+        for candidate in found[:most]:
             yield Completion(candidate.text, -replaced, display_meta=candidate.meaning)

@@ -4,7 +4,8 @@
 
 Quotes and backslashes are the shell's. What follows an unquoted `|`, up to an unquoted `;`, is for the shell as it
 stands. `>` and `>>` count only at the start of a word, so that a condition such as `attempts>3` needs no quotes. `#` at
-the start of a word begins a comment. No I/O; raises LineError.
+the start of a word begins a comment. A command that begins with `!` is the shell's as a whole. No I/O.
+Raises LineError.
 """
 
 import attrs
@@ -55,6 +56,9 @@ def tokens(line: str) -> list[Token]:
             at += 1
         elif char == "#":
             break
+        elif char == "!" and (not found or (found[-1].text == ";" and found[-1].operator)):
+            found.append(_shell_command(line, at))
+            at = found[-1].end
         elif char in "|;":
             found.append(Token(at, at + 1, char, operator=True))
             at += 1

@@ -20,6 +20,7 @@ from kschedd.verbs.grammar import LiveState
 from kschedd_repl.link import together
 
 MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
+_MOST_OF = {"Node": 10_000}  # they change seldom, and are asked for by name
 _BATCH_S = 0.25  # between two batches of changes
 _FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
 
@@ -99,6 +100,11 @@ def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
     return found
 
 
+def most_of(kind: str) -> int:
+    """How many names of a kind are kept; of a kind that has more none are."""
+    return _MOST_OF.get(kind, MOST_NAMES)
+
+
 class NameBook:
     """The names of every kind, updated from the watch. `names` is the latest value made from them."""
 
@@ -118,7 +124,7 @@ class NameBook:
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
         self._counts = {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
         self._changed = set(self._counts)
-        return [name for name, count in self._counts.items() if 0 < count <= MOST_NAMES]
+        return [name for name, count in self._counts.items() if 0 < count <= most_of(name)]
 
     @property
     def has_too_many_pods(self) -> bool:
@@ -155,14 +161,14 @@ class NameBook:
             if self._counts[kind] or change["type"] == "DELETED":
                 # Too many objects: only their number is kept, to notice when they can be listed again.
                 self._counts[kind] += {"ADDED": 1, "DELETED": -1}.get(change["type"], 0)
-                return self._counts[kind] <= MOST_NAMES // 2
+                return self._counts[kind] <= most_of(kind) // 2
             known = self._objects[kind] = {}
         if change["type"] == "DELETED":
             known.pop(key, None)
         else:
             known[key] = (labels, state)
         self._counts[kind] = len(known)
-        if len(known) > MOST_NAMES:
+        if len(known) > most_of(kind):
             del self._objects[kind]
         return False
 

@@ -104,11 +104,14 @@ class CommandRunner:
             if code:
                 left = len(commands) - place - 1
                 if left:
-                    self._print_error(f"(the {left} {'command' if left == 1 else 'commands'} after it are not run)\n")
+                    after = "the command after it is" if left == 1 else f"the {left} commands after it are"
+                    self._print_error(f"({after} not run)\n")
                 return code
         return 0
 
     async def _run_command(self, command: TypedCommand, depth: int) -> int:
+        if command.words[0].startswith("!"):
+            return await self._guarded(lambda: self._run_shell(command.words[0][1:].strip()))
         try:
             expanded = self.macros.expand(command.words, depth)
         except MacroError as wrong:

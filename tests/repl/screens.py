@@ -114,9 +114,15 @@ class Console:
 
 @contextmanager
 def console(
-    words: list[str], where: Path, *, columns: int = 100, rows: int = 30, environment: Mapping[str, str] = {}
+    words: list[str],
+    where: Path,
+    *,
+    columns: int = 100,
+    rows: int = 30,
+    environment: Mapping[str, str] = {},
+    folder: Path | None = None,
 ) -> Iterator[Console]:
-    """`kschedd WORDS` at a terminal of that size; `where` has its state and its configuration."""
+    """`kschedd WORDS` at a terminal of that size; `where` has its state and configuration, it runs in `folder`."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER", "LESS")}
@@ -129,7 +135,9 @@ def console(
         **environment,
     }
     command = [sys.executable, "-c", _TAKE_TERMINAL, sys.executable, "-m", "kschedd", *words]
-    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True)
+    child = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder, start_new_session=True
+    )
     os.close(theirs)
     screen = _Emulator(columns, rows, ours)
     shown = Console(ours, child, screen)

@@ -30,6 +30,8 @@ def _parts(line: str) -> list[tuple[tuple[str, ...], str]]:
         pytest.param("get pods|sort|uniq -c >f", [(("get", "pods"), "sort|uniq -c >f")], id="pipes-after-the-first"),
         pytest.param("get a > f; get b >> 'g h'", [(("get", "a"), "> f"), (("get", "b"), ">> g h")], id="files"),
         pytest.param("get a >f;; get b;", [(("get", "a"), "> f"), (("get", "b"), "")], id="empty-commands"),
+        pytest.param("get a; ! ls | wc > f; get b", [(("get", "a"), ""), (("! ls | wc > f",), ""), (("get", "b"), "")],
+                     id="a-command-of-the-shell"),
         pytest.param("until attempts>3", [(("until", "attempts>3"), "")], id="a-sign-within-a-word"),
         pytest.param("get 'a|b;c>d'", [(("get", "a|b;c>d"), "")], id="quoted-operators"),
         pytest.param("get a | sed 's/;/x/'; get b", [(("get", "a"), "sed 's/;/x/'"), (("get", "b"), "")],
