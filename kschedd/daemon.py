@@ -122,7 +122,8 @@ async def cluster_actors(
     """
     config = config or default_config()
     clock = clock or Clock.started()
-    plain, processes = registry or Registry(), WorkerProcesses()
+    plain = registry or Registry()
+    processes = WorkerProcesses(start_limit_s=plain.start_limit_s)
     registry = GuardedRegistry(
         plain.added,
         limit_s=plugin_limit_s,

@@ -59,9 +59,11 @@ class FilterWorker:
         if job.together.fault is not None:
             job.reply.refuse(job.together.fault)
             return
-        call = GuardedCall(scheduler=self._lock)
         answer: Any = None
-        limit_s = job.shard.limit_s if isinstance(job.shard, PluginBatch) else self._limit_s
+        if isinstance(job.shard, PluginBatch):
+            call, limit_s = job.shard.guarded_call(self._lock), job.shard.limit_s
+        else:
+            call, limit_s = GuardedCall(scheduler=self._lock), self._limit_s
         with trio.move_on_after(limit_s) as limit:
             try:
                 answer = await trio.to_thread.run_sync(

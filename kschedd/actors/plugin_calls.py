@@ -63,7 +63,7 @@ class PluginThreads:
 
     async def answer(self, wanted: CallPlugin) -> Plan | Status | None:
         """Make the call, within its limit."""
-        call = GuardedCall(scheduler=self.lock)
+        call = GuardedCall(calling=wanted.guard, method=wanted.method, args=(wanted.pod,), scheduler=self.lock)
         async with self.at_a_time:
             with trio.move_on_after(wanted.limit_s):
                 return await trio.to_thread.run_sync(

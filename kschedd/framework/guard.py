@@ -22,7 +22,7 @@ Source: none upstream; a plugin that hangs blocks kube-scheduler.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -51,13 +51,18 @@ class GuardedCall:
     method: str = ""
     args: tuple[Any, ...] = ()
     given_up: bool = False
+    begun: bool = False
     # Held while a plugin's call changes a cache of ours (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
     scheduler: SchedulerLock | None = None  # to be taken for the same, unless who waits for the call holds it
     limited: bool = True  # False: nobody waits, and Ctrl-C is the user's, not a fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do the work; called in the worker thread."""
+        """Do the work; called in the worker thread. Raises PluginTimeout where the thread comes too late."""
+        with self.lock:
+            if self.given_up:
+                raise PluginTimeout("", "", "it was given up before it began")
+            self.begun = True
         _this_thread.call = self
         try:
             return work()
@@ -69,11 +74,13 @@ class GuardedCall:
         """The limit has passed: the error names the running plugin, which is not called again until it returns."""
         with self.lock:
             self.given_up = True
+            hangs = self.begun
         if self.calling is not None:
             self.calling.costs.timed_out(self.calling.plugin, self.method)
         if self.calling is None:
             return PluginTimeout("", "", f"a plugin did not return within {limit_s:g}s")
-        self.calling.hanging.append(HungCall(_pod_of(self.args), self.done))
+        if hangs:
+            self.calling.hanging.append(HungCall(_pod_of(self.args), self.done))
         return self.calling.timeout(self.method, limit_s)
 
 
@@ -262,5 +269,6 @@ class _Call:
 
 def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
-        call.guarded.run(call.run)
+        with suppress(PluginTimeout):  # what it raises by itself is kept in the call
+            call.guarded.run(call.run)
         del call  # it references the guard, whose garbage collection ends the thread

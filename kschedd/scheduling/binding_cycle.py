@@ -17,6 +17,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.framework.guard import PluginGuard
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Bind, Plan
 from kschedd.queue.entry import QueuedPod
@@ -67,7 +68,9 @@ class CallPlugin:
 
     uid: str  # of the pod that is being bound
     plugin: str
+    guard: PluginGuard
     method: str
+    pod: Pod
     limit_s: float
     call: Callable[[], Plan | Status | None]
 

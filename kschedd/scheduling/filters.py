@@ -19,8 +19,10 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.fast_path import NeverRejects
 from kschedd.framework.faults import PluginError
+from kschedd.framework.guard import GuardedCall
 from kschedd.framework.guarded import GuardedPlugin
 from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
 from kschedd.framework.node_info import NodeInfo
@@ -232,6 +234,12 @@ class PluginBatch(Generic[T]):
         """How long the thread that does it may take."""
         # A worker process that hangs is ended, and so its thread comes back by itself.
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
+
+    def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
+        """For its run in a thread: whose it is is known even if that has not begun at the time limit."""
+        return GuardedCall(
+            calling=self._plugin.guard, method=self._method, args=(self._asked.pod,), scheduler=scheduler
+        )
 
     @property
     def at_once(self) -> int | None:

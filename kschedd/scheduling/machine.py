@@ -354,7 +354,9 @@ def _called(
     else:
         assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
         limit_s = plugin.guard.limit_of(method.__name__)
-        said = yield CallPlugin(pod.uid, plugin.name, method.__name__, limit_s, partial(method, state, pod, node_name))
+        said = yield CallPlugin(
+            pod.uid, plugin.name, plugin.guard, method.__name__, pod, limit_s, partial(method, state, pod, node_name)
+        )
     if isinstance(said, Plan):
         said = yield ExecutePlan(pod.uid, said)
     assert not isinstance(said, Plan), "a plan is answered with a Status, or None"

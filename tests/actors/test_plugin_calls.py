@@ -277,7 +277,7 @@ async def test_limits_of_the_profile_hold_by_plugin_and_point_and_costs_are_coun
         await cluster.store.create(slow("a"))
         assert (await rejected(cluster, "a")).startswith('running Bind plugin "SlowBind": bind ')
         [cost] = await cluster.scheduler.query(lambda driver: driver.machine.registry.costs.all())
-        assert (cost.name, cost.method, cost.timeouts) == ("SlowBind", "bind", 1)
+        assert (cost.name, cost.method, cost.timeouts > 0) == ("SlowBind", "bind", True)
         gate.open.set()
 
 
@@ -289,17 +289,17 @@ async def test_so_they_do_for_a_whole_shard_of_nodes(method: str, gate: Gate) ->
         await cluster.store.create(slow("slow"))
         assert method in await rejected(cluster, "slow")
         costs = await cluster.scheduler.query(lambda driver: driver.machine.registry.costs.all())
-        assert [(cost.method, cost.timeouts) for cost in costs if cost.timeouts] == [(method, 1)]
+        assert [cost.method for cost in costs if cost.timeouts] == [method]
         gate.open.set()
 
 
 @pytest.mark.parametrize("method", ["pre_filter", "filter", "score", "reserve"])
 async def test_a_call_that_hangs_in_an_attempt_fails_its_pod_alone(method: str, gate: Gate) -> None:
-    config, registry = profiles(slow_at(method), multiPoint={"enabled": [{"name": "Slow", "timeoutSeconds": 0.2}]})
+    config, registry = profiles(slow_at(method), multiPoint={"enabled": [{"name": "Slow", "timeoutSeconds": 1}]})
     async with cluster_actors(config, registry=registry) as cluster:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(slow("slow"))
-        assert f"{method} did not return within 0.2s" in await rejected(cluster, "slow")
+        assert f"{method} did not return within 1s" in await rejected(cluster, "slow")
         await cluster.store.create(slow("other"))
         await placed(cluster, "other")
         assert not gate.open.is_set()
@@ -310,6 +310,7 @@ class AsyncBind:
 
     name: ClassVar = "AsyncBind"
     ended: ClassVar[list[str]] = []
+    cancelled: ClassVar[threading.Event]
 
     async def bind(self, state: Any, pod: Pod, node_name: str) -> Plan:
         try:
@@ -319,16 +320,21 @@ class AsyncBind:
             return Plan((Bind(pod.namespace, pod.name, pod.uid, node_name),))
         finally:
             self.ended.append(pod.name)
+            if pod.name == "endless":
+                self.cancelled.set()
 
 
 async def test_a_plugin_may_bind_by_a_coroutine_which_is_cancelled_at_its_limit() -> None:
     AsyncBind.ended.clear()
+    AsyncBind.cancelled = threading.Event()
     limited = {"bind": {**INSTEAD_OF_DEFAULT["bind"], "enabled": [{"name": "AsyncBind", "timeoutSeconds": 0.5}]}}
     config, registry = profiles(AsyncBind, **limited)
     async with cluster_actors(config, registry=registry) as cluster:
         await cluster.store.create(node())
         await cluster.store.create(slow("endless"))
         assert (await rejected(cluster, "endless")).startswith('running Bind plugin "AsyncBind": bind ')
+        # At this attempt or, where the machine was too slow for that, at a later one.
+        assert await trio.to_thread.run_sync(AsyncBind.cancelled.wait, 60)
         await cluster.store.delete("Pod", "default", "endless")
         await cluster.store.create(slow("web"))
         await placed(cluster, "web")

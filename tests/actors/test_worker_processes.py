@@ -36,9 +36,9 @@ class Elsewhere:
 async def test_they_filter_and_score_and_end_with_the_daemon(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere.py"
     file.write_text(PLUGIN.format(daemon=os.getpid()))
-    registry = Registry()
+    registry = Registry(start_limit_s=300.0)
     registry.add_file(file)
-    enabled = {"multiPoint": {"enabled": [{"name": "Elsewhere", "weight": 100, "timeoutSeconds": 60}]}}
+    enabled = {"multiPoint": {"enabled": [{"name": "Elsewhere", "weight": 100, "timeoutSeconds": 300}]}}
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

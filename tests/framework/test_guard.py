@@ -3,12 +3,10 @@
 import gc
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kschedd.api.pods import Pod
 from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
 from kschedd.framework.guard import MOST_HUNG, GuardedCall, PluginGuard, waited_for, without_limits
 from kschedd.framework.status import fault_text
@@ -22,10 +20,27 @@ def let_go() -> Any:
     event.set()  # a thread that hangs is let go with the test
 
 
-def test_a_hung_plugin_is_not_called_again_before_it_is_back(let_go: threading.Event) -> None:
-    guard = PluginGuard("Bad", 0.05)
+def hang(guard: PluginGuard, method: str, let_go: threading.Event, *args: Any) -> PluginTimeout:
+    """Begin a call that returns once it is let go, and give it up."""
+    call, begun = GuardedCall(), threading.Event()
+
+    def waits(*args: Any) -> None:
+        begun.set()
+        let_go.wait()
+
+    threading.Thread(target=call.run, args=(lambda: guard.call(method, waits, *args),), daemon=True).start()
+    assert begun.wait(30)
+    return call.give_up(0.05)
+
+
+def test_a_call_that_does_not_return_is_given_up_at_its_limit(let_go: threading.Event) -> None:
     with pytest.raises(PluginTimeout, match=r"plugin Bad: permit did not return within 0\.05s"):
-        guard.call("permit", let_go.wait)
+        PluginGuard("Bad", 0.05).call("permit", let_go.wait)
+
+
+def test_a_hung_plugin_is_not_called_again_before_it_is_back(let_go: threading.Event) -> None:
+    guard = PluginGuard("Bad", 60)
+    assert str(hang(guard, "permit", let_go)) == "plugin Bad: permit did not return within 0.05s"
     calls: list[int] = []
     with pytest.raises(PluginTimeout):
         guard.call("bind", calls.append, 1)
@@ -37,41 +52,38 @@ def test_a_hung_plugin_is_not_called_again_before_it_is_back(let_go: threading.E
     assert calls == [2]
 
 
-def wait_about(event: threading.Event) -> Callable[[Pod], bool]:
-    return lambda pod: event.wait()
-
-
 def test_a_call_that_hangs_over_one_pod_fails_no_other_pod(let_go: threading.Event) -> None:
-    guard = PluginGuard("Bad", 0.05)
+    guard = PluginGuard("Bad", 60)
     one, other = make_pod("one"), make_pod("other")
-    with pytest.raises(PluginTimeout, match=r"did not return within"):
-        guard.call("score", wait_about(let_go), one)
+    hang(guard, "score", let_go, one)
     with pytest.raises(PluginTimeout, match="score was not called: an earlier call for this pod has not returned yet"):
-        guard.call("score", wait_about(let_go), one)
+        guard.call("score", str, one)
     assert guard.call("score", lambda pod: pod.name, other) == "other"
     assert guard.batch("filter", lambda: 7, other) == 7
 
 
-def test_of_many_nodes_the_pod_is_known_that_a_call_hangs_over(let_go: threading.Event) -> None:
-    guard, one = PluginGuard("Bad", 0.05), make_pod("one")
-    with pytest.raises(PluginTimeout):
-        guard.batch("filter", lambda: guard.call("filter", wait_about(let_go), one), one)
-    assert [hung.pod for hung in guard.hanging] == [one.uid]
-
-
 def test_a_plugin_is_refused_once_too_many_of_its_calls_hang_and_no_longer(let_go: threading.Event) -> None:
-    guard = PluginGuard("Bad", 0.001)
+    guard = PluginGuard("Bad", 60)
     for number in range(MOST_HUNG):
-        with pytest.raises(PluginTimeout, match="did not return"):
-            guard.call("score", wait_about(let_go), make_pod(f"hangs-{number}"))
+        hang(guard, "score", let_go, make_pod(f"hangs-{number}"))
     why = f"filter was not called: {MOST_HUNG} earlier calls have not returned, and no more threads are spent on it"
     with pytest.raises(PluginTimeout, match=why):
         guard.call("filter", str, make_pod("other"))
     let_go.set()
     for hung in guard.hanging:
         assert hung.returned.wait(30)
-    guard.limits = {"filter": 30.0}
     assert guard.call("filter", lambda pod: pod.name, make_pod("other")) == "other"
+
+
+def test_a_call_whose_thread_comes_too_late_is_not_made_and_hangs_nowhere() -> None:
+    guard, calls = PluginGuard("Late"), list[int]()
+    call = GuardedCall(calling=guard, method="score", args=(make_pod("web"),))
+    assert str(call.give_up(0.2)) == "plugin Late: score did not return within 0.2s"
+    with pytest.raises(PluginTimeout):
+        call.run(lambda: calls.append(1))
+    assert (calls, guard.hanging) == ([], [])
+    [cost] = guard.costs.all()
+    assert (cost.name, cost.method, cost.timeouts) == ("Late", "score", 1)
 
 
 class Mute(Exception):
@@ -106,20 +118,31 @@ def test_whatever_is_raised_bears_the_plugins_name_and_line(fault: BaseException
 
 
 def test_of_nested_calls_the_inner_one_is_to_blame(let_go: threading.Event) -> None:
-    outer, inner = PluginGuard("Outer", 0.05), PluginGuard("Inner", 0.05)
-    with pytest.raises(PluginTimeout, match="plugin Inner: filter"):
-        outer.call("post_filter", lambda: inner.call("filter", let_go.wait))
-    assert (len(outer.hanging), len(inner.hanging)) == (0, 1)
+    outer, inner = PluginGuard("Outer", 60), PluginGuard("Inner", 60)
+    call, begun, one = GuardedCall(), threading.Event(), make_pod("one")
+
+    def waits(pod: Any) -> None:
+        begun.set()
+        let_go.wait()
+
+    def nested() -> None:
+        outer.call("post_filter", lambda pod: inner.call("filter", waits, pod), one)
+
+    threading.Thread(target=call.run, args=(nested,), daemon=True).start()
+    assert begun.wait(30)
+    assert str(call.give_up(0.05)) == "plugin Inner: filter did not return within 0.05s"
+    assert (len(outer.hanging), [hung.pod for hung in inner.hanging]) == (0, [one.uid])
     with pytest.raises(PluginTimeout, match="plugin Inner: filter was not called"):
-        outer.call("post_filter", lambda: inner.call("filter", int))
+        outer.call("post_filter", lambda: inner.call("filter", str, one))
     assert outer.call("post_filter", int) == 0
 
 
 def test_a_call_that_was_given_up_calls_no_plugin_and_changes_nothing_any_more(let_go: threading.Event) -> None:
-    guard, later = PluginGuard("Bad", 0.05), threading.Event()
+    guard, call, begun, later = PluginGuard("Bad", 60), GuardedCall(), threading.Event(), threading.Event()
     outcomes: list[str] = []
 
     def slow() -> None:
+        begun.set()
         let_go.wait()
         for question in (lambda: guard.call("filter", int), lambda: waited_for().__enter__()):
             try:
@@ -128,10 +151,11 @@ def test_a_call_that_was_given_up_calls_no_plugin_and_changes_nothing_any_more(l
                 outcomes.append(type(refusal).__name__)
         later.set()
 
-    with pytest.raises(PluginTimeout):
-        guard.call("pre_filter", slow)
+    threading.Thread(target=call.run, args=(lambda: guard.call("pre_filter", slow),), daemon=True).start()
+    assert begun.wait(30)
+    call.give_up(0.05)
     let_go.set()
-    assert later.wait(5)
+    assert later.wait(30)
     assert outcomes == ["PluginTimeout", "RuntimeError"]
 
 

@@ -21,6 +21,7 @@ from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Status
 from tests.actors.clusters import node, pod
 
+PATIENCE_S = 300.0  # limits that no machine is too busy for
 PLUGIN = """
 import os
 import threading
@@ -74,7 +75,7 @@ class Elsewhere:
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[WorkerProcesses]:
-    pool = WorkerProcesses()
+    pool = WorkerProcesses(start_limit_s=PATIENCE_S)
     yield pool
     pool.close()
 
@@ -97,9 +98,15 @@ def plugin(
 ) -> GuardedPlugin:
     file = folder / "elsewhere.py"
     file.write_text(text)
-    registry = Registry()
+    registry = Registry(start_limit_s=PATIENCE_S)
     registry.add_file(file)
-    guarded = GuardedRegistry(registry.added, sources=registry.sources, processes=processes)
+    guarded = GuardedRegistry(
+        registry.added,
+        sources=registry.sources,
+        limit_s=PATIENCE_S,
+        start_limit_s=PATIENCE_S,
+        processes=processes,
+    )
     made: GuardedPlugin = guarded.make("Elsewhere", RawArgs({"more": 5}), Handle(cluster))
     return made
 
@@ -165,7 +172,7 @@ def test_one_that_does_not_answer_is_ended_and_the_next_call_has_another(
     assert processes.count == before - 1
     [cost] = [one for one in made.guard.costs.all() if one.timeouts]
     assert (cost.name, cost.method, cost.timeouts) == ("Elsewhere", "filter", 1)
-    made.guard.limits = {"filter": 60.0}
+    made.guard.limits = {}
     assert len(elsewhere(made, "filter", "web", cluster)) == 4
 
 
@@ -209,7 +216,7 @@ def test_the_number_of_processes_is_bounded(number: str, tmp_path: Path, cluster
 
 
 def test_the_end_ends_them_all(tmp_path: Path, cluster: SchedulerCache) -> None:
-    pool = WorkerProcesses()
+    pool = WorkerProcesses(start_limit_s=PATIENCE_S)
     made = plugin(tmp_path, cluster, pool)
     elsewhere(made, "filter", "web", cluster)
     assert pool.count == 1
