@@ -183,7 +183,7 @@ def validate_job_status(old: Raw, new: Raw, faults: Faults) -> None:
         why = "completionTime cannot be set before startTime"
         faults.append(invalid("status.completionTime", end, why))
     _job_conditions(was, now, faults)
-    suspended = (new.get("spec") or {}).get("suspend")
+    suspended = (new.get("spec") or {}).get("suspend") or "Suspended" in was  # one that is resumed starts anew
     if before.get("startTime") and start_changed and not suspended:
         if start is None:
             faults.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
