@@ -14,6 +14,7 @@ from kschedd.api.quantity import shown
 
 _LONGEST_KEY: Final = 2048
 _LONGEST_VALUE: Final = 4096
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go prints JSON
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 
@@ -32,7 +33,8 @@ class FieldError:
 
 def _value(value: object) -> str:
     """Whole, as upstream prints it, unless it is very long."""
-    return shown(value, _LONGEST_VALUE)
+    text = shown(value, _LONGEST_VALUE)
+    return text.translate(_HTML) if isinstance(value, dict | list) else text
 
 
 def invalid(path: str, value: object, rule: str) -> FieldError:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos, value
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.same import same
 from kschedd.registry.validation_quota import validate_quota_amounts
 from kschedd.registry.validation_resources import NOT_NEGATIVE, validate_resource_list
@@ -226,7 +227,7 @@ def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
         faults.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
     if allocated and allocation:
         if not same(allocated, allocation):
-            faults.append(invalid("status.allocation", allocation, "field is immutable"))
+            faults.append(invalid("status.allocation", go_struct("AllocationResult", allocation), "field is immutable"))
     elif allocation:
         _allocation(allocation, new.get("spec") or {}, faults)
 

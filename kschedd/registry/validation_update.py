@@ -14,6 +14,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.registry.go_structs import go_claim_template, go_struct
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -63,12 +64,16 @@ def validate_update(old: Raw, new: Raw) -> Faults:
         check(old, new, faults)
     for field, called in _IMMUTABLE.get(kind.name, ()):
         if not same(_at(old, field), _at(new, field)):
-            faults.append(invalid(called, _shown(_at(new, field)), FIELD_IS_IMMUTABLE))
+            faults.append(invalid(called, _shown(kind.name, _at(new, field)), FIELD_IS_IMMUTABLE))
     return faults
 
 
-def _shown(value: Any) -> Any:
+def _shown(kind: str, value: Any) -> Any:
     """A value as it is printed: a selector without what it does not say, its labels in order."""
+    if kind == "ResourceClaim":
+        return go_struct("ResourceClaimSpec", value)
+    if kind == "ResourceClaimTemplate":
+        return go_claim_template(value or {})
     if not isinstance(value, Mapping) or not value.keys() <= {"matchLabels", "matchExpressions"}:
         return value
     labels = dict(sorted((value.get("matchLabels") or {}).items()))
@@ -201,18 +206,7 @@ def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
         if known is not None and not same(known, driver):
-            faults.append(invalid("spec.drivers", _go_driver(driver), FIELD_IS_IMMUTABLE))
-
-
-def _go_driver(driver: Raw) -> Raw:
-    """A driver as upstream's messages show it."""
-    allocatable = driver.get("allocatable")
-    return {
-        "Name": driver.get("name") or "",
-        "NodeID": driver.get("nodeID") or "",
-        "TopologyKeys": driver.get("topologyKeys"),
-        "Allocatable": None if allocatable is None else {"Count": allocatable.get("count")},
-    }
+            faults.append(invalid("spec.drivers", go_struct("CSINodeDriver", driver), FIELD_IS_IMMUTABLE))
 
 
 _CLAIM_IMMUTABLE: Final = (
