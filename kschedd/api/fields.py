@@ -12,7 +12,9 @@ import attrs
 
 from kschedd.api.quantity import shown
 
-_LONGEST_KEY: Final = 320  # a DNS subdomain, a slash, a name
+_LONGEST_KEY: Final = 2048
+_LONGEST_VALUE: Final = 4096
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go prints JSON
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 
@@ -29,9 +31,15 @@ class FieldError:
         return f"{self.path}: {self.why}" if self.path else self.why
 
 
+def _value(value: object) -> str:
+    """Whole, as upstream prints it, unless it is very long."""
+    text = shown(value, _LONGEST_VALUE)
+    return text.translate(_HTML) if isinstance(value, dict | list) else text
+
+
 def invalid(path: str, value: object, rule: str) -> FieldError:
     return FieldError(
-        path, value, f"Invalid value: {shown(value)}: {rule}" if rule else f"Invalid value: {shown(value)}"
+        path, value, f"Invalid value: {_value(value)}: {rule}" if rule else f"Invalid value: {_value(value)}"
     )
 
 
@@ -44,16 +52,16 @@ def forbidden(path: str, rule: str) -> FieldError:
 
 
 def duplicate(path: str, value: object) -> FieldError:
-    return FieldError(path, value, f"Duplicate value: {shown(value)}")
+    return FieldError(path, value, f"Duplicate value: {_value(value)}")
 
 
 def not_found(path: str, value: object) -> FieldError:
-    return FieldError(path, value, f"Not found: {shown(value)}")
+    return FieldError(path, value, f"Not found: {_value(value)}")
 
 
 def unsupported(path: str, value: object, allowed: Iterable[str]) -> FieldError:
     supported = ", ".join(f'"{word}"' for word in allowed)
-    return FieldError(path, value, f"Unsupported value: {shown(value)}: supported values: {supported}")
+    return FieldError(path, value, f"Unsupported value: {_value(value)}: supported values: {supported}")
 
 
 def too_many(path: str, count: int, most: int) -> FieldError:

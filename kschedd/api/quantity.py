@@ -67,10 +67,18 @@ class QuantityError(KscheddError):
         return f"{shown(self.value)}: {self.allowed}"
 
 
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+def quoted(text: str) -> str:
+    """A text in quotes, as Go's %q prints it."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
 def shown(value: object, limit: int = 80) -> str:
     """`value` for an error message: as JSON, truncated at `limit` characters (maps, lists: ten times that)."""
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= limit else f'"{value[:limit]}"... ({len(value)} characters)'
+        return quoted(value) if len(value) <= limit else f"{quoted(value[:limit])}... ({len(value)} characters)"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, dict | list):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.schema import schema_of
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.requests import Query
@@ -138,7 +139,7 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_k
     if given_version != api_version or given_kind != kind:
         version = given_version.rpartition("/")[2]
         begin = f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
-        if given_version == api_version:
+        if _registered(given_version, given_kind):
             internal = group.partition(".")[0] or "core"
             raise bad_request(f"{begin}converting ({version}.{given_kind}) to ({internal}.{kind}): unknown conversion")
         scheme = 'in scheme "pkg/runtime/scheme.go:110"'
@@ -146,6 +147,13 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_k
     if value.get("kind") and value.get("apiVersion"):
         return value
     return {**value, "apiVersion": api_version, "kind": kind}
+
+
+def _registered(api_version: str, kind: str) -> bool:
+    """Whether there is such a built-in kind, or a list of them."""
+    return schema_of(api_version, kind) is not None or (
+        kind.endswith("List") and schema_of(api_version, kind.removesuffix("List")) is not None
+    )
 
 
 def field_validation(query: Query) -> FieldValidation:

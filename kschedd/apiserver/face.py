@@ -104,7 +104,8 @@ class ApiFace:
         try:
             return await self._answer(request, peer)
         except KscheddError as error:
-            refusal = of_storage(refusal_of(error), request.target.decode("latin-1").partition("?")[0])
+            path, _, query = request.target.decode("latin-1").partition("?")
+            refusal = of_storage(refusal_of(error), path, dry_run="dryRun=All" in query)
             if request.target.startswith(b"/apis/events.k8s.io/"):
                 refusal = of_events_group(refusal)
             return refused(refusal)

@@ -198,7 +198,7 @@ def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
     return attrs.evolve(refusal, message=message, details=named)
 
 
-def of_storage(refusal: StatusError, path: str) -> StatusError:
+def of_storage(refusal: StatusError, path: str, *, dry_run: bool = False) -> StatusError:
     """A refusal because of a uid or version that is not the object's, as the storage below upstream words it."""
     before, mark, why = refusal.message.partition(": Precondition failed: ")
     details = refusal.details
@@ -206,7 +206,8 @@ def of_storage(refusal: StatusError, path: str) -> StatusError:
         return refusal
     parts = path.split("/")
     space = f"{parts[parts.index('namespaces') + 1]}/" if "namespaces" in parts[:-2] else ""
-    key = f"/registry/{details.get('kind')}/{space}{details.get('name')}"
+    root = "" if dry_run else "/registry"
+    key = f"{root}/{details.get('kind')}/{space}{details.get('name')}"
     error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg"
     return attrs.evolve(refusal, message=f"{before}: {error}{mark}{why}")
 

@@ -31,6 +31,7 @@ from kschedd.apiserver.writing import (
 )
 from kschedd.http.server import HttpResponse
 from kschedd.printing.columns_workloads import selector_text
+from kschedd.registry.warnings import update_warnings
 from kschedd.store.binding import refuse_binding
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Conflict
@@ -133,9 +134,10 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
             raise _invalid_scale(target.name, replicas)
         change = {"spec": {"replicas": replicas}}
         changed = store.merge_patch(old.kind, old.namespace, old.name, change, dry_run=asked.dry_run)
-        return {"object": scale_of(changed)}
+        return {"object": scale_of(changed), "warnings": update_warnings(old, changed)}
 
     answer = await write(face, asked, scaled)
+    asked.warnings.extend(answer["warnings"])
     return json_response(answer["object"], form=form, request_headers=asked.headers)
 
 

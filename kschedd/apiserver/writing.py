@@ -140,7 +140,26 @@ def placed(asked: Asked, raw: dict[str, Any], *, named: bool) -> dict[str, Any]:
             raise bad_request(
                 f"the name of the object ({given}) does not match the name on the URL ({target.name[:253]})"
             )
+    if owners := meta.get("ownerReferences"):
+        _drop_repeated(asked, meta, owners)
     return {**raw, "metadata": meta}
+
+
+def _drop_repeated(asked: Asked, meta: dict[str, Any], owners: Sequence[Raw]) -> None:
+    """Keep the first of several references to one owner."""
+    kept: dict[Any, Raw] = {}
+    repeated = []
+    for owner in owners:
+        if owner.get("uid") in kept:
+            repeated.append(str(owner.get("uid")))
+        kept.setdefault(owner.get("uid"), owner)
+    if repeated:
+        meta["ownerReferences"] = list(kept.values())
+        asked.warnings.append(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
+            "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            + ", ".join(repeated)
+        )
 
 
 async def create(face: FaceServices, asked: Asked) -> HttpResponse:

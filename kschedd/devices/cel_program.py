@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.devices import cel_regex
 from kschedd.devices.cel_library import FUNCTIONS
 from kschedd.devices.cel_run import (
     DEVICE_FIELDS,
@@ -109,6 +110,17 @@ def compile_selector(expression: str) -> Program:
     if of_type not in ("bool", "dyn"):
         raise CelCompileError(expression, f"must evaluate to bool or the unknown type, not {of_type}")
     return Program(expression, code)
+
+
+def _is_pattern(node: Expr) -> bool:
+    """Whether a literal is a regular expression; what is known at run time only may be one."""
+    if not isinstance(node, Literal) or not isinstance(node.value, str):
+        return True
+    try:
+        cel_regex.search(node.value, "")
+    except cel_regex.PatternError:
+        return False
+    return True
 
 
 def _element(of_type: str) -> str:
@@ -271,6 +283,8 @@ class _Compiler:
             return self.comprehension(node, node.target)
         if node.name in ("optMap", "optFlatMap") and len(node.args) == 2:
             return self.optional_map(node, node.target)
+        if node.name == "matches" and len(node.args) == 1 and not _is_pattern(node.args[0]):
+            self.fault(node.args[0].at, "invalid matches argument")
         return self.function(node.at, f".{node.name}", (node.target, *node.args))
 
     def function(self, at: int, name: str, args: tuple[Expr, ...]) -> tuple[str, Code]:

@@ -101,6 +101,8 @@ class CelSyntaxError(KscheddError):
 
 def located(text: str, at: int, why: str) -> str:
     """`why` with its position in the text, formatted as cel-go's issues."""
+    if not text:
+        return f"ERROR: <input>:1:0: {why}"
     line = text.count("\n", 0, at) + 1
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
@@ -211,6 +213,9 @@ def _escape(text: str, at: int) -> tuple[int, bool, int]:
     return code, base == 8 or kind in "xX", start + length
 
 
+_OPERANDS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+
+
 @attrs.define(eq=False)
 class _Parser:
     text: str
@@ -230,9 +235,21 @@ class _Parser:
     def now(self) -> _Token:
         return self.tokens[self.place]
 
-    def unexpected(self, what: str = "mismatched input") -> CelSyntaxError:
+    def unexpected(self, what: str = "mismatched input", expected: str = "") -> CelSyntaxError:
         token = self.now
-        return CelSyntaxError(self.text, token.at, f"Syntax error: {what} '{token.text}'")
+        return CelSyntaxError(self.text, token.at, f"Syntax error: {what} '{token.text}'{expected}")
+
+    def no_operand(self) -> CelSyntaxError:
+        """What is said where an operand is expected and something else, or nothing, follows."""
+        closing = ""
+        before = self.tokens[self.place - 1] if self.place else None
+        if before is not None and before.kind == "mark" and before.text == "(" and self.place > 1:
+            closing = "')', " if self.tokens[self.place - 2].kind == "word" else ""
+        if before is not None and before.kind == "mark" and before.text == ".":
+            token = self.now
+            return CelSyntaxError(self.text, token.at, "Syntax error: no viable alternative at input '.'")
+        expected = f" expecting {{'[', '{{', '(', {closing}'.', '-', '!', {_OPERANDS}}}"
+        return self.unexpected(expected=expected)
 
     def take(self, mark: str) -> bool:
         token = self.now
@@ -311,7 +328,7 @@ class _Parser:
                 optional = self.take("?")
                 field = self.now
                 if field.kind != "word":
-                    raise self.unexpected()
+                    raise self.no_operand() if field.kind == "end" else self.unexpected()
                 self.place += 1
                 bracket = self.now.at
                 if not optional and self.take("("):
@@ -346,7 +363,7 @@ class _Parser:
         self.take(".")  # a leading dot means the root namespace, the only one here
         word = self.now
         if word.kind != "word":
-            raise self.unexpected()
+            raise self.no_operand() if word.kind == "end" else self.unexpected()
         if word.text in _RESERVED:
             raise CelSyntaxError(self.text, word.at, f"reserved identifier: {word.text}")
         self.place += 1

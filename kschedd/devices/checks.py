@@ -22,17 +22,29 @@ LONGEST_EXPRESSION: Final = 10 * 1024
 _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
 
 
-def faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """The faults of an object of one of KINDS; `namespace_labels` are those of its namespace."""
-    spec, path = raw.get("spec") or {}, "spec"
+def selector_faults(raw: Raw) -> list[FieldError]:
+    """The faults of the selectors in an object of one of KINDS."""
+    spec, path = _spec_of(raw)
+    return [fault for place, selectors in _selectors(spec, path) for fault in _selector_faults(place, selectors)]
+
+
+def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
+    """Requests for admin access in a namespace, which has these labels, that does not allow it."""
+    if namespace_labels.get(ADMIN_LABEL) == "true":
+        return []
+    return [
+        # Those of templates have the path of a claim's.
+        forbidden(f"spec.devices.requests[{index}].adminAccess", _NOT_ADMIN)
+        for index, request in enumerate((_spec_of(raw)[0].get("devices") or {}).get("requests") or ())
+        if (request.get("exactly") or {}).get("adminAccess")
+    ]
+
+
+def _spec_of(raw: Raw) -> tuple[Raw, str]:
+    spec = raw.get("spec") or {}
     if raw.get("kind") == "ResourceClaimTemplate":
-        spec, path = spec.get("spec") or {}, "spec.spec"
-    found = [fault for place, selectors in _selectors(spec, path) for fault in _selector_faults(place, selectors)]
-    if namespace_labels.get(ADMIN_LABEL) != "true":
-        for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
-            if (request.get("exactly") or {}).get("adminAccess"):
-                found.append(forbidden(f"{path}.devices.requests[{index}].adminAccess", _NOT_ADMIN))
-    return found
+        return spec.get("spec") or {}, "spec.spec"
+    return spec, "spec"
 
 
 def _selectors(spec: Raw, path: str) -> Iterator[tuple[str, Any]]:
@@ -46,9 +58,9 @@ def _selectors(spec: Raw, path: str) -> Iterator[tuple[str, Any]]:
 
 def _selector_faults(path: str, selectors: Any) -> Iterator[FieldError]:
     for index, selector in enumerate(selectors):
-        expression = (selector.get("cel") or {}).get("expression")
-        if not expression:
+        if selector.get("cel") is None:
             continue
+        expression = selector["cel"].get("expression") or ""
         place = f"{path}[{index}].cel.expression"
         if len(expression) > LONGEST_EXPRESSION:
             why = f"Too long: may not be more than {LONGEST_EXPRESSION} bytes"

@@ -249,7 +249,7 @@ def _failure_rule(rule: Raw) -> Raw:
 
 
 def _priority_class(item: Raw) -> None:
-    item.update(_missing(item, preemptionPolicy="PreemptLowerPriority"))
+    item.setdefault("preemptionPolicy", "PreemptLowerPriority")
     item.setdefault("value", 0)
 
 
@@ -268,6 +268,7 @@ def _resource_quota(quota: Raw) -> None:
 
 _SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
     "hostPath": {"type": ""},
+    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
 }
@@ -348,6 +349,8 @@ def _claim_devices(spec: Raw) -> Raw:
 
 def _exact(request: Raw) -> Raw:
     new = _missing(request, allocationMode="ExactCount")
+    if new.get("tolerations"):
+        new["tolerations"] = [_missing(each, operator="Equal") for each in new["tolerations"]]
     if new["allocationMode"] == "ExactCount" and not new.get("count"):
         new["count"] = 1
     return new

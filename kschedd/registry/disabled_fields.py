@@ -104,7 +104,7 @@ def _without_file_key(variable: Raw) -> Raw:
     return {**variable, "valueFrom": {name: value for name, value in source.items() if name != "fileKeyRef"}}
 
 
-_OF_REQUEST: Final = ("tolerations", "capacity")
+_OF_REQUEST: Final = ("capacity",)
 _OF_DEVICE: Final = (
     "consumesCounters", "nodeName", "nodeSelector", "allNodes", "taints", "bindsToNode", "bindingConditions",
     "bindingFailureConditions", "allowMultipleAllocations",

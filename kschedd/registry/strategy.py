@@ -136,7 +136,7 @@ def _pod_cidrs(new: Raw, *_: Any) -> None:
     """podCIDR is podCIDRs[0] under an older name; the older one counts where they differ."""
     spec = new.get("spec") or {}
     one, more = spec.get("podCIDR"), spec.get("podCIDRs")
-    if one and not more:
+    if one and (not more or more[0] != one):
         new["spec"] = {**spec, "podCIDRs": [one]}
     elif more and not one:
         new["spec"] = {**spec, "podCIDR": more[0]}

@@ -7,6 +7,7 @@ types is validated further.  `default_and_validate` applies defaults and validat
 """
 
 import ipaddress
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -50,9 +51,10 @@ from kschedd.registry.validation_meta import (
 )
 from kschedd.registry.validation_pod import validate_pod_spec, validate_pod_status
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
-from kschedd.registry.validation_resources import validate_requirements, validate_resource_list
+from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
 from kschedd.registry.validation_services import validate_service
+from kschedd.registry.validation_status import validate_status_alone
 from kschedd.registry.validation_volumes import (
     validate_attachment,
     validate_claim,
@@ -63,7 +65,6 @@ from kschedd.registry.validation_volumes import (
     validate_volume,
 )
 from kschedd.registry.validation_workloads import (
-    validate_budget_status,
     validate_daemon_set,
     validate_deployment,
     validate_disruption_budget,
@@ -159,26 +160,81 @@ def validate_status(kind: str, status: Raw) -> Faults:
     faults: Faults = []
     if kind == "Pod":
         faults = validate_pod_status(status)
-    elif kind == "Node":
-        _node_status(status, faults)
-    elif kind == "PodDisruptionBudget":
-        validate_budget_status(status, faults)
+    else:
+        validate_status_alone(kind, status, faults)
     return faults
 
 
 def validate_typed(raw: Raw) -> Faults:
     """`validate` for an object that is decoded."""
     kind = kind_of(raw)
+    return [*_identity_faults(raw, kind), *validate_meta(raw.get("metadata") or {}, kind), *_kind_faults(raw, kind)]
+
+
+def validate_updated(raw: Raw, changes: Faults) -> Faults:
+    """`validate_typed` for an updated object, with the faults of the changes of its metadata."""
+    kind = kind_of(raw)
+    meta = validate_meta(raw.get("metadata") or {}, kind)
+    return [*_identity_faults(raw, kind), *updated_faults(kind.name, meta, changes, _kind_faults(raw, kind))]
+
+
+def _identity_faults(raw: Raw, kind: Kind) -> Faults:
     faults: Faults = []
     api_version = raw.get("apiVersion")
     if kind.known and api_version not in kind.api_versions:
         faults.append(unsupported("apiVersion", api_version, kind.api_versions))
     if not kind.known:
         faults += validate_custom_kind(raw.get("kind"), api_version)
-    faults += validate_meta(raw.get("metadata") or {}, kind)
+    return faults
+
+
+def _kind_faults(raw: Raw, kind: Kind) -> Faults:
+    faults: Faults = []
     if kind.known and (check := _BY_KIND.get(kind.name)):
         check(raw, faults)
     return faults
+
+
+@attrs.frozen
+class _Times:
+    """How often a kind's rules of updating look, besides what is done for all kinds."""
+
+    meta: int = 0  # at the whole metadata
+    changes: int = 1  # at the changes of the metadata
+    spec: int = 1  # at all else
+
+
+_UPDATED: Final[Mapping[str, _Times]] = {
+    **dict.fromkeys(("Pod", "Namespace", "ConfigMap", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)),
+    **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
+    "StatefulSet": _Times(meta=1),
+    **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
+    "PriorityClass": _Times(spec=0),
+    "PersistentVolumeClaim": _Times(2, 1, 2),
+    **dict.fromkeys(("PersistentVolume", "CSINode", "VolumeAttachment"), _Times(2, 0, 2)),
+    **dict.fromkeys(("LimitRange", "CSIStorageCapacity"), _Times(1, 0, 1)),
+    "PodDisruptionBudget": _Times(changes=0),
+}
+_CHECKED_ONCE: Final = ("spec.podCIDRs",)
+_CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
+
+
+def times_validated(kind: str) -> int:
+    """How often the rules of updating look at the spec of an object of this kind: each fault is told as often."""
+    return _UPDATED.get(kind, _Times()).spec
+
+
+def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
+    """The faults of an updated object as often as upstream finds them.
+
+    First the metadata, and its changes, are looked at for all kinds, then by the kind's own rules, which look at some
+    parts more than once. Labels, annotations and owners are looked at with the changes, too.
+    """
+    again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
+    times = _UPDATED.get(kind, _Times())
+    once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
+    more = [fault for fault in spec if not fault.path.startswith(_CHECKED_ONCE)] * times.spec
+    return [*meta, *again, *changes, *(meta * times.meta), *((again + changes) * times.changes), *once, *more]
 
 
 def _pod(pod: Raw, faults: Faults) -> None:
@@ -216,6 +272,7 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
 
 def _node(node: Raw, faults: Faults) -> None:
     spec = node.get("spec") or {}
+    validate_avoided_pods((node.get("metadata") or {}).get("annotations") or {}, faults)
     if taints := spec.get("taints"):
         validate_taints(taints, "metadata.taints", faults)
     ranges = spec.get("podCIDRs") or []
@@ -230,13 +287,40 @@ def _node(node: Raw, faults: Faults) -> None:
             faults.append(invalid(f"spec.podCIDRs[{index}]", text, why))
     if 0 not in families and (len(ranges) > 2 or len(set(families)) < len(families)):
         faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
-    _node_status(node.get("status") or {}, faults)
+    validate_status_alone("Node", node.get("status") or {}, faults)
 
 
-def _node_status(status: Raw, faults: Faults) -> None:
-    for field in ("capacity", "allocatable"):
-        if resources := status.get(field):
-            validate_resource_list(resources, f"status.{field}", faults)
+_AVOID: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+
+def validate_avoided_pods(annotations: Raw, faults: Faults) -> None:
+    """The annotation by which a node asked to be avoided by the pods of a controller."""
+    text = annotations.get(_AVOID)
+    if not text:
+        return
+    path = "metadata.annotations.AvoidPods"
+    try:
+        entries = json.loads(text).get("preferAvoidPods") or ()
+    except ValueError as error:
+        faults.append(invalid(path, _AVOID, _go_syntax(text, error)))
+        return
+    except AttributeError:
+        return
+    for index, entry in enumerate(entries):
+        here = f"{path}.{_AVOID}[{index}].PodSignature"
+        controller = (entry.get("podSignature") or {}).get("podController")
+        if controller is None:
+            faults.append(required(here))
+        elif not controller.get("controller"):
+            why = "must point to a controller"
+            faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
+
+
+def _go_syntax(text: str, error: ValueError) -> str:
+    at = getattr(error, "pos", len(text))
+    if at >= len(text):
+        return "unexpected end of JSON input"
+    return f"invalid character '{text[at]}' looking for beginning of value"
 
 
 def _priority_class(item: Raw, faults: Faults) -> None:
@@ -244,7 +328,11 @@ def _priority_class(item: Raw, faults: Faults) -> None:
     value = item.get("value") or 0
     if name.startswith("system-"):
         if name not in _SYSTEM_PRIORITIES or value != _SYSTEM_PRIORITIES[name]:
-            why = "priority class names with 'system-' prefix are reserved for system use only"
+            known = _SYSTEM_PRIORITIES.get(name)
+            error = f"{name} is not a known system priority class"
+            if known is not None:
+                error = f"value of {name} PriorityClass must be {known}"
+            why = f"priority class names with 'system-' prefix are reserved for system use only. error: {error}"
             faults.append(forbidden("metadata.name", why))
     elif value > HIGHEST_USER_PRIORITY:
         why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
@@ -253,7 +341,7 @@ def _priority_class(item: Raw, faults: Faults) -> None:
     if not policy:
         faults.append(required("preemptionPolicy"))
     elif policy not in ("Never", "PreemptLowerPriority"):
-        faults.append(unsupported("preemptionPolicy", policy, ("Never", "PreemptLowerPriority")))
+        faults.append(unsupported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never")))
 
 
 def _runtime_class(item: Raw, faults: Faults) -> None:
@@ -266,13 +354,18 @@ def _runtime_class(item: Raw, faults: Faults) -> None:
     tolerations = scheduling.get("tolerations") or ()
     validate_tolerations(tolerations, "scheduling.tolerations.tolerations", faults)
     for index, toleration in enumerate(tolerations):
-        if toleration in tolerations[:index]:
+        if any(_same_toleration(toleration, other) for other in tolerations[:index]):
             shown = {name[0].upper() + name[1:]: toleration.get(name) or "" for name in _TOLERATION}
             shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
             faults.append(duplicate(f"scheduling.tolerations[{index}]", shown))
 
 
 _TOLERATION: Final = ("key", "operator", "value", "effect")
+
+
+def _same_toleration(one: Raw, other: Raw) -> bool:
+    """Whether they tolerate the same taints, for whatever time."""
+    return all((one.get(field) or "") == (other.get(field) or "") for field in _TOLERATION)
 
 
 def _lease(lease: Raw, faults: Faults) -> None:

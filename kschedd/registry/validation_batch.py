@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go.
 Takes objects that match the schema and have their defaults, Jobs with their generated selector; appends to `faults`.
 """
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -13,9 +14,9 @@ from kschedd.api.fields import FieldError, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import parse_label_selector
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
-from kschedd.registry.validation_pod import validate_pod_spec
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
+from kschedd.registry.validation_workloads import validate_template
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -45,15 +46,11 @@ def validate_job(job: Raw, faults: Faults) -> None:
         faults.append(required("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", faults)
-        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-        try:
-            matches = parse_label_selector(selector).matches(labels or {})
-        except SelectorError:
-            matches = True
-        if not matches:
-            why = "`selector` does not match template `labels`"
-            shown = None if labels is None else dict(sorted(labels.items()))
-            faults.append(invalid("spec.template.metadata.labels", shown, why))
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if not _selects(selector, labels or {}):
+        why = "`selector` does not match template `labels`"
+        shown = None if labels is None else dict(sorted(labels.items()))
+        faults.append(invalid("spec.template.metadata.labels", shown, why))
     if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
         last = f"{meta.get('name') or ''}-{spec['completions'] - 1}"
         if dns_label(last):
@@ -68,14 +65,33 @@ def _validate_generated(meta: Raw, spec: Raw, faults: Faults) -> None:
     if selector is None or uid is None:
         return
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    for key, value in ((CONTROLLER_UID, uid), (JOB_NAME, name), ("controller-uid", uid), ("job-name", name)):
+    expected = {CONTROLLER_UID: uid, JOB_NAME: name, "controller-uid": uid, "job-name": name}
+    for key, value in expected.items():
+        here = f"spec.template.metadata.labels[{key}]"
         if key not in labels:
-            faults.append(required("spec.template.metadata.labels", f"must be '{value}'"))
+            faults.append(required(here, f"must be '{value}'"))
         elif labels[key] != value:
-            shown = dict(sorted(labels.items()))
-            faults.append(invalid("spec.template.metadata.labels", shown, f"must be '{value}'"))
-    if selector != {"matchLabels": {CONTROLLER_UID: uid}}:
-        faults.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+            faults.append(invalid(here, dict(sorted(labels.items())), f"must be '{value}'"))
+    if not _selects(selector, expected):
+        faults.append(invalid("spec.selector", _shown(selector), "`selector` not auto-generated"))
+
+
+def _selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches; no selector matches nothing, one that cannot be parsed is refused elsewhere."""
+    if selector is None:
+        return False
+    try:
+        return parse_label_selector(selector).matches(labels)
+    except SelectorError:
+        return True
+
+
+def _shown(selector: Raw) -> Raw:
+    """A selector without what it does not say."""
+    shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
+    if labels := shown.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(labels.items()))
+    return shown
 
 
 def validate_job_spec(spec: Raw, path: str, faults: Faults) -> None:
@@ -102,11 +118,11 @@ def validate_job_spec(spec: Raw, path: str, faults: Faults) -> None:
             faults.append(unsupported(here, replacement, ("Failed",)))
         elif replacement not in ("Failed", "TerminatingOrFailed"):
             faults.append(unsupported(here, replacement, ("Failed", "TerminatingOrFailed")))
-    pod = (spec.get("template") or {}).get("spec") or {}
+    template = spec.get("template") or {}
+    validate_template(template, f"{path}.template", faults)
     here = f"{path}.template.spec"
-    faults += validate_pod_spec(pod, here)
-    restart = pod.get("restartPolicy")
-    if restart == "Always":
+    restart = (template.get("spec") or {}).get("restartPolicy")
+    if restart in ("Always", "", None):
         faults.append(required(f"{here}.restartPolicy", 'valid values: "OnFailure", "Never"'))
     elif restart not in ("OnFailure", "Never"):
         faults.append(unsupported(f"{here}.restartPolicy", restart, ("OnFailure", "Never")))
@@ -260,7 +276,7 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
     here = "spec.jobTemplate.spec"
     validate_job_spec(template, here, faults)
     if template.get("selector") is not None:
-        faults.append(invalid(f"{here}.selector", template["selector"], "`selector` will be auto-generated"))
+        faults.append(invalid(f"{here}.selector", _shown(template["selector"]), "`selector` will be auto-generated"))
     if template.get("manualSelector"):
         faults.append(unsupported(f"{here}.manualSelector", True, ("nil", "false")))
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):

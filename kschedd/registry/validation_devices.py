@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, invalid, required, too_many, unsupported
-from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match
-from kschedd.registry.validation_resources import NOT_NEGATIVE
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match, label_value, qualified_name
+from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_selectors import validate_node_selector
 
 Raw = dict[str, Any]
@@ -25,6 +25,7 @@ _LONGEST_ID: Final = 32
 _LONGEST_VALUE: Final = 64
 _MODES: Final = ("All", "ExactCount")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")
+_TOLERATED_EFFECTS: Final = ("NoExecute", "NoSchedule")
 _ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ID_RULE: Final = does_not_match(
     "a valid C identifier must start with alphabetic character or '_', "
@@ -48,7 +49,24 @@ def validate_claim(claim: Raw, faults: Faults) -> None:
 
 
 def validate_claim_template(template: Raw, faults: Faults) -> None:
-    _validate_claim_spec((template.get("spec") or {}).get("spec") or {}, "spec.spec", faults)
+    spec = template.get("spec") or {}
+    _validate_template_meta(spec.get("metadata") or {}, faults)
+    _validate_claim_spec(spec.get("spec") or {}, "spec.spec", faults)
+
+
+_SET_BY_NOBODY: Final = (
+    "name generateName namespace uid resourceVersion generation creationTimestamp deletionTimestamp "
+    "deletionGracePeriodSeconds ownerReferences finalizers managedFields"
+).split()
+
+
+def _validate_template_meta(meta: Raw, faults: Faults) -> None:
+    """Of the metadata of claims to be made only labels and annotations may be said."""
+    validate_labels(meta.get("labels") or {}, "spec.metadata.labels", faults)
+    validate_annotations(meta.get("annotations") or {}, "spec.metadata.annotations", faults)
+    for field in _SET_BY_NOBODY:
+        if meta.get(field):
+            faults.append(forbidden(f"spec.metadata.{field}", "cannot be set"))
 
 
 def validate_device_class(item: Raw, faults: Faults) -> None:
@@ -186,9 +204,19 @@ def _validate_exact(request: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_toleration(toleration: Raw, path: str, faults: Faults) -> None:
-    operator = toleration.get("operator") or "Equal"
-    if operator not in _TOLERATION_OPERATORS:
+    key, operator, value = (toleration.get(field) or "" for field in ("key", "operator", "value"))
+    faults += [invalid(f"{path}.key", key, why) for why in qualified_name(key) if key]
+    if not operator:
+        faults.append(required(f"{path}.operator"))
+    elif operator not in _TOLERATION_OPERATORS:
         faults.append(unsupported(f"{path}.operator", operator, _TOLERATION_OPERATORS))
+    elif operator == "Exists" and value:
+        faults.append(invalid(f"{path}.value", value, "must be empty for operator `Exists`"))
+    elif operator == "Equal":
+        faults += [invalid(f"{path}.value", value, why) for why in label_value(value)]
+    effect = toleration.get("effect") or ""
+    if effect and effect not in _TOLERATED_EFFECTS:
+        faults.append(unsupported(f"{path}.effect", effect, _TOLERATED_EFFECTS))
 
 
 def _validate_selectors(selectors: Sequence[Raw], path: str, faults: Faults) -> None:
@@ -198,8 +226,6 @@ def _validate_selectors(selectors: Sequence[Raw], path: str, faults: Faults) -> 
         cel = selector.get("cel")
         if cel is None:
             faults.append(required(f"{path}[{index}].cel"))
-        elif not cel.get("expression"):
-            faults.append(required(f"{path}[{index}].cel.expression"))
 
 
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
@@ -218,7 +244,8 @@ def validate_slice(item: Raw, faults: Faults) -> None:
     if (count := pool.get("resourceSliceCount") or 0) <= 0:
         faults.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
     if (pool.get("generation") or 0) < 0:
-        faults.append(invalid("spec.pool.generation", pool["generation"], NOT_NEGATIVE))
+        why = "must be greater than or equal to zero"
+        faults.append(invalid("spec.pool.generation", pool["generation"], why))
     _validate_place(spec, faults)
     devices = spec.get("devices") or ()
     if len(devices) > _MOST_DEVICES:

@@ -22,9 +22,9 @@ _MOST_ANNOTATED: Final = 256 * 1024
 _EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects' finalizers need not be standard ones
 STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
-_LABEL_NAMED: Final = frozenset(("Namespace",))
+_LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
-_PATH_NAMED: Final = frozenset(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"))
+_PATH_NAMED: Final = frozenset("Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event".split())
 
 
 def name_faults(kind: str, name: str) -> Faults:
@@ -60,7 +60,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     name = meta.get("name")
     if generate := meta.get("generateName"):
         # A random suffix is appended, so the last character may be a dash or a dot.
-        stem = generate[:-1] + "a" if generate[-1] in "-." else generate
+        stem = generate[:-2] + "a" if len(generate) > 1 and generate[-1] == "-" else generate
         faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
     if name:
         for why in name_faults(kind.name, name):
@@ -78,15 +78,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     if labels := meta.get("labels"):
         validate_labels(labels, f"{path}.labels", faults)
     if annotations := meta.get("annotations"):
-        size = 0
-        for key, value in annotations.items():
-            size += len(key) + len(value)
-            if wrong := qualified_name(key.lower()):
-                faults += [invalid(f"{path}.annotations", key, why) for why in wrong]
-        if size > _MOST_ANNOTATED:
-            faults.append(
-                FieldError(f"{path}.annotations", None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes")
-            )
+        validate_annotations(annotations, f"{path}.annotations", faults)
     if owners := meta.get("ownerReferences"):
         _validate_owners(owners, f"{path}.ownerReferences", faults)
     finalizers = meta.get("finalizers") or ()
@@ -111,6 +103,17 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
             faults += [invalid(path, key, why) for why in wrong]
         if wrong := label_value(value):
             faults += [invalid(path, value, why) for why in wrong]
+
+
+def validate_annotations(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
+    """Append the faults of the keys of annotations, and of their size, to `faults`."""
+    size = 0
+    for key, value in annotations.items():
+        size += len(key) + len(value)
+        if wrong := qualified_name(key.lower()):
+            faults += [invalid(path, key, why) for why in wrong]
+    if size > _MOST_ANNOTATED:
+        faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 
 
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:

@@ -8,7 +8,8 @@ that the result is valid for every pod with that spec.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, not_found, required, unsupported
+from kschedd.api.quantity import quoted
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
 from kschedd.registry.pod_defaults import aggregate
 from kschedd.registry.validation_containers import (
@@ -21,8 +22,18 @@ from kschedd.registry.validation_containers import (
 )
 from kschedd.registry.validation_meta import validate_labels
 from kschedd.registry.validation_pod_volumes import validate_volumes
-from kschedd.registry.validation_resources import validate_pod_requirements, validate_requirements
-from kschedd.registry.validation_security import validate_network, validate_pod_security, validate_security
+from kschedd.registry.validation_resources import (
+    validate_limits_of_pod,
+    validate_pod_requirements,
+    validate_requirements,
+)
+from kschedd.registry.validation_security import (
+    BAD_ADDRESS,
+    is_address,
+    validate_network,
+    validate_pod_security,
+    validate_security,
+)
 from kschedd.registry.validation_selectors import validate_affinity, validate_spread, validate_tolerations
 
 Raw = dict[str, Any]
@@ -67,7 +78,39 @@ def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
         validate_requirements({"limits": overhead}, f"{path}.overhead", faults)
     if resources := spec.get("resources"):
         validate_pod_requirements(resources, aggregate(spec, "requests"), f"{path}.resources", faults)
+        validate_limits_of_pod(spec, resources.get("limits") or {}, f"{path}.resources", faults)
     return faults
+
+
+APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+def validate_pod_annotations(annotations: Mapping[str, str], spec: Raw, path: str, faults: Faults) -> None:
+    """The annotations that say something about the pod's spec."""
+    if MIRROR in annotations and not spec.get("nodeName"):
+        why = "must set spec.nodeName if mirror pod annotation is set"
+        faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], why))
+    for key, profile in annotations.items():
+        if not key.startswith(APPARMOR):
+            continue
+        name = key.removeprefix(APPARMOR)
+        fields = ("initContainers", "containers", "ephemeralContainers")
+        if not any(name == each.get("name") for field in fields for each in spec.get(field) or ()):
+            faults.append(invalid(f"{path}[{key}]", name, "container not found"))
+        if profile not in ("", "runtime/default", "unconfined") and not profile.startswith("localhost/"):
+            faults.append(invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}"))
+
+
+def validate_pod_tokens(spec: Raw, faults: Faults) -> None:
+    """Tokens in volumes of a pod that has no service account: templates may have them."""
+    if spec.get("serviceAccountName"):
+        return
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for place, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                here = f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken"
+                faults.append(forbidden(here, "must not be specified when serviceAccountName is not set"))
 
 
 def _validate_policies(spec: Raw, path: str, faults: Faults) -> None:
@@ -93,7 +136,7 @@ def _validate_policies(spec: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{path}.activeDeadlineSeconds", deadline, between(1, _LONGEST_DEADLINE)))
 
 
-_SUBDOMAIN_FIELDS: Final = ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName")
+_SUBDOMAIN_FIELDS: Final = ("nodeName", "serviceAccountName", "priorityClassName")
 _LABEL_FIELDS: Final = ("hostname", "subdomain")
 
 
@@ -101,6 +144,8 @@ def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
     for field in _SUBDOMAIN_FIELDS:
         if name := spec.get(field):
             faults += [invalid(f"{path}.{field}", name, why) for why in dns_subdomain(name)]
+    if (name := spec.get("runtimeClassName")) is not None:
+        faults += [invalid(f"{path}.runtimeClassName", name, why) for why in dns_subdomain(name)]
     for field in _LABEL_FIELDS:
         if name := spec.get(field):
             faults += [invalid(f"{path}.{field}", name, why) for why in dns_label(name)]
@@ -132,12 +177,18 @@ def _validate_pod_claims(claims: Sequence[Raw], path: str, faults: Faults) -> fr
         sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field)]
         both = "`resourceClaimName`, `resourceClaimTemplateName`"
         if not sources:
-            faults.append(FieldError(here, claim, f"Invalid value: must specify one of: {both}"))
+            faults.append(invalid(here, _go_claim(claim), f"must specify one of: {both}"))
         elif len(sources) > 1:
-            faults.append(FieldError(here, claim, f"Invalid value: at most one of {both} may be specified"))
+            faults.append(invalid(here, _go_claim(claim), f"at most one of {both} may be specified"))
         for field in sources:
             faults += [invalid(f"{here}.{field}", claim[field], why) for why in dns_subdomain(claim[field])]
     return frozenset(names)
+
+
+def _go_claim(claim: Raw) -> Raw:
+    """A claim as upstream's messages show it."""
+    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
+    return {f"{name[0].upper()}{name[1:]}": claim.get(name) for name in fields}
 
 
 def _validate_containers(spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults) -> None:
@@ -242,8 +293,75 @@ def validate_pod_status(status: Mapping[str, Any], path: str = "status") -> Faul
     faults: Faults = []
     if nominated := status.get("nominatedNodeName"):
         faults += [invalid(f"{path}.nominatedNodeName", nominated, why) for why in dns_subdomain(nominated)]
+    if (status.get("observedGeneration") or 0) < 0:
+        why = "must be a non-negative integer"
+        faults.append(invalid(f"{path}.observedGeneration", status["observedGeneration"], why))
+    for index, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type") or ""
+        if kind not in _SYSTEM_CONDITIONS:
+            faults += [invalid(f"{path}.conditions[{index}].Type", kind, why) for why in qualified_name(kind)]
+        if (condition.get("observedGeneration") or 0) < 0:
+            why, generation = "must be a non-negative integer", condition["observedGeneration"]
+            faults.append(invalid(f"{path}.conditions[{index}].observedGeneration", generation, why))
+    for field in ("podIPs", "hostIPs"):
+        if addresses := status.get(field):
+            _validate_addresses(addresses, f"{path}.{field}", faults)
     for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
         if name := claim.get("resourceClaimName"):
             here = f"{path}.resourceClaimStatuses[{index}].resourceClaimName"
             faults += [invalid(here, name, why) for why in dns_subdomain(name)]
     return faults
+
+
+_SYSTEM_CONDITIONS: Final = frozenset(("PodScheduled", "Ready", "Initialized"))
+
+
+def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> None:
+    """Addresses, each there once, and of each family one."""
+    texts = [address.get("ip") or "" for address in addresses]
+    for index, text in enumerate(texts):
+        if not is_address(text):
+            faults.append(invalid(f"{path}[{index}]", text, BAD_ADDRESS))
+    if len(texts) == 1 or not all(map(is_address, texts)):
+        return
+    families = [":" in text for text in texts]
+    if len(texts) > 2 or len(set(families)) == 1:
+        shown = [{"IP": text} for text in texts]
+        faults.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
+    for index, text in enumerate(texts):
+        if text in texts[:index]:
+            faults.append(duplicate(f"{path}[{index}]", {"IP": text}))
+
+
+_NOT_EPHEMERAL: Final = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+)
+
+
+def validate_ephemeral_containers(spec: Raw, faults: Faults) -> None:
+    """Ephemeral containers, beside the pod's other ones."""
+    others = {each.get("name") for field in ("containers", "initContainers") for each in spec.get(field) or ()}
+    volumes = {volume.get("name") or "": volume for volume in spec.get("volumes") or ()}
+    names: set[str] = set()
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        here = f"spec.ephemeralContainers[{index}]"
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            faults.append(not_found(f"{here}.targetContainerName", target))
+        if container.get("name") in others:
+            faults.append(duplicate(f"{here}.name", container["name"]))
+        why = "cannot be set for an Ephemeral Container"
+        faults += [forbidden(f"{here}.{field}", why) for field in _NOT_EPHEMERAL if container.get(field)]
+        for place, mount in enumerate(container.get("volumeMounts") or ()):
+            for field in ("subPath", "subPathExpr"):
+                if mount.get(field):
+                    faults.append(forbidden(f"{here}.volumeMounts[{place}].{field}", why))
+        allowed = {name: each for name, each in container.items() if name not in _NOT_EPHEMERAL}
+        _validate_container(allowed, spec, here, names, volumes, frozenset(), faults)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.qos import qos_of_spec
 from kschedd.registry.same import same
+from kschedd.registry.validation_selectors import validate_tolerations
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -45,6 +46,8 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
     if not all(_kept(toleration, tolerations) for toleration in old.get("tolerations") or ()):
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
+    else:
+        validate_tolerations(tolerations, "spec.tolerations", faults)  # once more: what was added may be wrong
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     for index, gate in enumerate(gates):
         if gate not in gated:
@@ -63,18 +66,18 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
 
 def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
     """The faults of a resize, such as changes besides resources. `status` is the pod's current one."""
-    if old == new:
-        return []
     faults: Faults = []
     for container in status.get("containerStatuses") or ():
         if (container.get("state") or {}).get("running") is not None:
             if container.get("resources") is None:
                 faults.append(forbidden("spec", "Pod running on node without support for resize"))
             break
+    if old == new:
+        return faults
     rest = dict(new)
     if qos_of_spec(old) != qos_of_spec(new):
         why = "Pod QOS Class may not change as a result of resizing"
-        faults.append(invalid("spec", qos_of_spec(new), why))
+        faults.append(invalid("spec", status.get("qosClass") or qos_of_spec(old), why))
     for field in ("containers", "initContainers"):
         before, after = old.get(field) or [], new.get(field) or []
         if len(before) != len(after):

@@ -7,12 +7,13 @@ calls). Sources are looked at in upstream's order: of two the one that comes lat
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required
 from kschedd.api.quantity import nanos
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, qualified_name
 from kschedd.registry.validation_downward import validate_field_ref, validate_resource_ref
 from kschedd.registry.validation_meta import validate_labels
 from kschedd.registry.validation_paths import validate_descending, validate_no_backsteps, validate_not_reserved
+from kschedd.registry.validation_volume_sources import validate_azure_disk, validate_host_path_type
 from kschedd.registry.validation_volumes import validate_claim_spec
 
 Raw = dict[str, Any]
@@ -27,9 +28,6 @@ _VOLUME_FIELDS: Final = (
     "metadata.namespace",
     "metadata.uid",
 )
-_HOST_PATH_TYPES: Final = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"
-)  # fmt: skip
 
 
 def validate_volumes(spec: Raw, path: str, faults: Faults) -> Mapping[str, Raw]:
@@ -106,8 +104,7 @@ def _host_path(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
         faults.append(required(f"{path}.path"))
         return
     validate_no_backsteps(source["path"], f"{path}.path", faults)
-    if (kind := source.get("type")) is not None and kind not in _HOST_PATH_TYPES:
-        faults.append(unsupported(f"{path}.type", kind, _HOST_PATH_TYPES))
+    validate_host_path_type(source, path, faults)
 
 
 def _git_repo(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
@@ -202,24 +199,6 @@ def _fc(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
         faults.append(invalid(f"{path}.lun", lun, between(0, 255)))
 
 
-_CACHING: Final = ("None", "ReadOnly", "ReadWrite")
-_DISKS: Final = ("Dedicated", "Managed", "Shared")
-_MANAGED: Final = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
-_BLOB: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
-
-
-def _azure_disk(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    for field, allowed in (("cachingMode", _CACHING), ("kind", _DISKS)):
-        if (value := source.get(field)) is not None and value not in allowed:
-            faults.append(unsupported(f"{path}.{field}", value, allowed))
-    address = source.get("diskURI") or ""
-    managed = source.get("kind") == "Managed"
-    if managed and not address.startswith("/subscriptions/"):
-        faults.append(unsupported(f"{path}.diskURI", address, (_MANAGED,)))
-    elif source.get("kind") is not None and not managed and not address.startswith("https://"):
-        faults.append(unsupported(f"{path}.diskURI", address, (_BLOB,)))
-
-
 _PROJECTIONS: Final = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 
 
@@ -254,8 +233,6 @@ def _projected(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
 
 
 def _token(token: Raw, path: str, here: str, spec: Raw, faults: Faults) -> None:
-    if not spec.get("serviceAccountName"):
-        faults.append(forbidden(here, "must not be specified when serviceAccountName is not set"))
     seconds = token.get("expirationSeconds") or 0
     if seconds < 600:
         faults.append(invalid(f"{here}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"))
@@ -323,7 +300,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "flocker": _flocker,
     "downwardAPI": _downward,
     "fc": _fc,
-    "azureDisk": _azure_disk,
+    "azureDisk": lambda source, path, spec, faults: validate_azure_disk(source, path, faults),
     "projected": _projected,
     "csi": _csi,
     "ephemeral": _ephemeral,

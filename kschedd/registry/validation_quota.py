@@ -122,7 +122,8 @@ def validate_resource_quota(quota: Raw, faults: Faults) -> None:
 def validate_quota_amounts(amounts: Raw, path: str, faults: Faults) -> None:
     for name, quantity in amounts.items():
         here = f"{path}[{name}]"
-        faults += [invalid(here, name, why) for why in resource_name_faults(name)]
+        if not is_standard_for_quota(name):
+            faults += [invalid(here, name, why) for why in resource_name_faults(name)]
         if "/" not in name and not is_standard_for_quota(name):
             faults.append(invalid(here, name, "must be a standard resource for quota"))
         validate_amount(name, quantity, here, faults)
@@ -132,10 +133,20 @@ def _applies(scope: str, resource: str) -> bool:
     if scope in ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass"):
         return resource in _FOR_PODS or is_huge_page(resource.removeprefix("requests."))
     if scope in ("BestEffort", "CrossNamespacePodAffinity"):
-        return resource == "pods" or scope == "CrossNamespacePodAffinity"
+        return resource == "pods" if scope == "BestEffort" else resource in _FOR_PODS
     if scope == "VolumeAttributesClass":
         return resource in ("persistentvolumeclaims", "requests.storage")
     return True
+
+
+def _go_selector(selector: Raw) -> Raw:
+    """A scope selector as upstream's messages show it."""
+    fields = ("scopeName", "operator", "values")
+    terms = [
+        {f"{name[0].upper()}{name[1:]}": term.get(name) for name in fields}
+        for term in selector.get("matchExpressions") or ()
+    ]
+    return {"MatchExpressions": terms}
 
 
 def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults) -> None:
@@ -149,7 +160,7 @@ def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults
             faults.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         for name in sorted(hard):
             if is_standard_for_quota(name) and not _applies(scope, name):
-                faults.append(invalid(path, selector, "unsupported scope applied to resource"))
+                faults.append(invalid(path, _go_selector(selector), "unsupported scope applied to resource"))
         if scope in _EXISTS_ONLY and operator != "Exists":
             why = (
                 "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "

@@ -8,10 +8,10 @@ Takes resource lists that match the schema, with quantities that can be parsed.
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, child, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import QuantityError, as_stored, canonical, nanos
 from kschedd.api.resource_names import is_extended
-from kschedd.api.validation_names import qualified_name
+from kschedd.api.validation_names import dns_label, qualified_name
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -99,11 +99,9 @@ def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None
 
 
 def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
-    """A ResourceList such as a node's capacity or a quota's hard limits."""
+    """The amounts of a node's capacity: its names may be any."""
     for name, quantity in resources.items():
-        here = child(path, name)
-        faults += [invalid(here, name, why) for why in resource_name_faults(name)]
-        validate_amount(name, quantity, here, faults)
+        validate_amount(name, quantity, f"{path}.{name}", faults)
 
 
 def validate_requirements(resources: Raw, path: str, faults: Faults, claims: frozenset[str] = frozenset()) -> None:
@@ -150,16 +148,20 @@ def _page_size(name: str) -> int:
 
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
-    seen: set[tuple[str, str]] = set()
+    seen: set[str] = set()
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
         if not name:
             faults.append(required(here))
             continue
-        if (name, request) in seen:
-            faults.append(FieldError(here, name, f'Duplicate value: "{name}"'))
-        seen.add((name, request))
+        key = f"{name}/{request}" if request else name
+        faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
+        if name in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
+            faults.append(duplicate(here, name))  # all of the claim, and part of it
+        elif key in seen:
+            faults.append(duplicate(here, key))
+        seen.add(key)
         if name not in claims:
             known = f": {', '.join(sorted(claims))}" if claims else " which is empty"
             why = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
@@ -184,6 +186,16 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
         if least is not None and least > nanos(quantity):
             why = f"must be greater than or equal to aggregate container requests of {_amount(least)}"
             faults.append(invalid(f"{path}.requests[{name}]", quantity, why))
+
+
+def validate_limits_of_pod(spec: Raw, limits: Raw, path: str, faults: Faults) -> None:
+    """No container may have a higher limit than the pod as a whole."""
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+                if name in limits and nanos(limit) > nanos(limits[name]):
+                    why = f"must be less than or equal to pod limits of {as_stored(limits[name])}"
+                    faults.append(invalid(f"{path}.{field}[{index}][{name}].limits", as_stored(limit), why))
 
 
 def _amount(total: int) -> str:

@@ -28,6 +28,7 @@ _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 
 @lru_cache(1 << 10)
+@lru_cache(1 << 12)  # asked for each status of a pod
 def is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
@@ -141,7 +142,7 @@ def validate_security(context: Raw, path: str, host_users: bool, faults: Faults)
             faults.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     _validate_profiles(context, path, faults)
     if context.get("allowPrivilegeEscalation") is False:
-        shown = {f"{name[0].upper()}{name[1:]}": context.get(name) for name in _GO_CONTEXT}
+        shown = {_go_name(name): context.get(name) for name in _GO_CONTEXT}
         before = "cannot set `allowPrivilegeEscalation` to false and "
         if context.get("privileged"):
             faults.append(invalid(path, shown, before + "`privileged` to true"))
@@ -163,8 +164,8 @@ def validate_network(spec: Raw, path: str, faults: Faults) -> None:
         here = f"{path}.hostAliases[{index}]"
         if not is_address(alias.get("ip") or ""):
             faults.append(invalid(f"{here}.ip", alias.get("ip") or "", BAD_ADDRESS))
-        for name in alias.get("hostnames") or ():
-            faults += [invalid(f"{here}.hostnames", name, why) for why in dns_subdomain(name)]
+        for place, name in enumerate(alias.get("hostnames") or ()):
+            faults += [invalid(f"{here}.hostnames[{place}]", name, why) for why in dns_subdomain(name)]
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         kind = gate.get("conditionType") or ""
         faults += [invalid(f"{path}.readinessGates[{index}].conditionType", kind, why) for why in qualified_name(kind)]
@@ -174,6 +175,10 @@ def validate_network(spec: Raw, path: str, faults: Faults) -> None:
             faults.append(required(f"{path}.os.name", "cannot be empty"))
         elif name not in ("linux", "windows"):
             faults.append(unsupported(f"{path}.os", name, ("linux", "windows")))
+
+
+def _go_name(name: str) -> str:
+    return "SELinuxOptions" if name == "seLinuxOptions" else f"{name[0].upper()}{name[1:]}"
 
 
 def _validate_dns(config: Raw, path: str, faults: Faults) -> None:
@@ -198,7 +203,7 @@ def _validate_dns(config: Raw, path: str, faults: Faults) -> None:
             faults.append(invalid(f"{path}.searches[{index}]", name, "must be no more than 253 characters"))
         if not _SEARCH_RE.fullmatch(name):
             rule = (
-                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
                 "and must start and end with an alphanumeric character"
             )
             why = does_not_match(rule, _SEARCH, "example.com")

@@ -63,13 +63,13 @@ def validate_node_selector_term(term: Raw, path: str, faults: Faults) -> None:
         operator = expression.get("operator", "")
         values = expression.get("values") or ()
         if operator not in FIELD_OPERATORS:
-            faults.append(unsupported(f"{here}.operator", operator, FIELD_OPERATORS))
+            faults.append(invalid(f"{here}.operator", operator, "not a valid selector operator"))
         elif len(values) != 1:
             why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
             faults.append(required(f"{here}.values", why))
         key = expression.get("key", "")
         if key != NODE_NAME:
-            faults.append(unsupported(f"{here}.key", key, (NODE_NAME,)))
+            faults.append(invalid(f"{here}.key", key, "not a valid field selector key"))
         else:
             for number, value in enumerate(values):
                 faults += [invalid(f"{here}.values[{number}]", value, why) for why in dns_subdomain(value)]
@@ -118,12 +118,12 @@ def _validate_pod_term(term: Raw, path: str, faults: Faults) -> None:
     selector = term.get("labelSelector")
     validate_label_selector(selector, f"{path}.labelSelector", faults)
     validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", faults)
-    for index, namespace in enumerate(term.get("namespaces") or ()):
-        faults += [invalid(f"{path}.namespaces[{index}]", namespace, why) for why in dns_label(namespace)]
+    for namespace in term.get("namespaces") or ():
+        faults += [invalid(f"{path}.namespace", namespace, why) for why in dns_label(namespace)]
     match, mismatch = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     if match or mismatch:
-        _validate_label_keys(match, selector, f"{path}.matchLabelKeys", faults, merged=True)
-        _validate_label_keys(mismatch, selector, f"{path}.mismatchLabelKeys", faults, merged=False)
+        _validate_label_keys(match, selector, path, "matchLabelKeys", faults)
+        _validate_label_keys(mismatch, selector, path, "mismatchLabelKeys", faults)
         for index, key in enumerate(match):
             if key in mismatch:
                 why = "exists in both matchLabelKeys and mismatchLabelKeys"
@@ -131,22 +131,21 @@ def _validate_pod_term(term: Raw, path: str, faults: Faults) -> None:
     key = term.get("topologyKey", "")
     if not key:
         faults.append(required(f"{path}.topologyKey", "can not be empty"))
-    else:
-        faults += [invalid(f"{path}.topologyKey", key, why) for why in qualified_name(key)]
+    faults += [invalid(f"{path}.topologyKey", key, why) for why in qualified_name(key)]
 
 
-def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults, *, merged: bool) -> None:
-    """matchLabelKeys and mismatchLabelKeys.  With `merged`, a key may occur only once in the selector."""
+def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, field: str, faults: Faults) -> None:
+    """matchLabelKeys and mismatchLabelKeys: the former are merged into the selector, which may not have them."""
     if not keys:
         return
     if selector is None:
-        faults.append(forbidden(path, "must not be specified when labelSelector is not set"))
+        faults.append(forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set"))
         return
     stated = [expression.get("key") for expression in selector.get("matchExpressions") or ()]
     stated += selector.get("matchLabels") or ()
     for index, key in enumerate(keys):
-        faults += [invalid(f"{path}[{index}]", key, why) for why in qualified_name(key)]
-        if merged and stated.count(key) > 1:
+        faults += [invalid(f"{path}.{field}[{index}]", key, why) for why in qualified_name(key)]
+        if field == "matchLabelKeys" and stated.count(key) > 1:
             faults.append(invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector"))
 
 
@@ -185,7 +184,7 @@ def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> No
         selector = constraint.get("labelSelector")
         validate_label_selector(selector, f"{here}.labelSelector", faults)
         keys = constraint.get("matchLabelKeys") or ()
-        _validate_label_keys(keys, selector, f"{here}.matchLabelKeys", faults, merged=True)
+        _validate_label_keys(keys, selector, here, "matchLabelKeys", faults)
 
 
 def validate_tolerations(tolerations: Sequence[Raw], path: str, faults: Faults) -> None:

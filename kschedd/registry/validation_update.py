@@ -6,15 +6,24 @@ Takes the object before and after, both with their defaults; faults of the new o
 The rules for pods are in `validation_pod_update`.
 """
 
+import json
 from collections.abc import Callable, Mapping
+from difflib import unified_diff
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.registry.go_structs import go_claim_template, go_struct
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_status import (
+    node_addresses,
+    validate_claim_status,
+    validate_job_status,
+    validate_pod_claims,
+)
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -55,8 +64,21 @@ def validate_update(old: Raw, new: Raw) -> Faults:
         check(old, new, faults)
     for field, called in _IMMUTABLE.get(kind.name, ()):
         if not same(_at(old, field), _at(new, field)):
-            faults.append(invalid(called, _at(new, field), FIELD_IS_IMMUTABLE))
+            faults.append(invalid(called, _shown(kind.name, _at(new, field)), FIELD_IS_IMMUTABLE))
     return faults
+
+
+def _shown(kind: str, value: Any) -> Any:
+    """A value as it is printed: a selector without what it does not say, its labels in order."""
+    if kind == "ResourceClaim":
+        return go_struct("ResourceClaimSpec", value)
+    if kind == "ResourceClaimTemplate":
+        return go_claim_template(value or {})
+    if not isinstance(value, Mapping) or not value.keys() <= {"matchLabels", "matchExpressions"}:
+        return value
+    labels = dict(sorted((value.get("matchLabels") or {}).items()))
+    shown = {"matchLabels": labels, "matchExpressions": value.get("matchExpressions")}
+    return {field: each for field, each in shown.items() if each}
 
 
 def validate_status_update(old: Raw, new: Raw) -> Faults:
@@ -67,11 +89,18 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
         before, after = _at(old, "status.qosClass"), _at(new, "status.qosClass")
         if before and after != before:
             faults.append(invalid("status.qosClass", after, FIELD_IS_IMMUTABLE))
+        if (new.get("status") or {}).get("resourceClaimStatuses"):
+            validate_pod_claims(old, new, faults)
     elif kind == "ResourceClaim":
-        allocated = _at(old, "status.allocation")
-        allocation = _at(new, "status.allocation")
-        if allocated and allocation and not same(allocated, allocation):
-            faults.append(invalid("status.allocation", allocation, FIELD_IS_IMMUTABLE))
+        validate_claim_status(old, new, faults)
+    elif kind == "Job":
+        validate_job_status(old, new, faults)
+    elif kind == "Node":
+        node_addresses(new.get("status") or {}, faults)
+    elif kind == "Deployment":
+        before, after = _at(old, "status.collisionCount") or 0, _at(new, "status.collisionCount") or 0
+        if after < before:
+            faults.append(invalid("status.collisionCount", after, "cannot be decremented"))
     return faults
 
 
@@ -93,7 +122,7 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
 
 def validate_version(kind: str, meta: Raw) -> Faults:
     """The faults of an update's resourceVersion."""
-    if not strategy_of(kind).unconditional and not meta.get("resourceVersion"):
+    if not strategy_of(kind).unconditional and meta.get("resourceVersion") in (None, "", "0"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
 
@@ -177,7 +206,7 @@ def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
         if known is not None and not same(known, driver):
-            faults.append(invalid("spec.drivers", driver, FIELD_IS_IMMUTABLE))
+            faults.append(invalid("spec.drivers", go_struct("CSINodeDriver", driver), FIELD_IS_IMMUTABLE))
 
 
 _CLAIM_IMMUTABLE: Final = (
@@ -202,11 +231,17 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     then_all, now_all = _amounts(before), _amounts(after)
     bare = _without(before, ("resources",)), _without(after, ("resources",))
     if not same(*bare) or then_all != now_all:
-        faults.append(forbidden("spec", _CLAIM_IMMUTABLE))
+        faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{_diff(old.get('spec') or {}, new.get('spec') or {})}"))
     provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
     if then is not None and now is not None and now < then and now <= provided:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
+
+
+def _diff(old: Raw, new: Raw) -> str:
+    """What differs between two parts of an object, as `diff -u` shows it."""
+    before, after = (json.dumps(part, indent=2, sort_keys=True).splitlines() for part in (old, new))
+    return "\n".join(list(unified_diff(before, after, lineterm=""))[2:])
 
 
 def _requested(spec: Raw) -> Any:

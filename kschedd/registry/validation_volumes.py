@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos
-from kschedd.api.validation_names import dns_subdomain, qualified_name
+from kschedd.api.quantity import value as whole
+from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector, validate_node_selector
+from kschedd.registry.validation_volume_sources import validate_azure_disk, validate_host_path_type
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -40,6 +42,8 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
         faults.append(required(f"{path}.resources[storage]"))
     elif nanos(requests["storage"]) <= 0:
         faults.append(invalid(f"{path}.resources[storage]", requests["storage"], "must be greater than zero"))
+    if name := spec.get("volumeAttributesClassName"):
+        faults += [invalid(f"{path}.volumeAttributesClassName", name, why) for why in dns_subdomain(name)]
     if name := spec.get("storageClassName"):
         faults += [invalid(f"{path}.storageClassName", name, why) for why in dns_subdomain(name)]
     mode = spec.get("volumeMode")
@@ -48,7 +52,14 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     for field in ("dataSource", "dataSourceRef"):
         if field in spec:
             _validate_data_source(spec[field], f"{path}.{field}", faults)
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is not None and not _same_source(source, reference):
+        faults.append(invalid(path, {}, "must match dataSourceRef"))
     validate_label_selector(spec.get("selector"), f"{path}.selector", faults)
+
+
+def _same_source(source: Raw, reference: Raw) -> bool:
+    return all((source.get(field) or "") == (reference.get(field) or "") for field in ("apiGroup", "kind", "name"))
 
 
 def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
@@ -102,6 +113,10 @@ def _validate_volume_source(spec: Raw, faults: Faults) -> None:
     here = f"spec.{'persistentDisk' if kind == 'gcePersistentDisk' else kind}"
     faults += [required(f"{here}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
     path = source.get("path") or ""
+    if kind == "azureDisk":
+        validate_azure_disk(source, here, faults)
+    elif kind == "hostPath" and path:
+        validate_host_path_type(source, here, faults)
     if kind in ("hostPath", "local") and ".." in path.split("/"):
         faults.append(invalid(f"{here}.path", path, "must not contain '..'"))
     elif kind == "nfs" and not path.startswith("/"):
@@ -124,7 +139,18 @@ def _validate_csi_source(source: Raw, path: str, faults: Faults) -> None:
         faults.append(required(f"{path}.volumeHandle"))
     for field in _SECRETS:
         if (secret := source.get(field)) is not None:
-            faults += [required(f"{path}.{field}.{part}") for part in ("name", "namespace") if not secret.get(part)]
+            _validate_secret(secret, field, path, faults)
+
+
+def _validate_secret(secret: Raw, field: str, path: str, faults: Faults) -> None:
+    for part in ("name", "namespace"):
+        value = secret.get(part) or ""
+        if value:
+            check = dns_subdomain if part == "name" else dns_label
+            faults += [invalid(f"{path}.{part}", value, why) for why in check(value)]
+        elif field != "nodeStageSecretRef":  # which upstream does not look at
+            shown = "nodePublishSecretRef " if field == "nodePublishSecretRef" else field
+            faults.append(required(f"{path}.{shown}.{part}"))
 
 
 _LONGEST_DRIVER: Final = 63
@@ -151,6 +177,8 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     if list(capacity) != ["storage"]:
         faults.append(unsupported("spec.capacity", stated and dict(sorted(stated.items())), ("storage",)))
     for name, quantity in capacity.items():
+        if nanos(quantity) < 0:
+            faults.append(invalid(f"spec.capacity[{name}]", whole(quantity), "must be a valid resource quantity"))
         if nanos(quantity) <= 0:
             faults.append(invalid(f"spec.capacity[{name}]", quantity, "must be greater than zero"))
     _validate_volume_source(spec, faults)
@@ -162,7 +190,12 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     mode = spec.get("volumeMode")
     if mode and mode not in VOLUME_MODES:
         faults.append(unsupported("spec.volumeMode", mode, VOLUME_MODES))
-    if spec.get("volumeAttributesClassName") is not None and "csi" not in spec:
+    name = spec.get("volumeAttributesClassName")
+    if name == "":
+        faults.append(required("spec.volumeAttributesClassName", "an empty string is disallowed"))
+    elif name is not None:
+        faults += [invalid("spec.volumeAttributesClassName", name, why) for why in dns_subdomain(name)]
+    if name is not None and "csi" not in spec:
         why = "has to be specified when using volumeAttributesClassName"
         faults.append(required("spec.csi", why))
     affinity = spec.get("nodeAffinity")
@@ -202,14 +235,14 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(FieldError("parameters", None, why))
     elif size > _LARGEST_PARAMETERS:
         faults.append(FieldError("parameters", None, f"Too long: may not be more than {_LARGEST_PARAMETERS} bytes"))
-    terms: list[Any] = []
+    # Upstream compares with as many empty terms as there are terms, and with those before.
+    terms: list[Any] = [{} for _ in item.get("allowedTopologies") or ()]
     for index, term in enumerate(item.get("allowedTopologies") or ()):
         pairs = {
             each.get("key", ""): sorted(each.get("values") or ()) for each in term.get("matchLabelExpressions") or ()
         }
-        if pairs in terms:
-            here = f"allowedTopologies[{index}].matchLabelExpressions"
-            faults.append(FieldError(here, "", 'Duplicate value: ""'))
+        here = f"allowedTopologies[{index}].matchLabelExpressions"
+        faults += [duplicate(here, "") for other in terms if other == pairs]
         terms.append(pairs)
         keys = set()
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
@@ -237,8 +270,7 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
         name = driver.get("name") or ""
         if not name:
             faults.append(required(f"{here}.name"))
-        else:
-            faults += [invalid(f"{here}.name", name, why) for why in dns_subdomain(name.lower())]
+        faults += [invalid(f"{here}.name", name, why) for why in dns_subdomain(name.lower())]
         if name in names:
             faults.append(duplicate(f"{here}.name", name))
         names.add(name)
@@ -253,6 +285,8 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
             faults.append(FieldError(f"{here}.name", name, why))
         keys: set[str] = set()
         for key in driver.get("topologyKeys") or ():
+            if not key:
+                faults.append(required(here))
             faults += [invalid(here, key, why) for why in qualified_name(key)]
             if key in keys:
                 faults.append(duplicate(here, key))
@@ -262,19 +296,34 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
             faults.append(invalid(f"{here}.allocatable.count", count, NOT_NEGATIVE))
 
 
+_SHORTEST_TOKEN_S: Final = 600
+
+
 def validate_csi_driver(driver: Raw, faults: Faults) -> None:
     for mode in (driver.get("spec") or {}).get("volumeLifecycleModes") or ():
         if mode not in ("Persistent", "Ephemeral"):
             faults.append(unsupported("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral")))
+    audiences: set[str] = set()
+    for index, request in enumerate((driver.get("spec") or {}).get("tokenRequests") or ()):
+        here, audience = f"spec.tokenRequests[{index}]", request.get("audience") or ""
+        if audience in audiences:
+            faults.append(duplicate(f"{here}.audience", audience))
+        audiences.add(audience)
+        seconds = request.get("expirationSeconds")
+        if seconds is not None and seconds < _SHORTEST_TOKEN_S:
+            why = "may not specify a duration less than 10 minutes"
+            faults.append(invalid(f"{here}.expirationSeconds", seconds, why))
+        elif seconds is not None and seconds > 1 << 32:
+            why = "may not specify a duration larger than 2^32 seconds"
+            faults.append(invalid(f"{here}.expirationSeconds", seconds, why))
 
 
 def validate_storage_capacity(item: Raw, faults: Faults) -> None:
     name = item.get("storageClassName") or ""
     faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)]
-    for field in ("capacity", "maximumVolumeSize"):
-        quantity = item.get(field)
-        if quantity is not None and nanos(quantity) < 0:
-            faults.append(invalid(field, quantity, NOT_NEGATIVE))
+    quantity = item.get("capacity")  # the largest volume may have any size
+    if quantity is not None and nanos(quantity) < 0:
+        faults.append(invalid("capacity", quantity, NOT_NEGATIVE))
     validate_label_selector(item.get("nodeTopology"), "nodeTopology", faults)
 
 

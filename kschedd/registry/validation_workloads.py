@@ -9,9 +9,9 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import from_map, parse_label_selector
-from kschedd.api.validation_names import dns_subdomain, percent
-from kschedd.registry.validation_meta import validate_labels
-from kschedd.registry.validation_pod import validate_pod_spec
+from kschedd.api.validation_names import dns_label, percent
+from kschedd.registry.validation_meta import validate_annotations, validate_labels
+from kschedd.registry.validation_pod import validate_pod_annotations, validate_pod_spec
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_volumes import validate_claim_spec
@@ -44,13 +44,12 @@ def _validate_template(
 ) -> None:
     """The template, of whose kind the message says that its pods have no deadline."""
     template = spec.get("template") or {}
-    meta = template.get("metadata") or {}
-    validate_labels(meta.get("labels") or {}, "spec.template.labels", faults)
+    if without_deadline == "StatefulSet":  # upstream looks at them, and at the whole template once more
+        validate_template_meta(template, "spec.template", faults)
+    validate_template(template, "spec.template", faults)
     pod = template.get("spec")
     if pod is None:
-        faults.append(required("spec.template.spec.containers"))
         return
-    faults += validate_pod_spec(pod, "spec.template.spec")
     policy = pod.get("restartPolicy")
     if policy == "Always" and "Always" not in policies:
         why = "valid values: " + ", ".join(f'"{each}"' for each in policies)
@@ -62,11 +61,32 @@ def _validate_template(
         faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
 
 
+def validate_template(template: Raw, path: str, faults: Faults) -> None:
+    """A pod template."""
+    validate_template_meta(template, path, faults)
+    pod = template.get("spec")
+    if pod is None:  # its defaults are right, it has no containers
+        faults.append(required(f"{path}.spec.containers"))
+        return
+    faults += validate_pod_spec(pod, f"{path}.spec")
+    if pod.get("ephemeralContainers"):
+        faults.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
+
+
+def validate_template_meta(template: Raw, path: str, faults: Faults) -> None:
+    meta = template.get("metadata") or {}
+    validate_labels(meta.get("labels") or {}, f"{path}.labels", faults)
+    annotations = meta.get("annotations") or {}
+    validate_annotations(annotations, f"{path}.annotations", faults)
+    validate_pod_annotations(annotations, template.get("spec") or {}, f"{path}.annotations", faults)
+
+
 def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
     """Validate the selector, and that it matches the template's labels; False if it cannot be parsed."""
     selector = spec.get("selector")
     if selector is None:
         faults.append(required("spec.selector"))
+        _mismatch(spec, faults)  # no selector selects nothing
         return True
     shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
     if labels := shown.get("matchLabels"):
@@ -83,14 +103,16 @@ def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
         if shown and word != "daemonset":
             faults.append(invalid("spec.selector", shown, "" if word == "statefulset" else "invalid label selector"))
         return not shown
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    if not parsed.matches(labels or {}):
-        why = "`selector` does not match template `labels`"
-        faults.append(
-            invalid("spec.template.metadata.labels", None if labels is None else dict(sorted(labels.items())), why)
-        )
+    if not parsed.matches(((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}):
+        _mismatch(spec, faults)
     return True
+
+
+def _mismatch(spec: Raw, faults: Faults) -> None:
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    shown = None if labels is None else dict(sorted(labels.items()))
+    why = "`selector` does not match template `labels`"
+    faults.append(invalid("spec.template.metadata.labels", shown, why))
 
 
 def validate_replica_set(workload: Raw, faults: Faults) -> None:
@@ -151,6 +173,8 @@ def _validate_not_over_100(share: int | str, path: str, faults: Faults) -> None:
 def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
+    if name := spec.get("serviceName"):
+        faults += [invalid("spec.serviceName", name, why) for why in dns_label(name)]
     if _validate_selected(spec, "statefulset", faults):
         _validate_template({**spec, "template": _with_claims(spec)}, ("Always",), faults, "StatefulSet")
     policy = spec.get("podManagementPolicy")
@@ -225,11 +249,12 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     spec = controller.get("spec") or {}
     _validate_counts(spec, faults)
     selector = spec.get("selector")
-    if spec.get("template") is None:
-        return  # accepted: without a template it creates no pods
     if not selector:
         faults.append(required("spec.selector"))
-    else:
+    if spec.get("template") is None:
+        faults.append(required("spec.template"))
+        return
+    if selector:
         labels = (spec["template"].get("metadata") or {}).get("labels")
         if not from_map(selector).matches(labels or {}):
             why = "`selector` does not match template `labels`"
@@ -254,9 +279,3 @@ def validate_disruption_budget(budget: Raw, faults: Faults) -> None:
     allowed = ("AlwaysAllow", "IfHealthyBudget")
     if policy is not None and policy not in allowed:
         faults.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, allowed))
-    validate_budget_status(budget.get("status") or {}, faults)
-
-
-def validate_budget_status(status: Raw, faults: Faults) -> None:
-    for name in status.get("disruptedPods") or ():
-        faults += [invalid("status.disruptedPods", name, why) for why in dns_subdomain(name)]

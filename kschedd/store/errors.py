@@ -10,6 +10,7 @@ import attrs
 
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME, lookup
+from kschedd.api.quantity import quoted
 from kschedd.errors import KscheddError
 
 
@@ -104,7 +105,7 @@ class Invalid(ApiError):
     def __str__(self) -> str:
         unique = tuple(dict.fromkeys(map(str, self.faults)))
         why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
-        return f'{_kind_with_group(self.kind)} "{self.name}" is invalid: {why}'
+        return f"{_kind_with_group(self.kind)} {quoted(self.name)} is invalid: {why}"
 
 
 @attrs.define(eq=False)

@@ -42,10 +42,12 @@ from kschedd.registry.validation import (
     default_and_validate_node_affinity,
     default_and_validate_pod_status,
     defaulted_pod_spec,
+    updated_faults,
     validate_pod_spec,
     validate_status,
     validate_typed,
 )
+from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_pod_annotations, validate_pod_tokens
 from kschedd.store.admission import Admission
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
@@ -130,7 +132,7 @@ class PodStrategy:
             raise Invalid("Pod", name, tuple(invalid("metadata.name", name, why) for why in wrong))
         spec = raw.get("spec")
         annotations = meta.get("annotations")
-        if annotations is not None and not _plain(annotations):
+        if annotations is not None and (not _plain(annotations) or any(map(_about_spec, annotations))):
             return self._admit(spec, meta, name)
         spec_without_node_affinity, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
@@ -188,7 +190,10 @@ class PodStrategy:
         pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
         prepared = with_positive_grace(drop_disabled(dict(pod["spec"])))
         admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
-        if faults := [*faults, *validate_pod_spec(admitted)]:
+        faults += validate_pod_spec(admitted)
+        validate_pod_tokens(admitted, faults)
+        validate_pod_annotations(meta.get("annotations") or _NOTHING, admitted, "metadata.annotations", faults)
+        if faults:
             raise Invalid("Pod", name, tuple(faults))
         warnings = self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)
         interned = intern_spec(encoded(admitted, _POD_SPEC))
@@ -222,11 +227,13 @@ class PodStrategy:
         old: Object,
         subresource: str,
         check: Callable[[Raw], list[FieldError]],
+        changes: list[FieldError],
         warn: Callable[[str], None],
     ) -> dict[str, Any]:
         """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` returns the faults of the change; `warn` is told of warnings. Raises Invalid with all, and Forbidden.
+        `check` returns the faults of the change, `changes` are those of the metadata; `warn` is told of warnings.
+        Raises Invalid with all, and Forbidden.
         """
         name = old.name
         # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
@@ -238,7 +245,7 @@ class PodStrategy:
         pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
         spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"]))
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
-        if faults := [*faults, *validate_pod_spec(spec), *check(admitted)]:
+        if faults := [*updated_faults("Pod", faults, changes, validate_pod_spec(spec)), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
         for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
             warn(warning)
@@ -259,6 +266,11 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
     return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
 
 
+def _about_spec(annotation: str) -> bool:
+    """Whether an annotation's value is checked against the pod's spec."""
+    return type(annotation) is str and (annotation.startswith(APPARMOR) or annotation == MIRROR)
+
+
 def _plain(annotations: Any) -> bool:
     """Whether only the annotations' keys need validation."""
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
@@ -272,6 +284,7 @@ def accepted(
     raw: Raw,
     prepare: Callable[[dict[str, Any]], dict[str, Any]] = lambda raw: raw,
     check: Callable[[Raw], list[FieldError]] = lambda raw: [],
+    validate: Callable[[dict[str, Any]], list[FieldError]] = validate_typed,
 ) -> dict[str, Any]:
     """The manifest with its defaults, as `prepare` leaves it.
 
@@ -280,7 +293,7 @@ def accepted(
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
     done = prepare(default_typed(decoded_object(dict(raw))))
-    if faults := (*validate_typed(done), *check(done)):
+    if faults := (*validate(done), *check(done)):
         raise Invalid(kind, name, faults)
     return done
 

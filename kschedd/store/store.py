@@ -29,11 +29,12 @@ from kschedd.api.schema_check import check_meta_schema, check_schema, without_nu
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
-from kschedd.devices.checks import faults as device_faults
+from kschedd.devices.checks import admin_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.registry.strategy import prepare_create, prepare_finalize, prepare_status, prepare_update, strategy_of
+from kschedd.registry.validation import times_validated, validate_updated
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
@@ -57,7 +58,7 @@ from kschedd.store.errors import (
 )
 from kschedd.store.identity import check_path, check_version, same_object
 from kschedd.store.indexes import Indexes
-from kschedd.store.job_selector import with_selector
+from kschedd.store.job_selector import with_own_labels, with_selector
 from kschedd.store.leases import LEASE, renewed
 from kschedd.store.log import ADDED, DELETED, MODIFIED, Cursor, EventLog, EventType, WatchEvent
 from kschedd.store.managing import (
@@ -879,11 +880,12 @@ class Store:
             if kind == "Service" and not restore:
                 return self._with_addresses(prepared, None, dry_run)
             if kind == "Job":
-                return with_selector(prepared, own_labels=bool((raw.get("metadata") or {}).get("labels")))
+                return with_selector(prepared)
             return prepared
 
-        whole = accepted(kind, name, {**raw, "metadata": meta}, prepare)
-        self._check_devices(kind, name, whole)
+        whole = accepted(kind, name, {**raw, "metadata": meta}, prepare, self._all_device_faults)
+        if kind == "Job" and not (raw.get("metadata") or {}).get("labels"):
+            whole = with_own_labels(whole)
         self._check_schemas(kind, whole)
         for warning in self._admission.validate(asked, whole, None, self):
             self.warn(warning)
@@ -926,14 +928,16 @@ class Store:
         if size > self.max_object_bytes:
             raise TooLarge(kind, name, size, self.max_object_bytes)
 
-    def _check_devices(self, kind: str, name: str, raw: Raw) -> None:
-        """Refuse device selectors that do not compile, and admin access where the namespace does not allow it."""
+    def _device_faults(self, kind: str, raw: Raw) -> tuple[builtins.list[FieldError], builtins.list[FieldError]]:
+        """Device selectors that do not compile, and admin access where the namespace does not allow it."""
         if kind not in DEVICE_KINDS:
-            return
+            return [], []
         namespace = self.find("Namespace", "", raw["metadata"].get("namespace") or "")
-        faults = device_faults(raw, {} if namespace is None else namespace.labels)
-        if faults:
-            raise Invalid(kind, name, tuple(faults))
+        return selector_faults(raw), admin_faults(raw, {} if namespace is None else namespace.labels)
+
+    def _all_device_faults(self, raw: Raw) -> builtins.list[FieldError]:
+        selectors, admin = self._device_faults(raw.get("kind") or "", raw)
+        return admin + selectors
 
     def _by_schema(self, raw: Raw, old: Object | None, subresource: str) -> Raw:
         """A custom object as its schema has it. A status with a subresource of its own is changed by that only."""
@@ -1023,7 +1027,7 @@ class Store:
             wanted = default_typed(decoded_object(wanted))
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
         wanted = checked_status(old.kind, old.name, wanted)
-        if faults := [*updates.meta_faults(old, given), *validate_status_update(old.raw, wanted)]:
+        if faults := [*(2 * updates.meta_faults(old, given)), *validate_status_update(old.raw, wanted)]:
             raise Invalid(old.kind, old.name, tuple(faults))
         return wanted
 
@@ -1051,17 +1055,20 @@ class Store:
             return self._with_addresses(prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> builtins.list[FieldError]:
-            return [*wrong, *updates.update_faults(old, before, new, subresource)]
+            found = updates.update_faults(old, before, new, subresource)
+            if not isinstance(old, Pod):
+                selectors, admin = self._device_faults(old.kind, new)
+                found += times_validated(old.kind) * selectors + admin
+            return found
 
         if isinstance(old, Pod):
             wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
-            checked = self._pod_strategy.admit_update(wanted, old, subresource, check, self.warn)
+            checked = self._pod_strategy.admit_update(wanted, old, subresource, check, wrong, self.warn)
             checked = prepare(checked)
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
             return checked, checked
-        checked = accepted(old.kind, old.name, wanted, prepare, check)
-        self._check_devices(old.kind, old.name, checked)
+        checked = accepted(old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong))
         self._check_schemas(old.kind, checked)
         for warning in self._admission.validate(asked, checked, before, self):
             self.warn(warning)

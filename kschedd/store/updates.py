@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from kschedd.api.fields import FieldError, forbidden
 from kschedd.api.objects import Object, Raw
+from kschedd.registry.validation_pod import validate_ephemeral_containers
 from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict
@@ -68,8 +69,8 @@ def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
 
 
 def meta_faults(old: Object, given: Raw) -> list[FieldError]:
-    """The faults of the changes of metadata; each twice: all objects' rules look for them, and those of the kind."""
-    return 2 * validate_meta_update(old.metadata, given)
+    """The faults of the changes of metadata."""
+    return validate_meta_update(old.metadata, given)
 
 
 def _resized(old: Raw, new: Raw) -> Raw:
@@ -101,10 +102,15 @@ def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) 
     if subresource == "ephemeralcontainers":
         present = before["spec"].get("ephemeralContainers") or []
         after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or []}
-        if any(after.get(each.get("name")) != each for each in present):
-            why = "existing ephemeral containers may not be changed or removed"
-            return [forbidden("spec.ephemeralContainers", why)]
-        return []
+        faults: list[FieldError] = []
+        validate_ephemeral_containers(dict(new["spec"]), faults)
+        for each in present:
+            name, kept = each.get("name"), after.get(each.get("name"))
+            if kept != each:
+                what = "changed" if kept else "removed"
+                why = f'existing ephemeral containers "{name}" may not be {what}\n'
+                faults.append(forbidden("spec.ephemeralContainers", why))
+        return faults
     if subresource == "resize":
         return validate_pod_resize(before["spec"], new["spec"], old.status)
     return validate_pod_update(before["spec"], new["spec"])

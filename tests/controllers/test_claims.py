@@ -197,7 +197,7 @@ def test_pod_bound_past_the_scheduler_is_reserved(cluster: SchedulerCache) -> No
 def test_reservation_for_something_else_is_left_alone(cluster: SchedulerCache) -> None:
     cluster.create(claim("shared"))
     entry = {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "u"}
-    cluster.status("ResourceClaim", "shared", {"reservedFor": [entry]})
+    cluster.status("ResourceClaim", "shared", {"allocation": {}, "reservedFor": [entry]})
     [left] = cluster.claims()
     assert left.status["reservedFor"] == [entry]
 

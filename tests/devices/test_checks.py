@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.devices.checks import ADMIN_LABEL, faults
+from kschedd.devices.checks import ADMIN_LABEL, admin_faults, selector_faults
 from tests.devices.made import claim_raw, class_raw, exact, first_of, subrequest
 
 BAD = "device.driver =="
@@ -35,20 +35,20 @@ def template(*requests: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_selector_that_does_not_compile_is_named_by_its_path(raw: dict[str, Any], path: str) -> None:
-    [fault] = faults(raw, {})
+    [fault] = selector_faults(raw)
     assert fault.path == path
     assert fault.why.startswith(f'Invalid value: "{BAD}": compilation failed: ERROR: <input>:1:17: Syntax error')
 
 
 def test_expression_may_not_be_too_long() -> None:
-    [fault] = faults(class_raw("c", "true" + " " * 10_240), {})
+    [fault] = selector_faults(class_raw("c", "true" + " " * 10_240))
     assert fault.why == "Too long: may not be more than 10240 bytes"
 
 
 def test_admin_access_needs_the_label_of_the_namespace() -> None:
     raw = claim_raw("c", exact("r"), exact("s", adminAccess=True))
-    assert [str(fault) for fault in faults(raw, {})] == [
+    assert [str(fault) for fault in admin_faults(raw, {})] == [
         "spec.devices.requests[1].adminAccess: Forbidden: admin access to devices requires the "
         "`resource.kubernetes.io/admin-access: true` label on the containing namespace"
     ]
-    assert faults(raw, {ADMIN_LABEL: "true"}) == []
+    assert admin_faults(raw, {ADMIN_LABEL: "true"}) == []

@@ -258,7 +258,7 @@ def test_good_objects(raw: Raw) -> None:
 
 def test_a_long_key_is_not_repeated_whole() -> None:
     for text in said(with_meta(labels={"a" * 1_000_000: "b"})):
-        assert len(text) < 1000
+        assert len(text) < 10_000
 
 
 RICH = [

@@ -118,7 +118,7 @@ def service(**spec: Any) -> Raw:
         ),
         pytest.param(
             slice_with(pool={"name": "p", "resourceSliceCount": 1, "generation": -1}),
-            "spec.pool.generation: Invalid value: -1: must be greater than or equal to 0",
+            "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero",
             id="negative-generation",
         ),
         pytest.param(

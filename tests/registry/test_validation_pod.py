@@ -151,7 +151,9 @@ def test_amounts(raw: Raw, fault: str) -> None:
         ),
         (
             {"resourceClaims": [{"name": "r"}]},
-            "spec.resourceClaims[0]: Invalid value: must specify one of: `resourceClaimName`, ",
+            'spec.resourceClaims[0]: Invalid value: {"Name":"r","ResourceClaimName":null,'
+            '"ResourceClaimTemplateName":null}: '
+            "must specify one of: `resourceClaimName`, ",
         ),
         (
             {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]},
@@ -245,7 +247,7 @@ def near(**term: Any) -> Raw:
             f"spec.affinity.nodeAffinity.{SOFT}[0].weight: Invalid value: 101: must be in the range 1-100",
         ),
         (near(topologyKey=""), f"spec.affinity.podAffinity.{HARD}[0].topologyKey: Required value: can not be empty"),
-        (near(namespaces=["A"]), f'spec.affinity.podAffinity.{HARD}[0].namespaces[0]: Invalid value: "A"'),
+        (near(namespaces=["A"]), f'spec.affinity.podAffinity.{HARD}[0].namespace: Invalid value: "A"'),
         (
             near(labelSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]}),
             f"spec.affinity.podAffinity.{HARD}[0].labelSelector.matchExpressions[0].operator: Invalid value: "

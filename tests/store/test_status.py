@@ -78,11 +78,12 @@ def test_every_kind_with_a_status_has_types_for_it() -> None:
 
 def test_nulls_in_a_status_stand_for_absent_fields(store: Store) -> None:
     store.create(pod())
-    status = {"conditions": [{"type": "Ready", "status": "True", "reason": None, "lastProbeTime": None}, None]}
-    changed = store.merge_patch("Pod", "default", "web", {"status": status}, subresource="status")
+    ready = {"type": "Ready", "status": "True", "reason": None, "lastProbeTime": None}
+    changed = store.merge_patch("Pod", "default", "web", {"status": {"conditions": [ready]}}, subresource="status")
     times = {"lastProbeTime": None, "lastTransitionTime": None}  # printed always
-    zero = {"type": "", "status": "", **times}
-    assert changed.status["conditions"] == [{"type": "Ready", "status": "True", **times}, zero]
+    assert changed.status["conditions"] == [{"type": "Ready", "status": "True", **times}]
+    with pytest.raises(Invalid, match=r"status.conditions\[1\].Type: Invalid value: \"\": name part must be non-empty"):
+        store.merge_patch("Pod", "default", "web", {"status": {"conditions": [ready, None]}}, subresource="status")
 
 
 @pytest.mark.parametrize("grace", [10**12, 2**63 - 1, 2**40])

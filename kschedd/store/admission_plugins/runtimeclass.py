@@ -6,17 +6,26 @@ Source: Kubernetes v1.34, plugin/pkg/admission/runtimeclass/admission.go.
 from typing import Any
 
 from kschedd.api.objects import Object
+from kschedd.api.validation_names import path_segment
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.tolerations import merge_tolerations
-from kschedd.store.errors import Forbidden
+from kschedd.store.errors import AdmissionError, Forbidden
 
 
 def _class_of(asked: Attributes, spec: Raw, classes: Classes) -> Object | None:
     name = spec.get("runtimeClassName")
+    if name:
+        _check_name(name)
     found = classes.find("RuntimeClass", "", name) if name else None
     if name and found is None:
         raise Forbidden("Pod", asked.name, f'pod rejected: RuntimeClass "{name}" not found')
     return found
+
+
+def _check_name(name: str) -> None:
+    """The class is asked for by its name, which has to be one that can be asked for."""
+    if wrong := path_segment(name):
+        raise AdmissionError(f'invalid resource name "{name}": [{" ".join(wrong)}]')
 
 
 def _overhead_of(found: Object | None) -> Any:

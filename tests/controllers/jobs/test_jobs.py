@@ -277,7 +277,12 @@ def test_pods_that_come_later_are_adopted_where_the_selector_is_the_users(run: R
             'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`',
             id="does-not-match",
         ),
-        pytest.param(None, "spec.selector: Required value", id="none"),
+        pytest.param(
+            None,
+            "[spec.selector: Required value, spec.template.metadata.labels: "
+            'Invalid value: {"a":"b"}: `selector` does not match template `labels`]',
+            id="none",
+        ),
     ],
 )
 def test_a_selector_of_the_users_must_match_the_jobs_pods(run: Run, selector: Any, why: str) -> None:

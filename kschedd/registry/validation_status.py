@@ -1,0 +1,270 @@
+"""Validation of statuses: counts, conditions, addresses, allocations, and what of them may change.
+
+Source: Kubernetes v1.34, the Validate*StatusUpdate functions of pkg/apis/*/validation, apimachinery meta/v1/validation
+(ValidateConditions).
+Takes statuses that match the schema; appends to `faults`. The rules for a pod's status by itself are in
+`validation_pod`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.quantity import nanos, value
+from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.registry.go_structs import go_struct
+from kschedd.registry.same import same
+from kschedd.registry.validation_quota import validate_quota_amounts
+from kschedd.registry.validation_resources import NOT_NEGATIVE, validate_resource_list
+from kschedd.registry.validation_selectors import validate_node_selector
+
+Raw = Mapping[str, Any]
+Faults = list[FieldError]
+
+# Kind -> its counts, those that may not be greater than all replicas, that may not be greater than those ready.
+_COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
+    kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
+    for kind, (counts, below, ready) in {
+        "Deployment": (
+            "observedGeneration replicas updatedReplicas readyReplicas availableReplicas unavailableReplicas "
+            "collisionCount",
+            "updatedReplicas readyReplicas availableReplicas",
+            "availableReplicas",
+        ),
+        "ReplicaSet": (
+            "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration",
+            "fullyLabeledReplicas readyReplicas availableReplicas",
+            "availableReplicas",
+        ),
+        "ReplicationController": (
+            "replicas fullyLabeledReplicas readyReplicas availableReplicas observedGeneration",
+            "fullyLabeledReplicas readyReplicas availableReplicas",
+            "availableReplicas",
+        ),
+        "StatefulSet": (
+            "replicas readyReplicas currentReplicas updatedReplicas availableReplicas observedGeneration "
+            "collisionCount",
+            "readyReplicas currentReplicas updatedReplicas availableReplicas",
+            "availableReplicas",
+        ),
+        "DaemonSet": (
+            "currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady observedGeneration "
+            "updatedNumberScheduled numberAvailable numberUnavailable collisionCount",
+            "",
+            "",
+        ),
+        "Job": ("active succeeded failed ready terminating", "", ""),
+        "PodDisruptionBudget": ("disruptionsAllowed currentHealthy desiredHealthy expectedPods", "", ""),
+    }.items()
+}
+
+
+def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
+    """The faults of a status by itself."""
+    counts, below, ready = _COUNTS.get(kind, ((), (), ()))
+    for field in counts:
+        if (status.get(field) or 0) < 0:
+            faults.append(invalid(f"status.{field}", status[field], NOT_NEGATIVE))
+    _at_most(status, below, status.get("replicas") or 0, "status.replicas", faults)
+    _at_most(status, ready, status.get("readyReplicas") or 0, _READY.get(kind, "readyReplicas"), faults)
+    check = _BY_KIND.get(kind)
+    if check is not None:
+        check(status, faults)
+
+
+_READY: Final[Mapping[str, str]] = {"StatefulSet": "status.readyReplicas"}
+
+
+def _at_most(status: Raw, fields: Sequence[str], most: int, called: str, faults: Faults) -> None:
+    for field in fields:
+        if (count := status.get(field) or 0) > most:
+            faults.append(invalid(f"status.{field}", count, f"cannot be greater than {called}"))
+
+
+def _node(status: Raw, faults: Faults) -> None:
+    for field in ("capacity", "allocatable"):
+        if resources := status.get(field):
+            validate_resource_list(resources, f"status.{field}", faults)
+
+
+def node_addresses(status: Raw, faults: Faults) -> None:
+    """Of an update only: an address may be there once."""
+    seen: set[tuple[str, str]] = set()
+    for index, address in enumerate(status.get("addresses") or ()):
+        key = (address.get("type") or "", address.get("address") or "")
+        if key in seen:
+            faults.append(duplicate(f"status.addresses[{index}]", {"Type": key[0], "Address": key[1]}))
+        seen.add(key)
+
+
+def _quota(status: Raw, faults: Faults) -> None:
+    for field in ("hard", "used"):
+        validate_quota_amounts(status.get(field) or {}, f"status.{field}", faults)
+
+
+def _volume_claim(status: Raw, faults: Faults) -> None:
+    for field in ("capacity", "allocatedResources"):
+        for name, amount in (status.get(field) or {}).items():
+            if field == "allocatedResources" and name != "storage":
+                faults.append(unsupported(f"status.{field}", name, ("storage",)))
+            elif nanos(amount) < 0:
+                faults.append(invalid(f"status.{field}[{name}]", value(amount), "must be a valid resource quantity"))
+
+
+def _budget(status: Raw, faults: Faults) -> None:
+    for name in status.get("disruptedPods") or ():
+        faults += [invalid("status.disruptedPods", name, why) for why in dns_subdomain(name)]
+    _conditions(status.get("conditions") or (), "status.conditions", faults)
+
+
+_REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON_RE: Final = re.compile(_REASON, re.ASCII)
+_STATES: Final = ("False", "True", "Unknown")
+
+
+def _conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
+    seen = set()
+    for index, condition in enumerate(conditions):
+        here, kind = f"{path}[{index}]", condition.get("type") or ""
+        if kind in seen:
+            faults.append(duplicate(f"{here}.type", kind))
+        seen.add(kind)
+        faults += [invalid(f"{here}.type", kind, why) for why in qualified_name(kind)]
+        if (state := condition.get("status") or "") not in _STATES:
+            faults.append(unsupported(f"{here}.status", state, _STATES))
+        if (condition.get("observedGeneration") or 0) < 0:
+            why = "must be greater than or equal to zero"
+            faults.append(invalid(f"{here}.observedGeneration", condition["observedGeneration"], why))
+        if condition.get("lastTransitionTime") is None:
+            faults.append(required(f"{here}.lastTransitionTime"))
+        reason = condition.get("reason") or ""
+        if not reason:
+            faults.append(required(f"{here}.reason"))
+        elif not _REASON_RE.fullmatch(reason):
+            why = (
+                "a condition reason must start with alphabetic character, optionally followed by a string of "
+                "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. "
+                f"'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used "
+                f"for validation is '{_REASON}')"
+            )
+            faults.append(invalid(f"{here}.reason", reason, why))
+
+
+_BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
+    "Node": _node,
+    "ResourceQuota": _quota,
+    "PersistentVolumeClaim": _volume_claim,
+    "PodDisruptionBudget": _budget,
+}
+
+# --- what may change -----------------------------------------------------------------------------------------------
+
+
+def validate_job_status(old: Raw, new: Raw, faults: Faults) -> None:
+    """A Job's status: a fault that was there before and has nothing to do with what changes is left."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    was, now = _conditions_of(before), _conditions_of(after)
+    complete, finished = "Complete" in now, not now.isdisjoint(("Complete", "Failed"))
+    finish_changed = finished is was.isdisjoint(("Complete", "Failed"))
+    complete_changed = complete is not ("Complete" in was)
+    start_changed = before.get("startTime") != after.get("startTime")
+    end_changed = before.get("completionTime") != after.get("completionTime")
+    start, end = after.get("startTime"), after.get("completionTime")
+    if finished and not start and (finish_changed or start_changed):
+        faults.append(required("status.startTime", "startTime is required for finished job"))
+    if (finish_changed or before.get("active") != after.get("active")) and finished and after.get("active"):
+        faults.append(invalid("status.active", after["active"], "active>0 is invalid for finished job"))
+    if (complete_changed or end_changed) and not complete and end:
+        why = "cannot set completionTime when there is no Complete=True condition"
+        faults.append(invalid("status.completionTime", end, why))
+    if (complete_changed or end_changed) and complete and not end:
+        faults.append(required("status.completionTime", "completionTime is required for Complete jobs"))
+    if (start_changed or end_changed) and start and end and end < start:
+        why = "completionTime cannot be set before startTime"
+        faults.append(invalid("status.completionTime", end, why))
+    _job_conditions(was, now, faults)
+    suspended = (new.get("spec") or {}).get("suspend") or "Suspended" in was  # one that is resumed starts anew
+    if before.get("startTime") and start_changed and not suspended:
+        if start is None:
+            faults.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
+        else:
+            faults.append(required("status.startTime", "startTime cannot be modified for unsuspended job"))
+
+
+def _job_conditions(was: frozenset[str], now: frozenset[str], faults: Faults) -> None:
+    """Conditions that end a Job contradict each other, and stay."""
+
+    def wrong(why: str) -> None:
+        faults.append(FieldError("status.conditions", None, f"Invalid value: {why}"))
+
+    if {"Complete", "Failed"} <= now and now != was:
+        wrong("cannot set Complete=True and Failed=true conditions")
+    for kind in ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet"):
+        if kind in was and kind not in now:
+            wrong(f"cannot disable the terminal {kind}=True condition")
+
+
+def _conditions_of(status: Raw) -> frozenset[str]:
+    """The types of the conditions that are true."""
+    conditions = status.get("conditions") or ()
+    return frozenset(each.get("type") or "" for each in conditions if each.get("status") == "True")
+
+
+def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
+    """A ResourceClaim's allocation, which does not change, and who it is reserved for."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    allocated, allocation = before.get("allocation"), after.get("allocation")
+    reserved = after.get("reservedFor") or ()
+    for index, user in enumerate(reserved):
+        here = f"status.reservedFor[{index}]"
+        faults += [required(f"{here}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
+    uids = [user.get("uid") for user in reserved]
+    for index, uid in enumerate(uids):
+        if uid and uid in uids[:index]:
+            faults.append(duplicate(f"status.reservedFor[{index}].uid", uid))
+    if reserved and allocation is None:
+        faults.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
+    if allocated and allocation:
+        if not same(allocated, allocation):
+            faults.append(invalid("status.allocation", go_struct("AllocationResult", allocation), "field is immutable"))
+    elif allocation:
+        _allocation(allocation, new.get("spec") or {}, faults)
+
+
+def _allocation(allocation: Raw, spec: Raw, faults: Faults) -> None:
+    names = set()
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        names.add(request.get("name"))
+        names |= {f"{request.get('name')}/{each.get('name')}" for each in request.get("firstAvailable") or ()}
+    for index, result in enumerate((allocation.get("devices") or {}).get("results") or ()):
+        here = f"status.allocation.devices.results[{index}]"
+        if (name := result.get("request") or "") not in names:
+            why = (
+                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+            )
+            faults.append(invalid(f"{here}.request", name, why))
+        driver, device = result.get("driver") or "", result.get("device") or ""
+        if not driver:
+            faults.append(required(f"{here}.driver"))
+        faults += [invalid(f"{here}.driver", driver, why) for why in dns_subdomain(driver.lower())]
+        if not (pool := result.get("pool") or ""):
+            faults.append(required(f"{here}.pool"))
+        else:
+            faults += [invalid(f"{here}.pool", part, why) for part in pool.split("/") for why in dns_subdomain(part)]
+        faults += [invalid(f"{here}.device", device, why) for why in dns_label(device)]
+    if (selector := allocation.get("nodeSelector")) is not None:
+        validate_node_selector(selector, "status.allocation.nodeSelector", faults)
+
+
+def validate_pod_claims(old: Raw, new: Raw, faults: Faults) -> None:
+    """The claims of a pod's status are those of its spec."""
+    names = {claim.get("name") for claim in (old.get("spec") or {}).get("resourceClaims") or ()}
+    seen = set()
+    for index, status in enumerate((new.get("status") or {}).get("resourceClaimStatuses") or ()):
+        here, name = f"status.resourceClaimStatuses[{index}].name", status.get("name") or ""
+        if name not in names:
+            faults.append(invalid(here, name, "must match the name of an entry in `spec.resourceClaims`"))
+        if name in seen:
+            faults.append(duplicate(here, name))
+        seen.add(name)
