@@ -11,16 +11,19 @@ import attrs
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import MOST_FAULTS
-from kschedd.api.fields import FieldError
+from kschedd.api.fields import FieldError, required
 from kschedd.api.manifests import Manifest, ManifestError, read_text
+from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc.aside import weight
 from kschedd.rpc.workers import GivenUp
-from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.cluster_api import Applied, ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
+from kschedd.store.managing import without_entries
+from kschedd.store.patching import check_patch_options
 
 Raw = dict[str, Any]
 
@@ -125,6 +128,9 @@ class ApplyOptions:
     validation: FieldValidation = "Strict"
     namespace: str = "default"
     with_objects: bool = False  # each result has the object as it is then
+    manager: str = ""  # whose the fields are; "": nobody's
+    server_side: bool = False  # the manager states all that it manages, and no more
+    force: bool = False  # and takes what others manage
 
 
 @attrs.define(eq=False)
@@ -168,19 +174,36 @@ def apply_all(
         if given_up is not None:
             given_up.check()
         try:
-            raw, warnings = known_fields(in_namespace(store, one.raw, terms.namespace), terms.validation)
-            obj, action = store.apply(raw, as_client=True)
+            raw = in_namespace(store, one.raw, terms.namespace)
+            warnings: tuple[str, ...] = ()
+            if terms.server_side:
+                obj, action = _applied_by_server(store, raw, terms)
+            else:
+                raw, warnings = known_fields(raw, terms.validation)
+                obj, action = store.apply(raw, as_client=True, manager=terms.manager)
         except ApiError as refusal:
             outcome.refused.append((one, refusal))
             continue
         made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
         made["resource"] = store.kind_of(obj.raw).resource
-        outcome.results.append({**made, "object": obj.raw} if terms.with_objects else made)
+        outcome.results.append({**made, "object": without_entries(obj.raw)} if terms.with_objects else made)
         where = f"{one.source}:{one.line}: " if one.line else ""
         told = creation_warnings(obj) if action == "created" else ()
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in (*warnings, *told)]
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
     return outcome
+
+
+def _applied_by_server(store: ClusterWriter, raw: Raw, terms: ApplyOptions) -> tuple[Object, Applied]:
+    check_patch_options(terms.manager, terms.force, applied=True)
+    kind = store.kind_of(raw)
+    meta = raw.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    name, namespace = meta.get("name"), meta.get("namespace") or "default"
+    if not name or not isinstance(name, str) or not isinstance(namespace, str):
+        raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
+    where = namespace if kind.namespaced else ""
+    return store.server_side_apply(kind.name, where, name, raw, terms.manager, force=terms.force)
 
 
 def in_namespace(store: ClusterWriter, raw: Raw, namespace: str) -> Raw:

@@ -20,6 +20,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import resolve_namespace
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
+from kschedd.store.managing import without_entries
 from kschedd.store.patching import PatchType
 from kschedd.store.updates import Subresource
 
@@ -48,8 +49,8 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
 def change_result(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, Any]:
     """The answer to a change: the object, what changed, and what there is to warn of."""
     return {
-        "object": new.raw,
-        "changed": changed_paths(old.raw, new.raw),
+        "object": without_entries(new.raw),
+        "changed": changed_paths(without_entries(old.raw), without_entries(new.raw)),
         "warnings": list(warnings),
         "unsupported": [attrs.asdict(each) for each in newly_unsupported(old.raw, new.raw)],
     }
@@ -77,6 +78,7 @@ def patch(
         subresource=subresource,
         validation=validation,
         dry_run=dry_run,
+        manager="kubectl-patch",
     )
     return change_result(old, new, warnings)
 
@@ -89,8 +91,12 @@ def scale(store: ClusterWriter, kind: Kind, name: str, namespace: str | None, re
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
     space = resolve_namespace(kind, namespace)
     old = store.get(kind.name, space, name)
-    new = store.merge_patch(kind.name, space, name, {"spec": {"replicas": replicas}})
-    return {"object": new.raw, "before": old.spec.get("replicas", 1), "after": new.spec.get("replicas", 1)}
+    new = store.merge_patch(kind.name, space, name, {"spec": {"replicas": replicas}}, manager="kubectl")
+    return {
+        "object": without_entries(new.raw),
+        "before": old.spec.get("replicas", 1),
+        "after": new.spec.get("replicas", 1),
+    }
 
 
 def set_metadata(
@@ -117,7 +123,9 @@ def set_metadata(
             why = f"'{key}' already has a value ({present[key]}), and overwrite is false"
             raise RpcError("conflict", why, {"key": key, "value": present[key]})
     change = {**wanted, **dict.fromkeys(remove)}
-    return change_result(old, store.merge_patch(kind.name, space, name, {"metadata": {field: change}}))
+    manager = "kubectl-label" if field == "labels" else "kubectl-annotate"
+    new = store.merge_patch(kind.name, space, name, {"metadata": {field: change}}, manager=manager)
+    return change_result(old, new)
 
 
 def cordon(store: ClusterWriter, name: str, unschedulable: bool, dry_run: bool = False) -> dict[str, Any]:
@@ -125,7 +133,7 @@ def cordon(store: ClusterWriter, name: str, unschedulable: bool, dry_run: bool =
     if bool(old.spec.get("unschedulable")) == unschedulable:
         return change_result(old, old)
     patch = {"spec": {"unschedulable": unschedulable or None}}
-    return change_result(old, store.merge_patch("Node", "", name, patch, dry_run=dry_run))
+    return change_result(old, store.merge_patch("Node", "", name, patch, dry_run=dry_run, manager="kubectl"))
 
 
 def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
@@ -153,7 +161,9 @@ def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: boo
             taints[taints.index(same[0])] = entry if (same[0].get("value") or "") != value else same[0]
         else:
             taints.append(entry)
-    return change_result(old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}))
+    return change_result(
+        old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}, manager="kubectl-taint")
+    )
 
 
 def _read_taint(text: str) -> tuple[str, str, str, bool]:

@@ -30,6 +30,7 @@ from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
 from kschedd.store.listing import in_order
 from kschedd.store.log import WatchEvent
+from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
 
 Raw = Mapping[str, Any]
@@ -51,6 +52,7 @@ FIELDS = Param(
     False,
     doc="of each object only apiVersion, kind, metadata and these, such as `spec.nodeName`",
 )
+MANAGERS = Param("managed_fields", "boolean", False, False, "with metadata.managedFields: who manages which fields")
 METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
@@ -92,9 +94,14 @@ class ObjectMethods:
                     VALIDATION,
                     GIVEN_SPACE,
                     Param("with_objects", "boolean", False, False, "tell each object as it is then, too"),
+                    Param("field_manager", "string", False, "", "whose the fields are; empty: nobody's"),
+                    Param("server_side", "boolean", False, False, "merge by who manages which field"),
+                    Param("force_conflicts", "boolean", False, False, "`server_side`: take fields that others manage"),
                 ),
                 doc="Creates objects or changes those that are there, as `kubectl apply`. One bad manifest does not "
-                "spoil the others, unless `atomic`. Lists and several documents are taken.",
+                "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
+                "object gets what its `field_manager` states, and loses what only that one did state; a field that "
+                "another manager has with another value is a `conflict`.",
                 returns="`{results: [{kind, namespace, name, action, resource, object?}], errors: [{source, line, "
                 "path, value, why, message, code, kind?, namespace?, name?}], warnings: [string], "
                 "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
@@ -119,7 +126,7 @@ class ObjectMethods:
                 doc="Replaces one object that is there. Its status stays as it is.",
                 returns=WARNED,
             ),
-            Method("objects.get", self.get, (KIND, NAME, NAMESPACE), doc="Reads one object.", returns=OBJECT),
+            Method("objects.get", self.get, (KIND, NAME, NAMESPACE, MANAGERS), doc="Reads one object.", returns=OBJECT),
             Method(
                 "objects.list",
                 self.list,
@@ -130,6 +137,7 @@ class ObjectMethods:
                     Param("field_selector", "string", False, doc="`status.phase=Pending,spec.nodeName!=n1`"),
                     METADATA_ONLY,
                     FIELDS,
+                    MANAGERS,
                 ),
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
@@ -250,7 +258,14 @@ class ObjectMethods:
         else:
             parsed, portions = _read(manifests, source)
         outcome = ApplyOutcome(errors=list(parsed.errors))
-        terms = ApplyOptions(call["field_validation"], call["namespace"], call["with_objects"])
+        terms = ApplyOptions(
+            call["field_validation"],
+            call["namespace"],
+            call["with_objects"],
+            call["field_manager"],
+            call["server_side"],
+            call["force_conflicts"],
+        )
         if call["dry_run"] or (call["atomic"] and parsed.errors):
             tried = await beside(self._cluster, call, partial(_tried, parsed.wanted, terms))
             if call["atomic"] and (parsed.errors or tried.errors):
@@ -289,14 +304,16 @@ class ObjectMethods:
     async def replace(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
             raw, warnings = known_fields(call["manifest"], call["field_validation"])
-            return _made(store.update(raw, dry_run=call["dry_run"], as_client=True), warnings)
+            changed = store.update(raw, dry_run=call["dry_run"], as_client=True, manager="kubectl-replace")
+            return _made(changed, warnings)
 
         return await change(self._cluster, call, made, partial(_named_in, call["manifest"]))
 
     async def get(self, call: Call) -> Any:
         def read(store: ClusterReader) -> Any:
             kind = find_kind(store, call["kind"])
-            return store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"]).raw
+            raw = store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"]).raw
+            return with_resolved_entries(raw) if call["managed_fields"] else without_entries(raw)
 
         try:
             return {"object": await self._cluster.store.do(read)}
@@ -318,7 +335,7 @@ class ObjectMethods:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
         fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
 
-        shown = _shown(call["metadata_only"], call["fields"])
+        shown = _shown(call["metadata_only"], call["fields"], call["managed_fields"])
 
         def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int]:
             kind = find_kind(store, call["kind"])
@@ -460,21 +477,25 @@ class ObjectMethods:
 
 def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
     change_result = [attrs.asdict(each) for each in unsupported(obj.raw)]
-    return {"object": obj.raw, "warnings": list(warnings), "unsupported": change_result}
-
-
-def _whole(raw: Raw) -> Raw:
-    return raw
+    return {"object": without_entries(obj.raw), "warnings": list(warnings), "unsupported": change_result}
 
 
 def _metadata(raw: Raw) -> Raw:
     return {"apiVersion": raw.get("apiVersion"), "kind": raw.get("kind"), "metadata": raw.get("metadata") or {}}
 
 
-def _shown(metadata_only: bool, fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
-    """What is sent of an object."""
+def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = False) -> Callable[[Raw], Raw]:
+    """What is sent of an object; who manages its fields only where that is asked for."""
+    known = with_resolved_entries if managers else without_entries
+    if fields is None and not metadata_only:
+        return known
+    part = _part_shown(fields)
+    return lambda raw: part(known(raw))
+
+
+def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
     if fields is None:
-        return _metadata if metadata_only else _whole
+        return _metadata
     # A path within another of them is sent with that one.
     paths = [path.split(".") for path in fields if not any(path.startswith(f"{other}.") for other in fields)]
     return lambda raw: _with_fields(raw, paths)

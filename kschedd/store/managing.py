@@ -114,6 +114,14 @@ def with_resolved_entries(raw: Raw) -> Raw:
     return raw if schema is None else with_resolved(raw, schema)
 
 
+def without_entries(raw: Raw) -> Raw:
+    """The object as whoever does not ask for its entries sees it."""
+    meta = raw.get("metadata")
+    if not meta or MANAGED not in meta:
+        return raw
+    return {**raw, "metadata": {name: value for name, value in meta.items() if name != MANAGED}}
+
+
 def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
     """The entries after an update; `new` may state its own. Of an object that nobody manages there are none."""
     if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):

@@ -478,7 +478,7 @@ class Store:
         if meta.get("resourceVersion"):
             raise ApplyError("resourceVersion should not be set on objects to be created")
         raw = without_nulls({**config, "metadata": {**(config.get("metadata") or {}), "namespace": namespace}})
-        return self._create(raw, Managing(write.manager, meta.get(MANAGED) or []), dry_run)
+        return self._create(raw, Managing(write.manager, meta.get(MANAGED) or []), dry_run, as_client=True)
 
     def apply(
         self,

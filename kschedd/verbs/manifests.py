@@ -30,6 +30,8 @@ from kschedd.verbs.session import VerbSession
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _FORMS = ("table", "name", "json", "yaml")
+_SERVER_SIDE = "kubectl"  # kubectl's own names, by which it takes over what it applied client-side
+_CLIENT_SIDE = "kubectl-client-side-apply"
 
 
 @attrs.frozen
@@ -109,9 +111,20 @@ def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
     words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
     words.add_argument("--atomic", action="store_true", help="apply nothing if anything is wrong")
+    words.add_argument("--server-side", action="store_true", help="merge by who manages which field")
+    words.add_argument(
+        "--force-conflicts", action="store_true", help="with --server-side: take fields that others manage"
+    )
+    words.add_argument("--field-manager", metavar="NAME", default="", help="whose the fields are")
     dry_run_flag(words)
     validate_flag(words)
     output_flag(words, _FORMS)
+
+
+def _manager(options: argparse.Namespace) -> str:
+    if options.force_conflicts and not options.server_side:
+        raise UsageError("--force-conflicts only works with --server-side")
+    return options.field_manager or (_SERVER_SIDE if options.server_side else _CLIENT_SIDE)
 
 
 def apply(session: VerbSession, options: argparse.Namespace) -> int:
@@ -126,6 +139,9 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
         "atomic": options.atomic,
         "field_validation": validation_of(options),
         "namespace": (options.namespace or "").removeprefix("=") or session.namespace,
+        "field_manager": _manager(options),
+        "server_side": options.server_side,
+        "force_conflicts": options.force_conflicts,
     }
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
@@ -148,6 +164,8 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
                 answers += several
                 errors += wrong
     results = [result for answer in answers for result in answer.get("results") or ()]
+    if options.server_side and output.form not in ("json", "yaml"):
+        results = [{**result, "action": "serverside-applied"} for result in results]
     _report(session, output, answers, results, errors, dry_run=bool(flags["dry_run"]))
     if not results and not errors and not unreadable:
         session.error("there is no object in what was given")

@@ -38,6 +38,9 @@ def _get_words(words: VerbParser) -> None:
     words.add_argument("--watch-only", action="store_true", help="only changes from now on")
     words.add_argument("--no-headers", action="store_true", help="without the line of headers")
     words.add_argument("--show-labels", action="store_true", help="with a column of labels")
+    words.add_argument(
+        "--show-managed-fields", action="store_true", help="with metadata.managedFields in -o yaml, json"
+    )
     words.add_argument("--show-kind", action="store_true", help="with the kind before each name")
     words.add_argument(
         "-L",
@@ -79,7 +82,10 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("a name and --all-namespaces exclude each other: say the namespace with -n")
     if watching and len(targets) > 1:
         raise UsageError("only one kind, or one object, can be watched at a time")
-    found, failed = ([], 0) if options.watch_only else _fetch(session, targets, options, namespace)
+    found: list[_Group] = []
+    failed = 0
+    if not options.watch_only:
+        found, failed = _fetch(session, targets, options, namespace, managers=options.show_managed_fields)
     kinds = {target.kind.name for target in targets}
     layout = _Layout(
         output,
@@ -127,7 +133,12 @@ class _Group:
 
 
 def _fetch(
-    session: VerbSession, targets: Sequence[Target], options: argparse.Namespace, namespace: str | None
+    session: VerbSession,
+    targets: Sequence[Target],
+    options: argparse.Namespace,
+    namespace: str | None,
+    *,
+    managers: bool = False,
 ) -> tuple[list[_Group], int]:
     """The objects of the targets, grouped by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
@@ -140,11 +151,12 @@ def _fetch(
                 label_selector=options.selector,
                 field_selector=options.field_selector,
                 **where(target.kind, namespace),
+                **({"managed_fields": True} if managers else {}),
             )
             groups[target.kind.name] = _Group(target.kind, list(answer["items"]), answer.get("resource_version"))
             continue
         try:
-            raw = get_object(session, target.kind, target.name, namespace)
+            raw = get_object(session, target.kind, target.name, namespace, managers=managers)
         except RpcError as error:
             if error.code == "not_found" and options.ignore_not_found:
                 continue

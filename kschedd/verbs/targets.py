@@ -122,10 +122,13 @@ def selected(
     return found
 
 
-def get_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
-    """The object. Raises RpcError; a not-found error suggests similar names."""
+def get_object(
+    session: VerbSession, kind: Kind, name: str, namespace: str | None, *, managers: bool = False
+) -> dict[str, Any]:
+    """The object, with its managers if wanted. Raises RpcError; a not-found error suggests similar names."""
+    asked = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
     try:
-        answer = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))
+        answer = session.daemon.call("objects.get", kind=kind.name, name=name, **asked)
     except RpcError as error:
         raise with_near_name(session, error, kind, name, namespace) from error
     found: dict[str, Any] = answer["object"]

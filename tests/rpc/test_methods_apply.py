@@ -60,6 +60,27 @@ def test_applying_again_says_what_changed(store: Store) -> None:
     assert actions(NODE.replace("cpu: 4", "cpu: 8")) == ["configured"]
 
 
+def test_a_server_side_apply_is_its_manager_s(store: Store) -> None:
+    def applied(text: str, manager: str, **how: Any) -> Any:
+        return apply_all(parse(text, "a.yaml").wanted, store, ApplyOptions(manager=manager, server_side=True, **how))
+
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\n"
+    assert [result["action"] for result in applied(config, "one").results] == ["created"]
+    assert [result["action"] for result in applied(config, "one").results] == ["unchanged"]
+    other = config.replace("k: v", "k: w")
+    [error] = applied(other, "two").tell().errors
+    assert (error["code"], error["line"], error["why"]) == (
+        "conflict",
+        1,
+        'Apply failed with 1 conflict: conflict with "one": .data.k',
+    )
+    assert [result["action"] for result in applied(other, "two", force=True).results] == ["configured"]
+    [unnamed] = applied(config.replace("name: c", "generateName: c-"), "one").tell().errors
+    assert unnamed["path"] == "metadata.name"
+    [nobody] = applied(config, "").tell().errors
+    assert nobody["path"] == "fieldManager"
+
+
 def test_what_is_tried_on_a_fork_knows_what_depends_on_what_and_changes_nothing(store: Store) -> None:
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
     text = "---\n".join((space, POD.replace("{name: web}", "{name: web, namespace: team}")))

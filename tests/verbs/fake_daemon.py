@@ -174,6 +174,7 @@ class FakeDaemon:
         field_selector: str | None = None,
         metadata_only: bool = False,
         fields: list[str] | None = None,
+        managed_fields: bool = False,
     ) -> Raw:
         labels, fields = parse_selector_text(label_selector or ""), parse_field_selector(field_selector or "")
         items = [
@@ -183,7 +184,7 @@ class FakeDaemon:
         ]
         return {"kind": kind, "items": items, "resource_version": 9, "epoch": "e1"}
 
-    def objects_get(self, kind: str, name: str, namespace: str | None = None) -> Raw:
+    def objects_get(self, kind: str, name: str, namespace: str | None = None, managed_fields: bool = False) -> Raw:
         return {"object": self._find(kind, name, namespace)}
 
     def objects_kinds(self) -> list[Raw]:
@@ -216,6 +217,9 @@ class FakeDaemon:
         field_validation: str = "Strict",
         namespace: str = "default",
         with_objects: bool = False,
+        field_manager: str = "",
+        server_side: bool = False,
+        force_conflicts: bool = False,
     ) -> Raw:
         if isinstance(manifests, str):
             reading = read_text(manifests, source)

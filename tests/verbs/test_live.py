@@ -379,6 +379,27 @@ async def test_diff_shows_what_apply_would_change(live: Typed) -> None:
     assert "image" in live.err
 
 
+async def test_apply_by_the_server_owns_what_it_states(live: Typed) -> None:
+    config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: %s}}"
+    live.input = (config % "v").encode()
+    assert await live("apply --server-side -f -") == 0
+    assert live.out == "configmap/c serverside-applied\n"
+    live.input = (config % "w").encode()
+    assert await live("apply --server-side --field-manager me -f -") == 1
+    assert 'Apply failed with 1 conflict: conflict with "kubectl": .data.k' in live.err
+    assert await live("apply --server-side --field-manager me --force-conflicts -f -") == 0
+    assert await live("get cm c -o jsonpath='{.data.k} {.metadata.managedFields}'") == 0
+    assert live.out == "w "
+    managers = "-o jsonpath='{range .metadata.managedFields[*]}{.manager} {.operation} {.fieldsV1}{end}'"
+    assert await live(f"get cm c --show-managed-fields {managers}") == 0
+    assert live.out == 'me Apply {"f:data":{"f:k":{}}}'
+    assert await live("label cm c x=y") == 0
+    assert await live("get cm --show-managed-fields -o jsonpath='{.items[*].metadata.managedFields[*].manager}'") == 0
+    assert live.out == "me kubectl-label"
+    assert await live("apply --force-conflicts -f -") == 2
+    assert "--force-conflicts only works with --server-side" in live.err
+
+
 async def test_edit_sends_what_was_changed_in_the_editor(live: Typed) -> None:
     assert await live("edit pod little") == 0
     assert live.out == "pod/little edited\n"
