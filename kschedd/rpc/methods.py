@@ -9,6 +9,8 @@
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
+    methods_debug      stopping scheduling, stepping through it, changing what an attempt comes to
+    methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
@@ -23,6 +25,7 @@ from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_binding import BindingMethods
 from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
+from kschedd.rpc.methods_debug import DebugMethods
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
@@ -33,6 +36,7 @@ from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
+from kschedd.rpc.methods_time import TimeMethods
 from kschedd.rpc.table import Method, method_table
 
 
@@ -49,6 +53,8 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
+        *DebugMethods(cluster).table(),
+        *TimeMethods(cluster).table(),
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.printing.debugging import place_text, speed_text
 from kschedd.printing.scheduling import counts_text
 from kschedd.printing.tables import width_of
 from kschedd.printing.terminal_style import TerminalStyle
@@ -22,10 +23,8 @@ class StatusBar:
     @property
     def stopped_at(self) -> str:
         """Where the scheduler is stopped; "" while it runs."""
-        status = self.status
-        if not status.get("paused"):
-            return ""
-        return str(status.get("stopped_at") or "paused")
+        stopped = self.status.get("stopped_at")
+        return place_text(stopped) if stopped else ""
 
     def text(self, style: TerminalStyle) -> str:
         return bar_text(self.info, self.status, self.stopped_at, style)
@@ -38,9 +37,9 @@ def bar_text(info: Raw, status: Raw, stopped_at: str, style: TerminalStyle) -> s
     sign = style.plain(" │ ")
     # (how much it matters, text), in the order in which they are shown
     parts = [
-        (1, f"STOPPED at {stopped_at}" if stopped_at and stopped_at != "paused" else "PAUSED" if stopped_at else ""),
+        (1, f"STOPPED {stopped_at}" if stopped_at else ""),
         (3, _time(status)),
-        (4, _speed(info, status)),
+        (4, _speed(status)),
         (2, counts_text(_counts(status), style)),
         (5, f"{float(status.get('decisions_per_s') or 0):.0f}/s"),
         (6, f"nodes {status.get('nodes', 0)}"),
@@ -59,15 +58,12 @@ def _width(parts: list[tuple[int, str]], sign: str) -> int:
 
 
 def _time(status: Raw) -> str:
-    time = status.get("time")
-    return str(time).rpartition("T")[2].removesuffix("Z") if time else ""
+    return str(status.get("virtual_time") or "")
 
 
-def _speed(info: Raw, status: Raw) -> str:
-    mode, speed = status.get("time_mode"), status.get("speed", info.get("speed"))
-    if mode == "virtual":
-        return "virtual time"
-    return f"x{speed:g}" if isinstance(speed, int | float) and speed != 1 else ""
+def _speed(status: Raw) -> str:
+    speed = status.get("speed", 1)
+    return speed_text(speed) if speed != 1 else ""
 
 
 def _counts(status: Raw) -> Raw:
