@@ -241,6 +241,8 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         lambda: sys.stdin.buffer.read(),
         lambda question: True,  # no confirmation on the command line, as with kubectl
         measure=lambda: style_of(sys.stdout, os.environ),
+        cluster_time=lambda: float(opened[-1].call("time.get")["now_s"]) if opened else time.time(),
+        outlived=True,
         program="kschedd ",
         offline=_of_file,
         open_editor=open_editor,

@@ -30,7 +30,8 @@ import structlog
 import trio
 
 from kschedd.actors.binding import Answered, BindingActor, BindingBatch
-from kschedd.actors.clock import Clock
+from kschedd.actors.bulletin import Bulletin
+from kschedd.actors.clock import REAL, VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.decisions import DecisionRecord, DecisionsActor
@@ -47,6 +48,7 @@ from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
+from kschedd.actors.time_control import TimeControl
 from kschedd.apiserver.access import HttpSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.config.feature_gates import without_effect
@@ -82,6 +84,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Choose
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.store.admission import Admission
+from kschedd.store.clock_mark import ClockMark
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
 from kschedd.store.service_addresses import SERVICE_RANGE
@@ -113,9 +116,11 @@ async def cluster_actors(
     max_object_bytes: int = MAX_OBJECT_BYTES,
     service_range: str = SERVICE_RANGE,
     begin: Callable[[Store], None] | None = None,
+    mark_time: Callable[[float], None] = lambda now_s: None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
+    `mark_time` is told of the clock's time, where it is not the machine's, when it was moved and before each write.
     `store` and `driver`, if given, are used instead of ones built from the other parameters. `begin` fills a new store,
     if the journal has no cluster yet. Raises JournalError (for a
     damaged journal only unless `drop_damaged`), PluginLoadError.
@@ -167,6 +172,12 @@ async def cluster_actors(
     to_events, events_in = trio.open_memory_channel[EventsMessage](16)
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
+    stops = Bulletin()
+
+    def mark() -> None:
+        if not clock.follows_machine:
+            mark_time(clock.now())
+
     # Taken only where out-of-tree plugins are called.
     lock = SchedulerLock()
 
@@ -198,6 +209,7 @@ async def cluster_actors(
         ),
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
+        stops,
     )
     queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock, lock)
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
@@ -206,9 +218,10 @@ async def cluster_actors(
     )
     controller_actors = [ControllerActor(controller, store_client.clone(), clock) for controller in controllers]
 
+    scheduler: ActorRef[SchedulingDriver] = ActorRef("scheduler", to_driver, bell)
     live = LiveCluster(
         store_client,
-        ActorRef("scheduler", to_driver, bell),
+        scheduler,
         ActorRef("queue", to_queue.clone()),
         ActorRef("events", to_events),
         ActorRef("decisions", to_decisions),
@@ -217,6 +230,13 @@ async def cluster_actors(
         journal,
         uuid.uuid4().hex if kept is None else kept.epoch,
         clock.now(),
+        TimeControl(
+            clock,
+            lambda: scheduler.query(lambda owner: owner.working),
+            lambda: scheduler.query(lambda owner: owner.debugger.stops),
+            mark,
+        ),
+        stops,
         controller_actors,
         () if kept is None else tuple(store.set_aside),
     )
@@ -224,7 +244,8 @@ async def cluster_actors(
     with closing(processes):
         async with trio.open_nursery() as actors:
             if kept is not None:
-                actors.start_soon(JournalActor(kept, journal_in, to_kept).run, name="journal")
+                journal_actor = JournalActor(kept, journal_in, to_kept, before_append=mark)
+                actors.start_soon(journal_actor.run, name="journal")
             actors.start_soon(store_actor.run, name="store")
             actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
             actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
@@ -240,6 +261,7 @@ async def cluster_actors(
                     raise
                 failure = raised  # raised again outside, so that the nursery does not wrap it in a group
             await live.end()
+    mark()
     workers_in.close()
     if failure is not None:
         raise failure
@@ -318,6 +340,8 @@ class DaemonOptions:
     unschedulable_flush_s: int | None = None
     origin: tuple[str, ...] = ()  # a dump that a new cluster starts as
     load: LoadOptions = attrs.field(factory=LoadOptions)
+    speed: float = REAL  # seconds of the cluster in a real one; 0: virtual
+    start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
@@ -345,6 +369,7 @@ class UnreadableFile(KscheddError):
 
 
 SWITCH_S = 0.001  # thread switch interval; Python's default of 5 ms delays the event loop by up to 20 ms in one request
+EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of virtual time, as in simulations
 BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
@@ -401,6 +426,7 @@ async def _serve(
             options.http.access()  # refused before anything else is begun
         listener = await opened.enter_async_context(unix_listener(path))
         names = [profile.scheduler_name for profile in config.profiles]
+        mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
@@ -417,6 +443,8 @@ async def _serve(
                 begin=partial(_load, attrs.evolve(options.load, profiles=names), options.origin)
                 if options.origin
                 else None,
+                clock=started_clock(options, mark),
+                mark_time=_nowhere if mark is None else mark.write,
             )
         )
         face = None
@@ -473,6 +501,22 @@ def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
         log.warning("dump", assumed=text)
     log.info("dump", loaded=told(prepared.objects), applied=len(prepared.manifests) - len(refused))
     cursor.close()
+
+
+def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
+    """The clock that the options ask for; one that is not the machine's goes on from its mark."""
+    if options.speed == REAL and options.start_s is None:
+        return Clock.started()
+    kept = None if mark is None else mark.read()
+    first = EPOCH if options.start_s is None and options.speed == VIRTUAL else options.start_s
+    clock = Clock.started(first if kept is None else kept, options.speed)
+    if mark is not None:
+        mark.write(clock.now())
+    return clock
+
+
+def _nowhere(now_s: float) -> None:
+    """Without a state directory there is nothing to go on from."""
 
 
 def read_options(options: DaemonOptions) -> tuple[Config, Registry]:

@@ -1,35 +1,95 @@
-"""The daemon's time: seconds since the epoch, as in API objects, advanced by Trio's clock and therefore monotonic.
+"""The cluster's time: seconds since the epoch, as in API objects. It never goes back.
 
-Setting the machine's clock while the daemon runs has no effect here. Under Trio's mock clock it is mock time.
-Created within a Trio run; to be read from its tasks only, not from worker threads.
+It runs as fast as real time, N times as fast, or stands still until it is moved (`speed` 0: virtual time). Real time is
+that of Trio's clock, so setting the machine's clock while the daemon runs has no effect here; under Trio's mock clock
+it is mock time. Whoever waits for a time of the cluster waits with `move_on_at`: such waits follow each change of the
+clock. What is not the cluster's (sockets, disks, limits of plugins and extenders) uses Trio's deadlines.
+
+Created within a Trio run; to be used by its tasks only, not by worker threads.
 """
 
 import math
 import time
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Self
 
 import attrs
 import trio
 
 from kschedd.queue.entry import SECOND
 
+REAL: Final = 1.0  # as fast as real time
+VIRTUAL: Final = 0.0  # stands still until it is moved
 
-@attrs.frozen(eq=False)
+
+@attrs.define(eq=False)
 class Clock:
-    _epoch_s: float  # the time since the epoch at `_origin`
+    _base_s: float  # the time since the epoch at `_origin`
     _origin: float  # on Trio's clock
+    speed: float = attrs.field(default=REAL, kw_only=True)  # seconds in one real second; `set_speed` changes it
+    follows_machine: bool = attrs.field(default=False, kw_only=True)  # it is the machine's time, as at the start
+    _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # until when each waits
 
     @classmethod
-    def started(cls, epoch_s: float | None = None) -> Self:
+    def started(cls, epoch_s: float | None = None, speed: float = REAL) -> Self:
         """A clock that starts at `epoch_s` (None: the machine's time)."""
-        return cls(time.time() if epoch_s is None else epoch_s, trio.current_time())
+        now_s = time.time() if epoch_s is None else epoch_s
+        return cls(now_s, trio.current_time(), speed=speed, follows_machine=epoch_s is None and speed == REAL)
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether time stands still until it is moved."""
+        return self.speed == VIRTUAL
 
     def now(self) -> float:
-        return self._epoch_s + trio.current_time() - self._origin
+        return self._base_s + (trio.current_time() - self._origin) * self.speed
 
     def now_ns(self) -> int:
         return round(self.now() * SECOND)
 
     def deadline(self, at_s: float | None) -> float:
-        """A time of this clock as a Trio deadline; None means never."""
-        return math.inf if at_s is None else self._origin + at_s - self._epoch_s
+        """A time of this clock as a Trio deadline, as long as nobody changes the clock; None means never."""
+        if at_s is None or at_s == math.inf:
+            return math.inf
+        if self.speed == REAL:
+            return self._origin + at_s - self._base_s
+        if self.speed == VIRTUAL:
+            return math.inf if at_s > self._base_s else -math.inf
+        # One step of a float later: once it has passed, `now` must not be a rounding error before `at_s`.
+        return self._origin + (at_s + math.ulp(at_s) - self._base_s) / self.speed
+
+    @contextmanager
+    def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
+        """Cancel the body when the cluster's time is `at_s`, by whatever way it gets there; None means never."""
+        with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
+            if at_s is None or at_s == math.inf:
+                yield scope
+                return
+            self._waits[scope] = at_s
+            try:
+                yield scope
+            finally:
+                del self._waits[scope]
+
+    def next_deadline(self) -> float | None:
+        """The earliest time after now that somebody waits for; None if nobody does."""
+        now = self.now()
+        return min((at_s for at_s in self._waits.values() if at_s > now), default=None)
+
+    def set_speed(self, speed: float) -> None:
+        """Let time pass at this speed from now on; 0: let it stand still."""
+        assert speed >= 0, "time does not go back"
+        self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
+        self.follows_machine = False
+        self._rearm()
+
+    def move_to(self, at_s: float) -> None:
+        """Make it this time, unless it is later already."""
+        self._base_s, self._origin = max(self.now(), at_s), trio.current_time()
+        self.follows_machine = False
+        self._rearm()
+
+    def _rearm(self) -> None:
+        for scope, at_s in self._waits.items():
+            scope.deadline = self.deadline(at_s)

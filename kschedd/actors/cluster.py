@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 import attrs
 
+from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
+from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.controller import Controller
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.driver import SchedulingDriver
@@ -39,6 +41,8 @@ class LiveCluster:
     journal: Path | None
     epoch: str
     started_s: float
+    time: TimeControl
+    stops: Bulletin  # numbers of the debugger's changes
     _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
 

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from kschedd.actors.clock import Clock
+from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.turns import concerning, next_deadline, take_turn
@@ -91,7 +92,7 @@ class ControllerActor:
                 take_turn(controller, events, fork)
                 return controller, fork.changes_since(since)
 
-            controller, changes = await trio.to_thread.run_sync(try_it, abandon_on_cancel=True)
+            controller, changes = await in_actor_thread(try_it, abandon_on_cancel=True)
             if controller.faults.faults():
                 return False
             if await self._store.do_in_steps(partial(_adopting, changes)) is not None:
@@ -104,7 +105,7 @@ class ControllerActor:
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
-        with trio.move_on_at(self._clock.deadline(next_deadline(self._controller))):
+        with self._clock.move_on_at(next_deadline(self._controller)):
             return await watch.wait()
         return True
 

@@ -20,6 +20,7 @@ import structlog
 import trio
 
 from kschedd.actors.mailbox import batch_from
+from kschedd.actors.threads import in_actor_thread
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
 
@@ -86,7 +87,7 @@ class Execute(Protocol):
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    return await trio.to_thread.run_sync(work)
+    return await in_actor_thread(work)
 
 
 @attrs.define(eq=False)
@@ -95,6 +96,7 @@ class JournalActor:
     _inbox: trio.MemoryReceiveChannel[Commit]
     _outbox: "trio.MemorySendChannel[Outcome]"
     _compact_after: int = COMPACT_AFTER
+    _before_append: Callable[[], None] = lambda: None
     _run: Execute = attrs.field(factory=lambda: in_thread)  # tests may run it without a thread
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
@@ -123,6 +125,7 @@ class JournalActor:
         events = [event for commit in commits if commit.term == self._term for event in commit.events]
         try:
             if events:
+                self._before_append()
                 await self._run(lambda: self._journal.append(events))
                 await self._outbox.send(Kept(events[-1].version))
             if self._journal.tail > self._compact_after:

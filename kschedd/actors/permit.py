@@ -30,7 +30,7 @@ class PermitWaiter:
         with self._later:
             try:
                 while True:
-                    with trio.move_on_at(self._clock.deadline(self._deadline_s)):
+                    with self._clock.move_on_at(self._deadline_s):
                         self._deadline_s = await self._later.receive()
                         continue
                     await self._expired.send(Expired(self._uid))

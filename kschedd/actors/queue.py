@@ -11,9 +11,11 @@ An event reaches the queue only after the scheduler cache, so a pod it requeues 
 Several pods are popped in one message while many are active, since a message costs more than a pop.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -22,6 +24,7 @@ import trio
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import Doorbell, OwnerQuery, batch_from
+from kschedd.actors.threads import in_actor_thread
 from kschedd.api.pods import Pod
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.status import fault_text
@@ -97,12 +100,12 @@ class QueueActor:
             try:
                 while True:
                     messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
-                    with trio.move_on_at(self._clock.deadline(min(self._next_flush, self._next_leftover))):
+                    with self._clock.move_on_at(self._next_deadline()):
                         messages = await batch_from(self._inbox, _MOST)
                     room = ANSWERS - self._popped.statistics().current_buffer_used
                     now = self._clock.now_ns()
                     if self._out_of_tree:
-                        answers = await trio.to_thread.run_sync(self._beside_scheduler, messages, room, now)
+                        answers = await in_actor_thread(partial(self._beside_scheduler, messages, room, now))
                     else:
                         await self._take_in_slices(messages, now)
                         answers = list(self._hand_out(room, now))
@@ -112,6 +115,17 @@ class QueueActor:
                     self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
+
+    def _next_deadline(self) -> float | None:
+        """When a flush moves a pod; None if none would."""
+        moments = []
+        flush, leftover = self.queue.next_flush(), self.queue.next_leftover()
+        if flush is not None:
+            moments.append(max(flush / SECOND, self._next_flush))
+        if leftover is not None:
+            periods = math.ceil(max(leftover / SECOND - self._next_leftover, 0.0) / _LEFTOVER_S)
+            moments.append(self._next_leftover + periods * _LEFTOVER_S)
+        return min(moments, default=None)
 
     def _beside_scheduler(
         self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
@@ -138,11 +152,12 @@ class QueueActor:
         """Process due flushes and all messages; yields where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
-            while self.queue.backoff_expired(now):
+            while self.queue.backoff_expired(now // SECOND * SECOND):
                 self.queue.flush_backoff(now, _FLUSHED)
                 yield
         if now >= self._next_leftover * SECOND:
-            self._next_leftover += _LEFTOVER_S
+            missed = (now / SECOND - self._next_leftover) // _LEFTOVER_S
+            self._next_leftover += (missed + 1) * _LEFTOVER_S
             self.queue.flush_unschedulable_leftover(now)
         for message in messages:
             if isinstance(message, OwnerQuery):

@@ -6,6 +6,9 @@ to the binding actor, jobs to the filter workers, events and attempt records to 
 Owns: the SchedulingDriver (cache, profiles, nominations, binding cycles).  Ends: when the store closes its watch;
 then its channels close.  Fails: a fault of an out-of-tree plugin fails the pod's attempt; anything else is a bug.
 
+While the driver's debugger has stopped an attempt, or scheduling altogether, everything else is served; the cache stays
+as it is within an attempt, and follows the watch between two.
+
 A thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated only
 between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
 milliseconds, and sends one message per slice, not per pod.
@@ -17,17 +20,17 @@ the driver is never used from two threads at once. The same goes on while extend
 PostBind of out-of-tree plugins, and an extender's Bind, are tasks of their own (`PluginCall`).
 """
 
-import math
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 import structlog
 import trio
 
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
+from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
@@ -35,13 +38,16 @@ from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
 from kschedd.actors.permit import Expired, PermitWaiter
 from kschedd.actors.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.queue import Popped, QueueUpdate
+from kschedd.actors.threads import in_actor_thread
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.work import Work
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 
 log = structlog.get_logger("kschedd.scheduling")
@@ -90,6 +96,7 @@ class SchedulingActor:
     _outboxes: Outboxes
     _clock: Clock
     _threads: PluginThreads
+    _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
@@ -119,16 +126,18 @@ class SchedulingActor:
 
     async def _rung(self) -> bool:
         """Wait for the doorbell, or until a plan's deadline; False once the doorbell is closed."""
-        if not self._plan_waits:
+        if not self._plan_waits and self._driver.debugger.until is None:
             return await self._bell.wait()
         rung = True
-        with trio.move_on_at(min(map(self._clock.deadline, self._plan_deadlines()), default=math.inf)):
+        with self._clock.move_on_at(min(self._plan_deadlines(), default=None)):
             rung = await self._bell.wait()
         return rung
 
     def _plan_deadlines(self) -> list[float]:
         waits = (cycle.waits for cycle in self._driver.plan_waits.values())
-        return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)]
+        until = self._driver.debugger.until
+        ends = [] if until is None or until.time_s is None else [until.time_s]
+        return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)] + ends
 
     async def _turn(self) -> bool:
         """Work for one slice of time; returns whether more work is pending."""
@@ -136,11 +145,12 @@ class SchedulingActor:
         pause = time.perf_counter() + _SLICE_S
         await self._observe()
         await self._hear()
-        while (entry := driver.next_popped()) is not None:
+        while (entry := driver.next_popped(self._clock.now())) is not None:
             await self._attempt(entry)
             if time.perf_counter() > pause:
                 break
         await self._send_effects()
+        self._stops.publish(driver.debugger.changes, driver.debugger.stop is not None)
         return driver.has_next or self._watch.behind
 
     async def _observe(self) -> None:
@@ -173,6 +183,8 @@ class SchedulingActor:
             await self._step(driver.popped, popped.entries)
         if driver.any_decided:
             await self._step(driver.resume_decided, self._clock.now())
+        if driver.any_to_resume:
+            await self._step(driver.resume_stopped, self._clock.now())
         if driver.plan_waits:
             await self._step(driver.resume_ready, self._clock.now())
 
@@ -200,9 +212,7 @@ class SchedulingActor:
             attempt = driver.begin(entry)
             if attempt is None:
                 return
-            shards, result = await self._step(send_on, attempt, None)
-            while shards is not None:
-                shards, result = await self._step(send_on, attempt, await self._outside(shards))
+            result = await self._run(attempt)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
@@ -210,9 +220,38 @@ class SchedulingActor:
             log.warning("attempt_broken", pod=entry.key, why=result.message)
         assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
-        await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
+        if driver.stepper is None:
+            await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
+        else:
+            await self._run(driver.completing(entry, result, self._clock.now(), took))
         if driver.any_decided:
             await self._step(driver.resume_decided, self._clock.now())
+
+    async def _run(self, work: Work[T]) -> T:
+        """Run this to its end: have done what it yields, and wait where it is stopped."""
+        asked, result = await self._step(send_on, work, None)
+        while asked is not None:
+            if isinstance(asked, StopPoint):
+                await self._stopped()
+                answers: list[Any] = []
+            else:
+                answers = await self._outside(asked)
+            asked, result = await self._step(send_on, work, answers)
+        return cast(T, result)
+
+    async def _stopped(self) -> None:
+        """Serve everybody else until the debugger lets the attempt go on, or the daemon ends."""
+        driver, debugger = self._driver, self._driver.debugger
+        await self._send_effects(await self._alone(driver.take_effects))
+        while debugger.stop is not None:
+            await self._attend()
+            self._stops.publish(debugger.changes, debugger.stop is not None)
+            if debugger.stop is None:
+                break
+            if self._watch.ended or not await self._bell.wait():
+                debugger.end()
+        debugger.now_s = self._clock.now()
+        self._bell.ring()  # for what lies in the other inboxes
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""
@@ -227,7 +266,7 @@ class SchedulingActor:
             with self._threads.lock.held(passes_on=passes_on):
                 return work(*args)
 
-        return await trio.to_thread.run_sync(run)
+        return await in_actor_thread(run)
 
     # -- what goes on while plugins and extenders are waited for ----------------------------------------------------
 
@@ -380,9 +419,9 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
         await channel.send(message)
 
 
-def send_on(attempt: Attempt, answers: list[Any] | None) -> tuple[Any, ScheduleResult | FitError | None]:
-    """Advance an attempt until it needs shards evaluated: (shards, None), or until its end: (None, result)."""
+def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, T | None]:
+    """Advance an attempt until it wants something done, or is stopped: (what, None); at its end: (None, result)."""
     try:
-        return attempt.send(answers), None  # type: ignore[arg-type]
+        return work.send(answers), None  # type: ignore[arg-type]
     except StopIteration as end:
         return None, end.value

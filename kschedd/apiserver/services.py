@@ -1,6 +1,6 @@
 """What all requests of the face share: the cluster, its clock, fair slots and slices, and remembered encodings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -37,6 +37,9 @@ class FaceServices:
 
     def cancel_stream(self, stream_id: int) -> bool:
         return False
+
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        raise AssertionError("a request over HTTP has no session of the socket")
 
     def now(self) -> float:
         return self.cluster.clock.now()

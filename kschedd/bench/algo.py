@@ -18,9 +18,9 @@ from kschedd.api.pods import Pod
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.daemon import freeze_gc
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 
 
 @attrs.frozen

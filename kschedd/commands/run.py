@@ -97,6 +97,14 @@ def add_parser(subparsers: Any) -> None:
             metavar="NAME,...",
             help=f"{verb} admission plugins, as kube-apiserver's flag does; an unknown name is answered with the list",
         )
+    parser.add_argument(
+        "--time",
+        type=_time,
+        default=(1.0, None),
+        metavar="real|Nx|virtual[@START]",
+        help="how the cluster's time passes (real): N times as fast, such as 10x, or not at all until `advance` or "
+        "`until` move it; START, such as 2025-01-01T00:00:00Z, is the time at the first start",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="decides ties; the same seed gives the same choices")
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="what to log to standard error (info)")
     parser.add_argument(
@@ -183,6 +191,19 @@ def _size(text: str) -> int:
     return int(text)
 
 
+def _time(text: str) -> tuple[float, float | None]:
+    """The speed of time, and when it starts. Raises ArgumentTypeError."""
+    from kschedd.api.times import seconds
+    from kschedd.verbs.grammar import UsageError
+    from kschedd.verbs.timing import speed_of
+
+    speed, at, start = text.partition("@")
+    try:
+        return speed_of(speed), seconds(start) if at else None
+    except (UsageError, ValueError) as wrong:
+        raise argparse.ArgumentTypeError(f"{text!r}: {wrong}") from wrong
+
+
 def _network(text: str) -> str:
     """Raises ArgumentTypeError."""
     import ipaddress
@@ -242,6 +263,8 @@ def run(options: argparse.Namespace) -> int:
         drop_damaged=options.drop_damaged,
         origin=tuple(options.origin),
         load=load_options(options),
+        speed=options.time[0],
+        start_s=options.time[1],
         leave_out=tuple(map(read_ref, options.leave_out)),
         max_request_body_bytes=options.max_request_body_bytes,
         max_object_bytes=options.max_object_bytes,

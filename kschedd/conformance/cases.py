@@ -22,11 +22,11 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 from kschedd.scheduling.verdicts import Verdicts
+from kschedd.scheduling.work import drive
 
 Raw = Mapping[str, Any]
 Actual = dict[str, Any]

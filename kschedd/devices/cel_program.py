@@ -1,4 +1,4 @@
-"""Compiles a CEL expression on `device` and evaluates it within a cost limit.
+"""Compiles a CEL expression, on `device` or on named variables, and evaluates it within a cost limit.
 
 Compilation checks names and static types (the type of an attribute is known only at run time) and turns the syntax tree
 into nested closures; evaluation takes about a microsecond per operation. Evaluation counts cost and stops at the limit
@@ -10,7 +10,7 @@ takes 184 µs for one selector on one device where this takes 3.
 
 Source: dynamic-resource-allocation/cel/compile.go; cel-go checker, interpreter (runtimecost.go) and their messages;
 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength of api/resource/v1.
-Errors: CelCompileError from `compile_selector`; CelFailure from `Program.matches`.
+Errors: CelCompileError from `compile_selector` and `compile_condition`; CelFailure from `matches` and `holds`.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,6 +50,7 @@ from kschedd.devices.cel_syntax import (
 from kschedd.devices.cel_values import (
     OPTIONAL,
     CelFailure,
+    DeviceMaps,
     Optional,
     TypeName,
     equal,
@@ -84,32 +85,61 @@ class Program:
 
     def matches(self, device: DeviceInput) -> bool:
         """Whether the device is selected; raises CelFailure where evaluation fails."""
-        try:
-            answer = self._code(Evaluation(device))
-        except TooExpensive:
-            raise CelFailure("operation cancelled: actual cost limit exceeded") from None
-        if type(answer) is not bool:
-            raise CelFailure(
-                f"CEL result of type {kind(answer)} could not be converted to bool: "
-                f"type conversion error from '{kind(answer)}' to 'bool'"
-            )
-        return answer
+        return _decided(self._code, Evaluation(device))
+
+
+@attrs.frozen(eq=False)
+class CelCondition:
+    """An expression on named variables."""
+
+    expression: str
+    _code: Code
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it holds for these values of all its variables; raises CelFailure where evaluation fails."""
+        return _decided(self._code, Evaluation(_NO_DEVICE, values))
+
+
+_NO_DEVICE: Final = DeviceInput("", DeviceMaps(), DeviceMaps())
+
+
+def _decided(code: Code, run: Evaluation) -> bool:
+    try:
+        answer = code(run)
+    except TooExpensive:
+        raise CelFailure("operation cancelled: actual cost limit exceeded") from None
+    if type(answer) is not bool:
+        raise CelFailure(
+            f"CEL result of type {kind(answer)} could not be converted to bool: "
+            f"type conversion error from '{kind(answer)}' to 'bool'"
+        )
+    return answer
 
 
 def compile_selector(expression: str) -> Program:
+    return Program(expression, _compiled(expression, None))
+
+
+def compile_condition(expression: str, variables: Mapping[str, str]) -> CelCondition:
+    """A condition on these variables, each with its type (`string`, `int`, `map`, `dyn`, ...)."""
+    return CelCondition(expression, _compiled(expression, variables))
+
+
+def _compiled(expression: str, variables: Mapping[str, str] | None) -> Code:
+    """`variables` None: the expression is on `device`."""
     if len(expression) > LONGEST_EXPRESSION:
         raise CelCompileError(expression, f"expression is too long: at most {LONGEST_EXPRESSION} characters")
     try:
         tree = parse(expression)
     except CelSyntaxError as fault:
         raise CelCompileError(expression, f"compilation failed: {fault}") from fault
-    compiler = _Compiler(expression)
+    compiler = _Compiler(expression, dict(variables or {}), on_device=variables is None)
     of_type, code = compiler.node(tree)
     if compiler.faults:
         raise CelCompileError(expression, "compilation failed: " + "\n".join(compiler.faults))
     if of_type not in ("bool", "dyn"):
         raise CelCompileError(expression, f"must evaluate to bool or the unknown type, not {of_type}")
-    return Program(expression, code)
+    return code
 
 
 def _is_pattern(node: Expr) -> bool:
@@ -148,7 +178,8 @@ class _Compiler:
     """Each method returns a node's static type and the closure that evaluates the node; faults are collected."""
 
     text: str
-    scope: dict[str, str] = attrs.field(factory=dict)  # macro variable -> type
+    scope: dict[str, str] = attrs.field(factory=dict)  # variable -> type
+    on_device: bool = True  # whether `device` is declared
     faults: list[str] = attrs.field(factory=list)
     made: int = 0
 
@@ -179,7 +210,7 @@ class _Compiler:
                 return run.names[name]
 
             return self.scope[name], variable
-        if name == "device":
+        if name == "device" and self.on_device:
 
             def device(run: Evaluation) -> Any:
                 run.cost += 1

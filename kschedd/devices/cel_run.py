@@ -8,7 +8,7 @@ CELSelectorExpressionMaxCost of api/resource/v1.
 Errors: CelFailure; TooExpensive past the limit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -35,13 +35,13 @@ class DeviceInput:
 
 
 class Evaluation:
-    """One evaluation: its input, the macros' variables, the cost so far."""
+    """One evaluation: its input, the variables (those of macros and those given), the cost so far."""
 
     __slots__ = ("cost", "device", "names")
 
-    def __init__(self, device: DeviceInput) -> None:
+    def __init__(self, device: DeviceInput, names: Mapping[str, Any] | None = None) -> None:
         self.device = device
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, Any] = {} if names is None else dict(names)
         self.cost = 0
 
     def spend(self, cost: int) -> None:

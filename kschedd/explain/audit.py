@@ -31,8 +31,8 @@ from kschedd.queue.history import both
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.scheduler import Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.work import drive
 
 _EVENTS_KEPT = 512
 _EVENTS_SHOWN = 20

@@ -54,7 +54,6 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import nodes_to_find
@@ -62,6 +61,7 @@ from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.ranking import Ranking, Scores
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
+from kschedd.scheduling.work import drive
 
 Explanation = dict[str, Any]
 SHAPE: Final = (  # for METHODS.md

@@ -20,9 +20,9 @@ from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.status import Code
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.scheduler import FitError, Scheduler
+from kschedd.scheduling.work import drive
 
 
 @attrs.frozen

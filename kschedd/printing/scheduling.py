@@ -5,6 +5,7 @@ from typing import Any
 
 from kschedd.printing.ages import age, span
 from kschedd.printing.columns import Raw
+from kschedd.printing.debugging import place_text, speed_text
 from kschedd.printing.tables import NONE, Table, clean
 from kschedd.printing.terminal_style import TerminalStyle
 
@@ -192,8 +193,12 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
     ]
     if info.get("read_only"):
         lines.append(("Read-only", style.paint(f"writes are refused: {info['read_only']}", "red")))
-    if status.get("paused"):
-        lines.append(("Paused", "yes"))
+    if status.get("stopped_at"):
+        stopped = status["stopped_at"]
+        lines.append(("Stopped", f"{place_text(stopped)} ({stopped['why']})"))
+    if status.get("speed", 1.0) != 1.0:
+        at = f"{status['virtual_time']}, " if status.get("virtual_time") else ""
+        lines.append(("Time", at + speed_text(status["speed"])))
     lines += [("Fault" if place else "Faults", text) for place, text in enumerate(_faults(info.get("faults") or ()))]
     return "".join(f"{label + ':':<12}{value}\n" for label, value in lines if value)
 

@@ -4,12 +4,14 @@ The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes t
 a cluster in virtual time another (`scenarios.cluster.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
+from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
 from kschedd.controllers.controller import Controller
 from kschedd.errors import KscheddError
@@ -60,6 +62,26 @@ class ClusterClock(Protocol):
 
     def now_ns(self) -> int: ...
 
+    @property
+    def speed(self) -> float:
+        """Seconds of the cluster in one real second; 0: virtual."""
+
+    @property
+    def is_virtual(self) -> bool: ...
+
+    def next_deadline(self) -> float | None:
+        """The next time that something waits for."""
+
+
+class ClusterTime(Protocol):
+    async def set_speed(self, speed: float) -> None: ...
+
+    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
+        """See `kschedd.actors.time_control`."""
+
+    async def until_idle(self) -> None:
+        """Wait until nobody has anything left to do at this time."""
+
 
 class ClusterBackend(Protocol):
     """See the module. `journal` is the journal's file, if there is one; `epoch` names the history of the store."""
@@ -81,6 +103,13 @@ class ClusterBackend(Protocol):
 
     @property
     def clock(self) -> ClusterClock: ...
+
+    @property
+    def time(self) -> ClusterTime: ...
+
+    @property
+    def stops(self) -> Bulletin:
+        """Numbers of the debugger's changes."""
 
     @property
     def seed(self) -> int: ...

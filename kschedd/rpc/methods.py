@@ -10,6 +10,8 @@
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
+    methods_debug      stopping scheduling, stepping through it, changing what an attempt comes to
+    methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
@@ -24,6 +26,7 @@ from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_binding import BindingMethods
 from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
+from kschedd.rpc.methods_debug import DebugMethods
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
@@ -35,6 +38,7 @@ from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
 from kschedd.rpc.methods_usage import UsageMethods
+from kschedd.rpc.methods_time import TimeMethods
 from kschedd.rpc.table import Method, method_table
 
 
@@ -52,6 +56,8 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
+        *DebugMethods(cluster).table(),
+        *TimeMethods(cluster).table(),
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),

@@ -84,7 +84,7 @@ class DaemonMethods:
             "socket": self._daemon.socket,
             "uptime_s": cluster.clock.now() - self._daemon.started_s,
             "seed": cluster.seed,
-            "speed": 1.0,
+            "speed": cluster.clock.speed,
             "profiles": [profile.scheduler_name for profile in config.profiles],
             **counted,
             "epoch": cluster.epoch,

@@ -17,6 +17,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.times import stamp
 
 PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
+MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)
 
 _ENTRY_BYTES = 1_500  # of memory
 _SHOWN = 200  # entries shown before others may have their turn
@@ -69,6 +70,17 @@ class QueueMethods:
                 ),
                 doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
                 returns="`{moved: [string]}`, the pods that got into the active queue.",
+            ),
+            Method(
+                "queue.move",
+                self.move,
+                (_POD, Param("place", "string", doc="where to", choices=MOVABLE)),
+                doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, "
+                "cannot "
+                "be moved.",
+                returns="`{pod, place}`: where it is then: a gated pod stays gated, and one that has failed with an "
+                "error "
+                "backs off in `error_backoff`.",
             ),
             Method(
                 "waiting.list",
@@ -154,6 +166,20 @@ class QueueMethods:
                     raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
             pods = [entry.pod for entry in entries if entry is not None]
             return {"moved": [entry.key for entry in queue.activate(pods, now)]}
+
+        return await self._cluster.queue.query(move)
+
+    async def move(self, call: Call) -> Any:
+        key, place = call["pod"], SubQueue(call["place"])
+        now = self._cluster.clock.now_ns()
+
+        def move(owner: Queue) -> Any:
+            entry = owner.queue.entry(key)
+            if entry is None:
+                raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
+            if not owner.queue.force(key, place, now):
+                raise RpcError("conflict", f"an attempt of pod {key} is under way, or about to begin", {"pod": key})
+            return {"pod": key, "place": entry.place.value}
 
         return await self._cluster.queue.query(move)
 

@@ -20,16 +20,21 @@ from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.stop_view import stopped_at
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
 from kschedd.store.times import stamp
 
 _STATUS = (
     "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
-    "decisions_per_s, last_decisions, nodes, pods, paused}`: the places of the queue with their numbers of pods, how "
+    "decisions_per_s, last_decisions, nodes, pods, paused, stopped_at, speed, virtual_time}`: the places of the "
+    "queue with their numbers of pods, how "
     "many wait at Permit, how many are between decision and binding (those included), totals since the start "
     "(scheduled: pods that were bound), the latest decisions, and what the scheduler sees of the cluster (pods: those "
-    "that have a node, or have one reserved)"
+    "that have a node, or have one reserved). paused: the debugger has stopped scheduling, and stopped_at says where, "
+    "as `stopped` of `debug.state` does; speed: seconds of the cluster in a real one, 0 where time is virtual, and "
+    "then "
+    "virtual_time is its time, else null"
 )
 _DECISION = (
     "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
@@ -108,7 +113,17 @@ class SchedulerMethods:
         queue = await cluster.queue.query(_queue_counts)
         seen = await cluster.scheduler.query(_seen)
         decided = await cluster.decisions.query(lambda record: _decided(record, now))
-        return {**queue, **seen, **decided, "paused": False}
+        stopped = await cluster.scheduler.query(stopped_at)
+        clock = cluster.clock
+        return {
+            **queue,
+            **seen,
+            **decided,
+            "paused": stopped is not None,
+            "stopped_at": stopped,
+            "speed": clock.speed,
+            "virtual_time": stamp(now) if clock.is_virtual else None,
+        }
 
     async def watch(self, call: Call) -> Any:
         interval = max(float(call["interval_s"]), _SHORTEST_S)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import select
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -53,6 +53,7 @@ _CHUNK = 16 * 1024
 _STREAMED = 64 * 1024
 #: The interval of the disconnect check for a client that the reader has stopped reading from.
 _HANG_UP_CHECK_S = 0.25
+_LAST_WORDS_S = 1.0  # limit on what is done at the end of a session
 _STOPPING = ("shutting_down", "the daemon is ending")
 
 
@@ -112,10 +113,22 @@ class ClientSession:
         self._ending = False  # being disconnected to make room for another client
         self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
+        self._at_end: dict[str, Callable[[], Awaitable[None]]] = {}
         self._everything: trio.Nursery
         self._work: trio.Nursery
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS_S):
+                for do in self._at_end.values():
+                    await do()
+
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        self._at_end[name] = do
+
+    async def _run(self) -> None:
         watching = trio.CancelScope()
         async with trio.open_nursery() as self._everything:
             self._everything.start_soon(self._write)

@@ -87,6 +87,9 @@ class ClientServices(Protocol):
 
     def cancel_stream(self, stream_id: int) -> bool: ...
 
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        """Have this done when the session ends, by whatever way; it replaces what has the same name."""
+
 
 @attrs.define(eq=False)
 class Call:

@@ -8,7 +8,7 @@ Owns the engine and the records. Time advances only through `engine.advance` and
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Generic, Never, TypeVar
 import attrs
 import trio
 
+from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.queue import MOVES_KEPT
@@ -93,6 +94,30 @@ class EngineClock:
     def now_ns(self) -> int:
         return self._engine.now_ns
 
+    @property
+    def speed(self) -> float:
+        return 0.0
+
+    @property
+    def is_virtual(self) -> bool:
+        return True
+
+    def next_deadline(self) -> float | None:
+        return self._engine.next_moment()
+
+
+@attrs.frozen(eq=False)
+class TimeAtHand:
+    async def set_speed(self, speed: float) -> None:
+        if speed:
+            raise RpcError("invalid", "time is virtual here, and nothing happens by itself")
+
+    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Never:
+        raise _no_streams()
+
+    async def until_idle(self) -> None:
+        """It is always, when a call has returned."""
+
 
 class VirtualCluster:
     """See the module. `on_decision` is called with every attempt."""
@@ -124,6 +149,7 @@ class VirtualCluster:
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         self.clock = EngineClock(self.engine)
+        self.time, self.stops = TimeAtHand(), Bulletin()
         self.seed = seed
         self.journal: Path | None = None
         self.epoch = "virtual"
@@ -173,6 +199,9 @@ class VirtualDaemon:
 
     def cancel_stream(self, stream_id: int) -> bool:
         return False
+
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        """The one client is there as long as the cluster."""
 
 
 def _carried(answer: Any) -> Any:

@@ -6,7 +6,7 @@
 `SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
 one. An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
 is a step of its own (`CallPlugin`), during which everything else goes on. An extender that binds is asked instead of
-the Bind plugins (`CallExtender`).
+the Bind plugins (`CallExtender`). A binding cycle that a debugger stops yields the StopPoint.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
@@ -21,6 +21,7 @@ from kschedd.framework.guard import PluginGuard
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Bind, Plan
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.waiting import WaitingPod
@@ -103,7 +104,7 @@ class CallExtender:
         return error(str(said)) if str(said) else None
 
 
-BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallExtender
+BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallExtender | StopPoint
 Binding = Generator[BindingEffect, Plan | Status | None, Status | None]
 
 
@@ -134,6 +135,7 @@ class BindingCycle:
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
+    stopped_at: StopPoint | None = None  # where a debugger has stopped it
 
     @property
     def is_decided(self) -> bool:

@@ -23,6 +23,8 @@ Inputs, one call at a time, in this order of priority:
     popped(entries), nominated(pods) pods the queue handed out
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
     complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
+                                     (`completing`: the same as a generator, for attempts that may be stopped)
+    resume_stopped(now)              continue the bindings that the debugger had stopped
 
 While an attempt waits for a plugin or an extender, `plan_executed` and `plugin_called` may be given, too: a binding
 that fails then is undone when the attempt is completed, since the cache must not change within one.
@@ -81,14 +83,18 @@ from kschedd.scheduling.binding_cycle import (
     PlanWait,
     ReleaseInFlight,
 )
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
+from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
+from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import Diagnosis
+from kschedd.scheduling.work import Work
 from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
 
@@ -111,6 +117,7 @@ class SchedulingDriver:
         self.nominator = self.pending.nominator
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
         self.pods_bound = 0  # since the start
+        self._attempts = self._failures = 0  # since the start
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
         self.permit_waits: dict[str, BindingCycle] = {}  # binding cycles waiting at Permit, by uid
         self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
@@ -120,6 +127,9 @@ class SchedulingDriver:
         self.attempting = False  # between `begin` and the end of `complete_attempt`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
         self.cycles = 0  # binding cycles begun so far
+        self.debugger = Debugger(self._state)
+        self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
+        self.stopped_bindings: dict[str, BindingCycle] = {}  # by uid, in the order in which they were stopped
         self._effects = Effects()
         self.config_changes = ConfigChanges()
         handle = machine.handle
@@ -195,9 +205,9 @@ class SchedulingDriver:
         One at a time while pods are nominated: the next pods must be in the queue, not in flight, when the victims'
         deletion frees resources.
         """
-        if self._popped:
+        if self._popped or self.debugger.stop is not None:
             return 0
-        most = 1 if self.nominator else MOST_POPPED
+        most = 1 if self.nominator or self.debugger.engaged else MOST_POPPED
         return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
 
     def popped(self, entries: Sequence[QueuedPod]) -> None:
@@ -213,8 +223,10 @@ class SchedulingDriver:
         """These pods entered the active queue with a nomination in their own status."""
         self.pending.active_with_nomination(pods)
 
-    def next_popped(self) -> QueuedPod | None:
+    def next_popped(self, now: float = 0.0) -> QueuedPod | None:
         """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
+        if self.debugger.engaged and not self.debugger.lets_begin(now):
+            return None
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     @property
@@ -227,9 +239,14 @@ class SchedulingDriver:
         self._popped = deque(entry for entry in self._popped if entry.uid != uid)
 
     @property
+    def head(self) -> QueuedPod | None:
+        """The popped pod whose attempt is next."""
+        return self._popped[0] if self._popped else None
+
+    @property
     def has_next(self) -> bool:
         """Whether `next_popped` would return a pod."""
-        return bool(self._popped) and self.attempts_allowed != 0
+        return bool(self._popped) and self.attempts_allowed != 0 and self.debugger.stop is None
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
         """Start an attempt with the pod's current version; None if the pod is skipped, and then no longer in flight."""
@@ -247,7 +264,11 @@ class SchedulingDriver:
             return None
         entry.pod = pod
         self.attempting = True
-        return self.machine.begin(pod, self.nominator.nominated)
+        self.stepper = None
+        debugger = self.debugger
+        if debugger.engaged and debugger.began(pod):
+            self.stepper = Stepper(debugger, pod, entry.attempts, self.machine.cluster.table, debugger.cycle)
+        return self.machine.begin(pod, self.nominator.nominated, self.stepper)
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
@@ -258,7 +279,23 @@ class SchedulingDriver:
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
         """Act on an attempt's result: start the binding cycle, or hand the pod back to the queue."""
-        outcome = self.machine.complete_attempt(entry, result, now)
+        return self._completed(entry, result, self.machine.complete_attempt(entry, result, now), now, took_s)
+
+    def completing(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
+    ) -> Work[AssumedPod | FailedAttempt]:
+        """As `complete_attempt`, stopped where the debugger says so."""
+        outcome = yield from self.machine.completing(entry, result, now, self.stepper)
+        return self._completed(entry, result, outcome, max(now, self.debugger.now_s), took_s)
+
+    def _completed(
+        self,
+        entry: QueuedPod,
+        result: ScheduleResult | FitError,
+        outcome: AssumedPod | FailedAttempt,
+        now: float,
+        took_s: float,
+    ) -> AssumedPod | FailedAttempt:
         self.attempting = False
         if isinstance(outcome, FailedAttempt):
             self._record(entry, result, now, took_s, outcome)
@@ -269,7 +306,7 @@ class SchedulingDriver:
             self.cycles += 1
             uid = outcome.pod.uid
             progress = BindingProgress()
-            binding = self.machine.binding(outcome, progress)
+            binding = self.machine.binding(outcome, progress, self.stepper)
             self.binding_cycles[uid] = cycle = BindingCycle(uid, self.cycles, outcome, binding, progress=progress)
             self._advance(cycle, None, now)
         while self._failed:
@@ -285,6 +322,9 @@ class SchedulingDriver:
         failed: FailedAttempt | None,
         of_binding: bool = False,
     ) -> None:
+        if not of_binding:
+            self._attempts += 1
+            self._failures += failed is not None
         node, feasible, visited, ties, score = "", 0, 0, 0, None
         if isinstance(result, ScheduleResult):
             feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
@@ -408,6 +448,19 @@ class SchedulingDriver:
             for cycle in decided:
                 self.resume(cycle, now)
 
+    @property
+    def any_to_resume(self) -> bool:
+        """Whether a binding that was stopped may continue."""
+        return bool(self.stopped_bindings) and self.debugger.stop is None
+
+    def resume_stopped(self, now: float) -> None:
+        """Continue the bindings that were stopped, until one is stopped again."""
+        while self.any_to_resume:
+            uid = next(iter(self.stopped_bindings))
+            cycle = self.stopped_bindings.pop(uid)
+            cycle.stopped_at = None
+            self._advance(cycle, None, now)
+
     def resume_ready(self, now: float) -> None:
         """Continue the bindings whose plan is ready, failed or timed out."""
         for cycle in list(self.plan_waits.values()):
@@ -462,6 +515,10 @@ class SchedulingDriver:
                     cycle.call = effect
                     effects.calls.append(effect)
                     return
+                elif isinstance(effect, StopPoint):
+                    cycle.stopped_at = effect
+                    self.stopped_bindings[cycle.uid] = cycle
+                    return
                 elif isinstance(effect, ReleaseInFlight):
                     self.pending.release(cycle.uid)
                     effects.released.append(cycle.uid)
@@ -499,6 +556,29 @@ class SchedulingDriver:
         else:
             effects.queue.append(AssumedPodForgotten(pod, for_itself=True))
             self._fail(failed, now)
+
+    @property
+    def working(self) -> bool:
+        """Whether something is under way that ends by itself, without time passing."""
+        if self.attempting or self.has_next:
+            return self.debugger.stop is None
+        return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
+
+    # -- the debugger -----------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, int]:
+        """The values of the debugger's `STATE_VARIABLES`, but for the time."""
+        cluster = self.machine.cluster
+        return {
+            "attempts": self._attempts,
+            "scheduled": self.pods_bound,
+            "failed": self._failures,
+            "pending": len(self.pending.pods),
+            "waiting": len(self.permit_waits),
+            "binding": len(self.binding_cycles),
+            "nodes": cluster.table.node_count,
+            "pods": cluster.pod_count,
+        }
 
     # -- the configuration --------------------------------------------------------------------------------------
 

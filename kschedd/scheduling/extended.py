@@ -22,9 +22,9 @@ from kschedd.extenders.extender import HTTPExtender
 from kschedd.extenders.messages import FilterResult, MetaVictims
 from kschedd.framework.postfilter import Candidate, DryRun
 from kschedd.framework.status import Status, unresolvable, unschedulable
-from kschedd.scheduling.filters import Shards, Work
 from kschedd.scheduling.node_search import Found
 from kschedd.scheduling.preemption import earliest_start
+from kschedd.scheduling.work import Shards, Work
 
 NO_CANDIDATE = "no candidate node for preemption"
 

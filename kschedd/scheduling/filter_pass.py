@@ -31,6 +31,10 @@ class FilterPass:
         places = None if count_nonzero(passed) == len(rows) else passed.nonzero()[0]
         return cls(rows, places, columns_given=(failed, codes))
 
+    def copy(self) -> Self:
+        """What is known by now; the pass goes on without it."""
+        return attrs.evolve(self, said=list(self._said))
+
     @property
     def passing(self) -> Rows:
         """The rows that have passed so far."""

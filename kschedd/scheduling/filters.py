@@ -9,7 +9,7 @@ Errors: PluginFault where a vector filter fails; a failing per-node filter gives
 """
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from typing import Generic, Literal, TypeVar, cast
 
 import attrs
@@ -31,13 +31,11 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, Framework
+from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
+from kschedd.scheduling.work import Shards, Work, drive
 
-# Independent pieces of work; the caller of the search runs them, in parallel if it wants to.
-Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
-Shards = list[Callable[[], Answers]]
 T = TypeVar("T")
-Work = Generator[Shards, list[Answers], T]
 
 _SHARD = 64  # rows in one shard of per-node work
 
@@ -66,9 +64,18 @@ class Filters:
             cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
         ]
 
-    def run(self, state: CycleState, pod: Pod, rows: Rows, explicit_status: dict[int, Status]) -> Work[FilterPass]:
+    def run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        explicit_status: dict[int, Status],
+        stepper: Stepper | None = None,
+    ) -> Work[FilterPass]:
         """The rows that pass all filters, in order; statuses of per-node filters go to `explicit_status`."""
         done = FilterPass(rows)
+        if stepper is not None:
+            stepper.filtering(done, explicit_status, self.profile.filters)
         table = self.cluster.table
         for filter_ in self.profile.filters:
             if filter_.name in state.skip_filter:
@@ -76,12 +83,16 @@ class Filters:
             passing = done.passing
             if not len(passing):
                 break
+            if stepper is not None:
+                yield from stepper.before("filter", filter_.name, passing)
             if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
                 codes = yield from self._ask_plain(filter_, state, pod, table, passing, explicit_status)
             if codes is not None:
                 done.reject(filter_.place, codes)
+                if stepper is not None:
+                    yield from stepper.filtered(filter_.name, passing, done.passing)
         return done
 
     def _ask_plain(
@@ -272,19 +283,3 @@ def _verdict(filter_: EnabledFilter, said: Status | Exception | None) -> Status 
     if not said.rejected:
         said = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {said.message}',))
     return said.by(filter_.name)
-
-
-def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
-    """Run a search to its end at once, one shard after the other. `answer`: to see what is asked, and answered."""
-    answers: list[Answers] | None = None
-    try:
-        while True:
-            shards = work.send(answers)  # type: ignore[arg-type]
-            try:
-                answers = [answer(shard) for shard in shards]
-            except PluginError as fault:
-                work.throw(fault)
-                raise AssertionError("a search ends with the fault of a plugin") from fault
-    except StopIteration as end:
-        value: T = end.value
-        return value

@@ -5,6 +5,7 @@ The owner of clock and objects (a simulation, a replay of recorded traces) calls
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
     decide(entry)         filters, scores, PostFilter; None if the pod is skipped
+    stepped_cycle(...)    both of these, step by step, for a driver whose debugger may stop them
     complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
     resume_bindings()     continue waiting binding cycles whose wait is over
 
@@ -13,8 +14,8 @@ the daemon's actors do the same for the same driver, over channels.
 Owns the queue and the driver.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Generator
+from typing import Protocol, TypeVar
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
@@ -23,14 +24,17 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.work import Work, answered, drive
 from kschedd.store.log import WatchEvent
+
+T = TypeVar("T")
 
 
 class Environment(Protocol):
@@ -81,6 +85,9 @@ class SchedulingLoop:
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
+        debugger = self.driver.debugger
+        if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
+            return None
         return self.driver.next_popped() or self.queue.pop(self.environment.now_ns)
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
@@ -98,6 +105,25 @@ class SchedulingLoop:
         self.apply_effects()
         return None
 
+    def stepped_cycle(
+        self, entry: QueuedPod, told: Callable[[ScheduleResult | FitError], None]
+    ) -> Generator[StopPoint, None, None]:
+        """The scheduling cycle of a popped pod; yields where the debugger stops it, and `told` has the result."""
+        driver, attempt = self.driver, None
+        try:
+            attempt = driver.begin(entry)
+            if attempt is None:
+                self.apply_effects()
+                return
+            result: ScheduleResult | FitError = yield from _stops_of(attempt)
+        except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
+            if attempt is not None:
+                attempt.close()
+            result = driver.broken(entry, fault)
+        told(result)
+        yield from _stops_of(driver.completing(entry, result, self.environment.now_s))
+        self.apply_effects()
+
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
         """Act on the attempt's result."""
         outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
@@ -108,7 +134,10 @@ class SchedulingLoop:
 
     def resume_bindings(self) -> bool:
         """Continue waiting binding cycles whose wait is over; returns whether any continued."""
-        resumed = False
+        resumed = self.driver.any_to_resume
+        if resumed:
+            self.driver.resume_stopped(self.environment.now_s)
+            self.apply_effects()
         for cycle in self.driver.waiting_cycles():
             if self.driver.resume(cycle, self.environment.now_s):
                 self.apply_effects()
@@ -158,3 +187,18 @@ class SchedulingLoop:
     def _uid_of(self, namespace: str, name: str) -> str | None:
         pod = self.environment.current_pod(f"{namespace}/{name}")
         return None if pod is None else pod.uid
+
+
+def _stops_of(work: Work[T]) -> Generator[StopPoint, None, T]:
+    """Run this, yielding where it is stopped."""
+    try:
+        asked = next(work)
+        while True:
+            if isinstance(asked, StopPoint):
+                yield asked
+                asked = work.send([])
+            else:
+                asked = work.send(answered(work, asked))
+    except StopIteration as end:
+        value: T = end.value
+        return value

@@ -68,12 +68,15 @@ from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on
 from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
+from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
+from kschedd.scheduling.work import Work, drive
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
+_BINDING_POINTS = {"pre_bind": "preBind", "bind": "bind", "post_bind": "postBind"}
 PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
 
 
@@ -196,18 +199,26 @@ class SchedulingMachine:
         """Whether the pod is not to be scheduled: it is being deleted, or already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
-    def begin(self, pod: Pod, nominated: Nominated) -> Attempt:
-        return self.schedulers[pod.scheduler_name].attempt(pod, nominated)
+    def begin(self, pod: Pod, nominated: Nominated, stepper: Stepper | None = None) -> Attempt:
+        return self.schedulers[pod.scheduler_name].attempt(pod, nominated, stepper=stepper)
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float
     ) -> AssumedPod | FailedAttempt:
+        """As `completing`, at once."""
+        return drive(self.completing(entry, result, now, None))
+
+    def completing(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
+    ) -> Work[AssumedPod | FailedAttempt]:
         """What an attempt comes to: the pod assumed, reserved and permitted (or kept waiting), or rejected.
 
         What is raised on the way is that pod's: its attempt has failed with an error, and nothing of it is left.
         """
         try:
-            return self._complete(entry, result, now)
+            return (yield from self._complete(entry, result, now, stepper))
+        except AttemptDropped:
+            failed = failed_by_error(entry, DROPPED)
         except Exception as fault:  # the pod's: see above
             failed = failed_by_error(entry, fault_text(fault))
         self.waiting.pods.pop(entry.uid, None)
@@ -217,30 +228,43 @@ class SchedulingMachine:
             failed = attrs.evolve(failed, writes=self._release(assumed, result, now))
         return failed
 
-    def _complete(self, entry: QueuedPod, result: ScheduleResult | FitError, now: float) -> AssumedPod | FailedAttempt:
+    def _complete(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
+    ) -> Work[AssumedPod | FailedAttempt]:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
         assumed = self.cluster.assume(entry.pod, node_name)
         for plugin in framework.at(RESERVE):
+            if stepper is not None:
+                yield from stepper.before("reserve", plugin.name, node=node_name)
             status = _contained(plugin, plugin.reserve, state, assumed, node_name)
             if status is not None and status.code != Code.SUCCESS:
+                if stepper is not None:
+                    yield from stepper.rejected("reserve", plugin.name, node=node_name)
                 if not status.rejected:
                     status = error(f'running Reserve plugin "{plugin.name}": {status.message}')
                 return self._take_back(entry, assumed, result, status.by(plugin.name), now)
         waits: dict[str, float] = {}
         for permitting in framework.at(PERMIT):
+            if stepper is not None:
+                yield from stepper.before("permit", permitting.name, node=node_name)
             status, wait_s = _permit(permitting, state, assumed, node_name)
             if status is None or status.code == Code.SUCCESS:
                 continue
             if status.code == Code.WAIT:
                 waits[permitting.name] = min(wait_s, MOST_WAIT_S)
+                if stepper is not None:
+                    yield from stepper.waits(permitting.name, node_name)
             else:
+                if stepper is not None:
+                    yield from stepper.rejected("permit", permitting.name, node=node_name)
                 if not status.rejected:
                     status = error(f'running Permit plugin "{permitting.name}": {status.message}')
                 return self._take_back(entry, assumed, result, status.by(permitting.name), now)
         waiting = None
         if waits:
+            now = now if stepper is None else stepper.debugger.now_s
             pending = {plugin: now + wait for plugin, wait in waits.items()}
             waiting = self.waiting.pods[assumed.uid] = WaitingPod(assumed, node_name, pending, waits)
         return AssumedPod(entry, assumed, result, waiting)
@@ -284,7 +308,7 @@ class SchedulingMachine:
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
-    def binding(self, assumed: AssumedPod, progress: BindingProgress) -> Binding:
+    def binding(self, assumed: AssumedPod, progress: BindingProgress, stepper: Stepper | None = None) -> Binding:
         """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
 
         The PreBind plugins that are done by `progress` are left out; it counts the others.
@@ -298,7 +322,7 @@ class SchedulingMachine:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
         for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
-            said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name)
+            said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
             progress.pre_binds += 1
@@ -311,7 +335,7 @@ class SchedulingMachine:
             if refused is None or not extender.ignorable:
                 return refused
         for binder in profile.at(BIND):
-            said = yield from _called(profile, binder, binder.bind, state, pod, node_name)
+            said = yield from _called(profile, binder, binder.bind, state, pod, node_name, stepper)
             if said is not None and said.code == Code.SKIP:
                 continue
             if said is not None and said.code != Code.SUCCESS:
@@ -320,7 +344,7 @@ class SchedulingMachine:
         else:
             return error("no Bind plugin bound the pod")
         for informed in profile.at(POST_BIND):
-            yield from _called(profile, informed, informed.post_bind, state, pod, node_name)
+            yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
         return None
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
@@ -347,8 +371,13 @@ def _called(
     state: CycleState,
     pod: Pod,
     node_name: str,
+    stepper: Stepper | None,
 ) -> Binding:
     """Call a plugin of a binding cycle and do what it plans; what it came to."""
+    if stepper is not None:
+        at = stepper.place(_BINDING_POINTS[method.__name__], plugin.name, node_name)
+        if stepper.debugger.arrives(at):
+            yield at
     if plugin.name in framework.in_tree:
         said = _contained(plugin, method, state, pod, node_name)
     else:

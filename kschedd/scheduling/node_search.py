@@ -20,9 +20,10 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.filter_pass import FilterPass
-from kschedd.scheduling.filters import Filters, Work
+from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NominatedByRow, NominatedPodFilter
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
 Search = Work["Found"]

@@ -23,7 +23,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
-from kschedd.scheduling.filters import NodesAsked, Shards, Work, as_one_call
+from kschedd.scheduling.filters import NodesAsked, as_one_call
 from kschedd.scheduling.node_local_plugins import (
     NodeLocalPlugins,
     PluginFault,
@@ -33,6 +33,8 @@ from kschedd.scheduling.node_local_plugins import (
     score_columns,
 )
 from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
+from kschedd.scheduling.stepper import Stepper
+from kschedd.scheduling.work import Shards, Work, drive
 
 _SHARD = 64
 _MOST_SHAPES = 4096
@@ -67,6 +69,19 @@ class Ranking:
         self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
+        """As `pre_scoring`, at once."""
+        return drive(self.pre_scoring(state, pod, rows, None))
+
+    def pre_scoring(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Status | None]:
+        """Run PreScore; the failure of a plugin, if one fails."""
+        if stepper is not None:
+            for plugin in self.profile.at(PRE_SCORE):
+                yield from stepper.before("preScore", plugin.name, rows)
+                failure, skips = self._pre_score([plugin], state, pod, rows)
+                if failure is not None:
+                    return failure
+                state.skip_score |= skips
+            return None
         number = pod.signature.id
         skipped = self._skipped.get(number)
         if skipped is None:
@@ -98,11 +113,16 @@ class Ranking:
                 return Status(Code.ERROR, (text,), plugin.name), skipped
         return None, skipped
 
-    def totals(self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None) -> Work[Ints]:
+    def totals(
+        self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None, stepper: Stepper | None = None
+    ) -> Work[Ints]:
         """The total of each row. Raises PluginFault."""
         table = self.cluster.table
         if table.wraps or pod.pod_spec.resource_requests.wraps:
-            return (yield from self._checked(state, pod, rows))
+            return (yield from self._checked(state, pod, rows, stepper))
+        if stepper is not None:
+            scores = yield from self.details(state, pod, rows, stepper)
+            return stepper.totals() if stepper.replaced else scores.total
         raw: dict[str, Ints] = {}
         if cached is None:
             total, raw = self.local.score(state, pod, table, rows)
@@ -125,9 +145,9 @@ class Ranking:
             total += self._normal(score, state, pod, rows, values) * score.weight
         return total
 
-    def _checked(self, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
+    def _checked(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Ints]:
         """The totals where sums may overflow, so that in-tree plugins' scores can be out of range: then an error."""
-        scores: Scores = yield from self.details(state, pod, rows)
+        scores: Scores = yield from self.details(state, pod, rows, stepper)
         weights = {score.name: score.weight for score in self.profile.scores}
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
         wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
@@ -135,7 +155,7 @@ class Ranking:
             # Upstream iterates over nodes, and over plugins within each node; it reports the first error in that order.
             place, name = min(wrong, key=lambda found: found[0])
             raise invalid_score(name, int(final[name][place]))
-        return scores.total
+        return scores.total if stepper is None or not stepper.replaced else stepper.totals()
 
     def _normal(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows, raw: Ints) -> Ints:
         """The plugin's normalized scores, 0 to 100. Raises PluginFault."""
@@ -170,7 +190,7 @@ class Ranking:
             raise PluginFault(score.name, failed.message)
         return np.array(answers, dtype=np.int64)
 
-    def details(self, state: CycleState, pod: Pod, rows: Rows) -> Work[Scores]:
+    def details(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None = None) -> Work[Scores]:
         """Each plugin's raw and weighted scores, computed afresh. Raises PluginFault."""
         raw_scores = {}
         weighted = {}
@@ -178,9 +198,14 @@ class Ranking:
         for score in self.profile.scores:
             if score.name in state.skip_score:
                 continue
+            if stepper is not None:
+                yield from stepper.before("score", score.name, rows)
             raw = yield from self._raw(score, state, pod, rows)
             raw_scores[score.name] = raw
-            weighted[score.name] = self._normal(score, state, pod, rows, raw.copy()) * score.weight
+            normal = self._normal(score, state, pod, rows, raw.copy())
+            if stepper is not None:
+                stepper.scored(score.name, score.weight, raw, normal)
+            weighted[score.name] = normal * score.weight
             total += weighted[score.name]
         return Scores(rows, raw_scores, weighted, total)
 

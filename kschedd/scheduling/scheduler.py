@@ -38,16 +38,20 @@ from kschedd.framework.interface import (
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.framework.writes import Write
+from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.extended import CandidatesFound, candidates_left, filtered, preempting, scored
-from kschedd.scheduling.filters import Filters, Work, drive
+from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
-from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
+from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
+from kschedd.scheduling.stepped_search import stepped_search
+from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
+from kschedd.scheduling.work import Work, drive
 from kschedd.values import fast_frozen
 
 Choose = Callable[[Rows, Sequence[str]], int]
@@ -154,26 +158,35 @@ class Scheduler:
         self._ignoring_node = all(name in self.profile.in_tree for name, _ in self._idle)
         self._post_filters = self.profile.at(POST_FILTER)
 
-    def attempt(self, pod: Pod, nominated: Nominated, *, every_node: bool = False) -> Attempt:
+    def attempt(
+        self, pod: Pod, nominated: Nominated, *, every_node: bool = False, stepper: Stepper | None = None
+    ) -> Attempt:
         """Find a node, or explain why there is none and what PostFilter did.
 
-        `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does.
+        `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
+        `stepper` it may be stopped at each plugin.
         """
         try:
-            return (yield from self._attempt(pod, nominated, every_node))
+            if stepper is None:
+                return (yield from self._attempt(pod, nominated, every_node, None))
+            return (yield from self._stepped(pod, nominated, stepper))
+        except AttemptDropped:
+            return FitError(pod, dropped_status(), Diagnosis(self.cluster.table.node_count), CycleState())
         except PluginError as fault:
             return FitError(pod, broken_off(fault), Diagnosis(self.cluster.table.node_count), CycleState())
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
-    def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool) -> Attempt:
+    def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
         table = self.cluster.table
         state = CycleState()
+        if stepper is not None:
+            stepper.state = state
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated)
-        pre_filter_result, status, narrowed_by = self.pre_filter(state, pod)
+        pre_filter_result, status, narrowed_by = yield from self.pre_filtering(state, pod, stepper)
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
             if not status.rejected:
@@ -181,10 +194,12 @@ class Scheduler:
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
             view = FailedAttemptView(self, self._nobody(state, pod, status), counting, None)
-            return (yield from self._post_filter(state, pod, diagnosis, view))
-        cached = None if self.cache is None else self.cache.of(pod, state)
+            return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
+        cached = None if self.cache is None or stepper is not None else self.cache.of(pod, state)
         try:
-            found = yield from self._find(state, pod, pre_filter_result, diagnosis, counting, every_node, cached)
+            found = yield from self._find(
+                state, pod, pre_filter_result, diagnosis, counting, every_node, cached, stepper
+            )
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
@@ -194,12 +209,73 @@ class Scheduler:
         if not len(found.rows):
             diagnosis.add_verdicts()
             view = FailedAttemptView(self, found.verdicts, counting, cached)
-            return (yield from self._post_filter(state, pod, diagnosis, view))
-        return (yield from self._select(state, pod, found, diagnosis, cached))
+            return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
+        return (yield from self._select(state, pod, found, diagnosis, cached, stepper))
+
+    # -- step by step -----------------------------------------------------------------------------------------
+
+    def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper) -> Attempt:
+        """An attempt, and what somebody makes of its outcome who is stopped at it."""
+        result = yield from self._attempt(pod, nominated, False, stepper)
+        while True:
+            result = self._by_hand(result, stepper)
+            known = stepper.changed
+            if isinstance(result, ScheduleResult):
+                yield from stepper.ended(SCHEDULED, result.node_name, result.feasible)
+            else:
+                post = result.post_filter
+                if post is not None:
+                    stepper.victims, stepper.nominated_node = post.victims, post.nominated_node or ""
+                failed = ERROR if result.status.code == Code.ERROR else UNSCHEDULABLE
+                yield from stepper.ended(PREEMPTING if stepper.victims else failed)
+            if stepper.changed == known:
+                return result
+
+    def _by_hand(self, result: ScheduleResult | FitError, stepper: Stepper) -> ScheduleResult | FitError:
+        """The outcome with the node that was forced; without nodes that were vetoed after the search."""
+        table, pod, state = self.cluster.table, result.pod, result.state
+        row = table.row_of.get(stepper.forced)
+        if row is not None:
+            if isinstance(result, ScheduleResult):
+                return attrs.evolve(result, node_name=stepper.forced)
+            verdicts = result.diagnosis.verdicts or self._nobody(state, pod, result.status)
+            rows = np.array([row], dtype=np.int64)
+            return ScheduleResult(
+                pod, stepper.forced, self.profile, state, rows, len(verdicts.rows), None, None, 1, verdicts
+            )
+        if not isinstance(result, ScheduleResult) or not (stepper.vetoed or stepper.replaced):
+            return result
+        vetoed = stepper.vetoes(result.feasible)
+        if vetoed:
+            left = result.feasible[~np.isin(result.feasible, list(vetoed))]
+            result = attrs.evolve(result, verdicts=result.verdicts.overruled(vetoed, ()), feasible=left, totals=None)
+        if not len(result.feasible):
+            diagnosis = Diagnosis(table.node_count, result.verdicts)
+            diagnosis.add_verdicts()
+            return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state)
+        if stepper.scoring is None:
+            return attrs.evolve(result, node_name=table.names[int(result.feasible[0])])
+        return self._chosen(result, stepper.totals()[np.isin(stepper.scoring, result.feasible)])
+
+    def _chosen(self, result: ScheduleResult, totals: Ints) -> ScheduleResult:
+        """The result with one of the best by these totals; the one it has, if that is one of them."""
+        names = self.cluster.table.names
+        score = np.maximum.reduce(totals)
+        best = result.feasible[totals == score]
+        if self.cluster.table.row_of[result.node_name] in best:
+            return attrs.evolve(result, totals=totals, score=int(score), ties=len(best))
+        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
+        return attrs.evolve(result, node_name=names[chosen], totals=totals, score=int(score), ties=len(best))
 
     # -- prefilter --------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PreFilterResult | None, Status | None, set[str]]:
+        """As `pre_filtering`, at once."""
+        return drive(self.pre_filtering(state, pod, None))
+
+    def pre_filtering(
+        self, state: CycleState, pod: Pod, stepper: Stepper | None
+    ) -> Work[tuple[PreFilterResult | None, Status | None, set[str]]]:
         """Run PreFilter. Returns the result (None: all nodes), the rejection or error, which plugins narrowed."""
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
@@ -207,6 +283,8 @@ class Scheduler:
         asked, idle = self._concerned(pod.signature)
         state.skip_filter.update(idle)
         for plugin in asked:
+            if stepper is not None:
+                yield from stepper.before("preFilter", plugin.name)
             try:
                 said = plugin.pre_filter(state, pod, self.cluster)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -218,15 +296,20 @@ class Scheduler:
                 if said.already_filtered:
                     state.already_filtered_by = plugin.name
                 narrowed = said if narrowed is None else PreFilterResult(narrowed.node_names & said.node_names)
+                if stepper is not None:
+                    stepper.narrowed_to = narrowed.node_names
                 if not narrowed.node_names:
                     return narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by
             elif said.code == Code.SKIP:
                 state.skip_filter.add(plugin.name)
-            elif said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return None, said.by(plugin.name), set()
-            elif said.code == Code.UNSCHEDULABLE or said.code == Code.PENDING:
-                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
+            elif said.rejected:
                 rejected = said.by(plugin.name)
+                if stepper is not None:
+                    stepper.rejected_by = rejected
+                    yield from stepper.rejected("preFilter", plugin.name)
+                if said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return None, rejected, set()
+                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
             elif said.code != Code.SUCCESS:
                 text = f'running PreFilter plugin "{plugin.name}": {said.message}'
                 return None, Status(Code.ERROR, (text,), plugin.name), set()
@@ -263,6 +346,7 @@ class Scheduler:
         counting: NominatedPods,
         every_node: bool,
         cached: CachedEvaluation | None,
+        stepper: Stepper | None,
     ) -> Work[Found]:
         table = self.cluster.table
         nominee: Found | None = None
@@ -271,7 +355,7 @@ class Scheduler:
             row = np.array([table.row_of[wished]], dtype=np.int64)
             # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
             known = cached if pre_filter_result is None or wished in pre_filter_result.node_names else None
-            nominee = yield from self.search.run(state, pod, row, 0, 1, counting.at(wished), known)
+            nominee = yield from self._search(state, pod, row, 0, 1, counting.at(wished), known, stepper)
             if self.extenders and len(nominee.rows):
                 nominee = yield from self._nominee_left(pod, nominee)
             if len(nominee.rows) and not every_node:
@@ -285,7 +369,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self.search.run(state, pod, order, start, wanted, counting.everywhere, cached)
+        found = yield from self._search(state, pod, order, start, wanted, counting.everywhere, cached, stepper)
         if pre_filter_result is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
@@ -304,6 +388,21 @@ class Scheduler:
             found = left
         return found
 
+    def _search(
+        self,
+        state: CycleState,
+        pod: Pod,
+        order: Rows,
+        start: int,
+        wanted: int,
+        nominated: NominatedByRow,
+        cached: CachedEvaluation | None,
+        stepper: Stepper | None,
+    ) -> Work[Found]:
+        if stepper is None:
+            return self.search.run(state, pod, order, start, wanted, nominated, cached)
+        return stepped_search(self.search, state, pod, order, start, wanted, nominated, stepper)
+
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
         """The nominated node if the extenders leave it; one that fails makes it a node like all others."""
         try:
@@ -319,7 +418,13 @@ class Scheduler:
     # -- score ------------------------------------------------------------------------------------------------
 
     def _select(
-        self, state: CycleState, pod: Pod, found: Found, diagnosis: Diagnosis, cached: CachedEvaluation | None
+        self,
+        state: CycleState,
+        pod: Pod,
+        found: Found,
+        diagnosis: Diagnosis,
+        cached: CachedEvaluation | None,
+        stepper: Stepper | None,
     ) -> Work[ScheduleResult | FitError]:
         rows = found.rows
         names = self.cluster.table.names
@@ -327,12 +432,14 @@ class Scheduler:
             return ScheduleResult(
                 pod, names[int(rows[0])], self.profile, state, rows, found.visited, None, None, 1, found.verdicts
             )
-        failure = self.ranking.pre_score(state, pod, rows)
+        if stepper is not None:
+            stepper.scoring = rows
+        failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
         if failure is not None:
             diagnosis.add_verdicts()
             return FitError(pod, failure, diagnosis, state)
         try:
-            totals = yield from self.ranking.totals(state, pod, rows, cached)
+            totals = yield from self.ranking.totals(state, pod, rows, cached, stepper)
         except PluginFault as fault:
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
@@ -348,11 +455,16 @@ class Scheduler:
     # -- postfilter -------------------------------------------------------------------------------------------
 
     def _post_filter(
-        self, state: CycleState, pod: Pod, diagnosis: Diagnosis, view: "FailedAttemptView"
+        self,
+        state: CycleState,
+        pod: Pod,
+        diagnosis: Diagnosis,
+        view: "FailedAttemptView",
+        stepper: Stepper | None = None,
     ) -> Work[FitError]:
         result = None
         if self._post_filters:
-            result = yield from self.post_filter(state, pod, view)
+            result = yield from self.post_filter(state, pod, view, stepper)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
         nominated_node = None if result is None else result.nominated_node
@@ -367,7 +479,9 @@ class Scheduler:
         view = FailedAttemptView(self, diagnosis.verdicts, counting, None)
         return drive(self._post_filter(failed.state, failed.pod, diagnosis, view))
 
-    def post_filter(self, state: CycleState, pod: Pod, view: "FailedAttemptView") -> Work[PostFilterResult]:
+    def post_filter(
+        self, state: CycleState, pod: Pod, view: "FailedAttemptView", stepper: Stepper | None = None
+    ) -> Work[PostFilterResult]:
         """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
@@ -378,6 +492,8 @@ class Scheduler:
         writes: list[Write] = []
         for plugin in self._post_filters:
             said: PostFilterResult
+            if stepper is not None:
+                yield from stepper.before("postFilter", plugin.name)
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
             try:
                 try:

@@ -8,7 +8,8 @@ Owns the state machines, which are the ones the daemon's actors drive. It does n
 Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Self
 
 import attrs
@@ -26,6 +27,7 @@ from kschedd.framework.writes import Write
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
 from kschedd.queue.snapshot import EntryCopies
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.loop import SchedulingLoop
@@ -121,6 +123,7 @@ class Engine:
         self._on_effects = on_effects
         self._on_result = on_result
         self.decisions = 0
+        self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
         self._runner: ControllerRunner | None
         if resumed is None:
             self.start_s = self._now_s = start_s
@@ -195,6 +198,9 @@ class Engine:
     def next_moment(self, *, retries: bool = True) -> float | None:
         """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
         moments = list(self.driver.deadlines())
+        until = self.driver.debugger.until
+        if until is not None and until.time_s is not None:
+            moments.append(until.time_s)
         flush = self.queue.next_flush()
         if flush is not None:
             moments.append(flush / SECOND)
@@ -208,8 +214,12 @@ class Engine:
         return min(moments, default=None)
 
     def advance(self, until_s: float) -> None:
-        """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way."""
+        """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
+
+        Where the debugger stops scheduling on the way, time advances no further.
+        """
         self.run_until_idle()
+        stops = self.driver.debugger.stops
         while True:
             moment = self.next_moment()
             if moment is None or moment > until_s:
@@ -217,7 +227,10 @@ class Engine:
             self._now_s = max(self._now_s, moment)
             self._ring()
             self.run_until_idle()
+            if self.driver.debugger.stops != stops:
+                return
         self._now_s = max(self._now_s, until_s)
+        self.run_until_idle()
 
     def run_to_rest(self, limit_s: float = 3600.0) -> bool:
         """Advance until only periodic retries of unschedulable pods remain, which would fail again.
@@ -228,6 +241,8 @@ class Engine:
         self.run_until_idle()
         while True:
             busy = self.next_moment(retries=False)
+            if self.driver.debugger.stop is not None:
+                return False
             if busy is None:
                 return True
             moment = self.next_moment()
@@ -252,6 +267,11 @@ class Engine:
         """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
         most = self.decisions + _FEWEST_AT_ONCE + _TIMES_EACH * self.store.count("Pod")
         while True:
+            if self._stopped is not None:
+                # The cluster does not change within a cycle: the scheduler is told of what happens when it is over.
+                if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
+                    continue
+                return
             busy = self._deliver()
             if self._runner is not None and self._runner.run_until_idle():
                 continue
@@ -276,13 +296,30 @@ class Engine:
 
     def cycle(self, entry: QueuedPod) -> None:
         """Run the scheduling cycle of a popped pod, and apply its result."""
+        if self.driver.debugger.engaged:
+            self._stopped = self.loop.stepped_cycle(entry, partial(self._attempted, entry))
+            self._go_on()
+            return
         result = self.loop.decide(entry)
         if result is None:
             return
+        self._attempted(entry, result)
+        self.loop.complete(entry, result)
+
+    def _attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
         self.decisions += 1
         if self._on_result is not None:
             self._on_result(entry, result)
-        self.loop.complete(entry, result)
+
+    def _go_on(self) -> bool:
+        """Run the stopped cycle up to the next stop or its end; False while the debugger does not let it."""
+        debugger = self.driver.debugger
+        if debugger.stop is not None or self._stopped is None:
+            return False
+        debugger.now_s = self._now_s
+        if next(self._stopped, None) is None:
+            self._stopped = None
+        return True
 
     # -- callbacks of the scheduling loop ---------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     if not written and not shown and not options.watch:
         of = f" of {about.lower()}" if about else ""
         session.write_error(f"No events found{of}{f' in {namespace} namespace' if namespace else ''}.\n")
-    table = events_table(shown, session.now(), namespaces=namespace is None)
+    table = events_table(shown, session.cluster_now(), namespaces=namespace is None)
     if output.form == "table" and shown:
         session.write(render(table, session.style, headers=not options.no_headers))
     if options.watch:
@@ -63,12 +63,12 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
             for event in stream:
                 if types and event.get("type") not in types:
                     continue
-                row = events_table([event], session.now(), namespaces=True)
+                row = events_table([event], session.cluster_now(), namespaces=True)
                 if about and _object_of(row.rows[0][4]) != _object_of(about):
                     continue
                 if namespace is not None and row.rows[0][0] not in ("", namespace):
                     continue
-                row = events_table([event], session.now(), namespaces=namespace is None)
+                row = events_table([event], session.cluster_now(), namespaces=namespace is None)
                 session.write(render(row, session.style, headers=False, widths=widths))
     return 0
 
@@ -119,7 +119,7 @@ def decisions(session: VerbSession, options: argparse.Namespace) -> int:
     if not found:
         session.write_error("No decisions yet.\n")
     else:
-        session.write(render(decisions_table(found, session.now()), session.style))
+        session.write(render(decisions_table(found, session.cluster_now()), session.style))
     return 0
 
 

@@ -115,7 +115,7 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
         return
     rows: list[tuple[str, ...]] = []
     for pod in answer["pods"]:
-        since = span(max(0.0, session.now() - (seconds_of(pod["since"]) or 0.0)))
+        since = span(max(0.0, session.cluster_now() - (seconds_of(pod["since"]) or 0.0)))
         key = f"{pod['namespace']}/{pod['name']}"
         rows.append((key, pod["node"], _ahead(session, pod["at"]), since, ",".join(pod["taints"])))
     session.write(render(Table(("POD", "NODE", "LEAVES IN", "SINCE", "TAINTS"), tuple(rows)), session.style))
@@ -124,7 +124,7 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 def _ahead(session: VerbSession, time: str | None) -> str:
     """How far in the future a time is."""
     at = seconds_of(time)
-    return "never" if at is None else span(max(0.0, at - session.now()))
+    return "never" if at is None else span(max(0.0, at - session.cluster_now()))
 
 
 VERBS = (

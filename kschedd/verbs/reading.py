@@ -240,7 +240,7 @@ class _Tables:
             from kschedd.printing.custom_columns import custom_table
 
             return custom_table(self._layout.output.template, objects)
-        around = RowContext(self._session.now(), self._requested)
+        around = RowContext(self._session.cluster_now(), self._requested)
         wide = self._layout.output.form == "wide"
         return table_of(
             kind,
@@ -335,7 +335,7 @@ def _related(session: VerbSession, raw: Raw, *, events: bool) -> Any:
         if namespace:
             about["namespace"] = namespace
         happened = daemon.call("events.list", **about)["events"]
-    related = DescribeContext(session.now(), session.style, happened)
+    related = DescribeContext(session.cluster_now(), session.style, happened)
     if kind == "Node":
         pods = daemon.call("objects.list", kind="Pod", field_selector=f"spec.nodeName={name}")["items"]
         return attrs.evolve(related, pods=pods)

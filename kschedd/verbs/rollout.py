@@ -327,7 +327,7 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
         dry_run = options.dry_run != "none"
 
         def change(kind: Kind, raw: Raw) -> None:
-            patch = _patch_for(action, kind, raw, stamp(session.now()))
+            patch = _patch_for(action, kind, raw, stamp(session.cluster_now()))
             changed = _patch(session, kind, raw, patch, "merge", dry_run=dry_run)
             said = {"restart": "restarted", "pause": "paused", "resume": "resumed"}[action]
             if output.form == "name":

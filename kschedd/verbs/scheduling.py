@@ -33,11 +33,15 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key
 
+_MOVABLE = ("active", "backoff", "unschedulable")
+
 # -- queue ----------------------------------------------------------------------------------------------------------
 
 
 def _queue_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="*", metavar="[pod NAME | PLACE]", help="one of " + ", ".join(PLACES))
+    words.add_argument(
+        "what", nargs="*", metavar="[pod NAME | PLACE | move POD PLACE]", help="one of " + ", ".join(PLACES)
+    )
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
     namespace_flags(words)
     output_flag(words, FORMS)
@@ -45,6 +49,8 @@ def _queue_words(words: VerbParser) -> None:
 
 def queue(session: VerbSession, options: argparse.Namespace) -> int:
     what = list(options.what)
+    if what[:1] == ["move"]:
+        return _move(session, options, what[1:])
     if what and (lookup(what[0]).name == "Pod" or "/" in what[0]):
         names = what if "/" in what[0] else what[1:]
         if len(names) != 1:
@@ -67,6 +73,14 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
     total = sum(count for name, count in answer["counts"].items() if not what or name == place["place"])
     if isinstance(total, int) and total > len(pods) == options.limit:
         session.write(f"{session.style.plain('…')} and {total - len(pods)} more (--limit N shows more)\n")
+    return 0
+
+
+def _move(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
+    if len(words) != 2 or words[1] not in _MOVABLE:
+        raise UsageError(f"queue move POD PLACE: allowed places are {', '.join(_MOVABLE)}")
+    answer = call_about_pod(session, words[0], namespace_of(session, options), "queue.move", place=words[1])
+    session.write(f"{answer['pod']} moved to {answer['place'].replace('_', ' ')}\n")
     return 0
 
 
@@ -191,10 +205,10 @@ def weights(session: VerbSession, options: argparse.Namespace) -> int:
 VERBS = (
     Verb(
         "queue",
-        "The scheduling queue, or the way of one pod through it.",
+        "The scheduling queue, or the way of one pod through it; `move` moves a pod.",
         queue,
         _queue_words,
-        examples=("queue", "queue unschedulable", "queue pod web-0"),
+        examples=("queue", "queue unschedulable", "queue pod web-0", "queue move web-0 active"),
         completes="queue",
     ),
     Verb(

@@ -40,6 +40,8 @@ class VerbSession:
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
     streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
+    cluster_time: Callable[[], float] | None = None  # asks the daemon for its time; None: it is `now`
+    outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     open_editor: Callable[[Path], int] | None = (
@@ -47,6 +49,10 @@ class VerbSession:
     )
     asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
     _daemon: DaemonClient | None = None
+
+    def cluster_now(self) -> float:
+        """The cluster's time, in which its objects have ages: seconds since the epoch."""
+        return self.now() if self.cluster_time is None else self.cluster_time()
 
     @property
     def daemon(self) -> DaemonClient:

@@ -102,6 +102,7 @@ class Shell:
             namespace,
             measure=lambda: self._runner.measure(),
             open_editor=None if scripts else open_editor,
+            cluster_time=lambda: float(self._session.daemon.call("time.get")["now_s"]),
             asks_first=lambda: not self._scripts and self._settings.is_on("confirm"),
         )
         self._runner = CommandRunner(

@@ -13,8 +13,8 @@ from kschedd.api.selectors import parse_label_selector
 from kschedd.cache.counts import spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.work import drive
 
 HOSTNAME = "kubernetes.io/hostname"
 

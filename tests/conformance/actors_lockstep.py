@@ -106,7 +106,7 @@ class TraceStore:
             self.log.append(event)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class TraceClock(Clock):
     """Says what the trace says; deadlines come when Trio's mock clock is moved along with it."""
 

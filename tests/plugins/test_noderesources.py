@@ -24,9 +24,9 @@ from kschedd.plugins.noderesources_args import (
 )
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
 from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)

@@ -12,8 +12,8 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.work import drive
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 
 Raw = dict[str, Any]

@@ -22,11 +22,11 @@ from kschedd.framework.postfilter import DryRun
 from kschedd.framework.registry import Registry
 from kschedd.scheduling import candidates as candidates_module
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.nominated_pods import NominatedPods
 from kschedd.scheduling.preemption import select_victims
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
+from kschedd.scheduling.work import drive
 
 NODES = ("n0", "n1", "n2")
 Nominated = dict[str, tuple[Pod, ...]]

@@ -14,7 +14,7 @@ from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import MOST_POPPED
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.filters import drive
+from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 

@@ -22,9 +22,9 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.work import drive
 
 ZONES = ("a", "b")
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

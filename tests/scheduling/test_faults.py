@@ -13,9 +13,9 @@ from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 
 
 def node(name: str) -> Node:

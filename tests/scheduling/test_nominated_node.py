@@ -8,9 +8,9 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 from tests.devices.made import claim_raw, class_raw, device, exact, slice_of
 
 

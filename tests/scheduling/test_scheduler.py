@@ -15,9 +15,9 @@ from kschedd.framework.interface import PostFilterResult, PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Delete
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.scheduling.work import drive
 
 MatchedRegistration = list[str]
 

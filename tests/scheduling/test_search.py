@@ -8,10 +8,10 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_percentage
 from kschedd.config.load import default_config
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.work import drive
 
 
 @pytest.mark.parametrize(

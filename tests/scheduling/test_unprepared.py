@@ -8,9 +8,9 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.load import config_from_raw
 from kschedd.framework.status import Code
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 
 
 def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any) -> ScheduleResult | FitError:

@@ -22,6 +22,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
 from kschedd.rpc.table import Call, Method, Stream, find_method, method_table
+from kschedd.store.times import stamp
 from tests.rpc.documented import faults, shape_of
 
 Raw = dict[str, Any]
@@ -423,7 +424,10 @@ class FakeDaemon:
         counts = {"active": 0, "backoff": 0, "error_backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
         on_the_way = {"waiting": 1, "binding": 1, "last_decisions": [], "paused": False}
         totals = {"scheduled": 4, "failed_attempts": 2, "decisions_per_s": 3.5, "nodes": 2, "pods": 3}
-        return {**counts, **on_the_way, **totals}
+        return {**counts, **on_the_way, **totals, "stopped_at": None, "speed": 1.0, "virtual_time": None}
+
+    def time_get(self) -> Raw:
+        return {"now_s": NOW, "time": stamp(NOW), "speed": 1.0, "virtual": False, "next_s": None}
 
     def scheduler_config(self) -> Raw:
         score = [{"name": "NodeResourcesFit", "weight": 1}, {"name": "TaintToleration", "weight": 3}]
@@ -485,6 +489,7 @@ _SERVED = (
     "queue.list",
     "waiting.list",
     "scheduler.status",
+    "time.get",
     "scheduler.config",
     "daemon.info",
     "daemon.stop",

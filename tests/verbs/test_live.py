@@ -7,6 +7,7 @@ import io
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,8 +104,7 @@ class Noting:
             yield self._first(stream, shape_of(self.table[method].items))
 
     def _first(self, stream: Any, shape: Any) -> Iterator[Any]:
-        for _ in range(2):
-            item = next(stream)
+        for item in islice(stream, 2):
             assert faults(shape, item) == []
             yield item
 
@@ -143,6 +143,7 @@ class Typed:
                 lambda: self.input,
                 lambda question: True,
                 open_editor=edit_labels,
+                outlived=True,
             )
             code = run_words(session, words)
         self.out, self.err = out.getvalue(), err.getvalue()
@@ -263,6 +264,29 @@ LINES = [
     ("load --how", "kubectl get -A"),
     ("save -", '"kind": "List"'),
     ("delete pod big", "deleted"),
+    ("pause", "Stopped (paused): between two attempts."),
+    ("break add --pod nobody --node node-a --plugin NodeName --ignore 1", "breakpoint 1: --pod default/nobody"),
+    ("break add --pod debugged --outcome scheduled --if 'attempt == 1' -o json", '"hits": 0'),
+    ("break disable 1", "breakpoint 1 disabled"),
+    ("break", "--outcome scheduled --if 'attempt == 1'"),
+    ("run debugged --image a:1", "pod/debugged created"),
+    ("next point", "default/debugged before preFilter"),
+    ("next", "default/debugged before "),
+    ("until pod debugged", "default/debugged before "),
+    ("where -o json", '"narrowed_to"'),
+    ("where --nodes 5", "Attempt:"),
+    ("score node-a NodeResourcesFit 7", "NodeResourcesFit gives node-a 7 in this attempt"),
+    ("veto node-a", "default/debugged does not go to node-a in this attempt"),
+    ("force node-a", "default/debugged goes to node-a when the attempt goes on"),
+    ("until 1000 pods", "Stopped (breakpoint 2): default/debugged, the attempt has chosen node-a."),
+    ("drop", "default/debugged goes back to the queue"),
+    ("break delete --all", "breakpoint 2 deleted"),
+    ("step", "Stopped (step): between two attempts."),
+    ("queue move debugged unschedulable", "default/debugged moved to unschedulable"),
+    ("resume", "Scheduling runs."),
+    ("time virtual", "virtual: it stands still"),
+    ("time", "virtual"),
+    ("advance 2s", ""),
     ("stop --yes", "stopping"),
 ]
 

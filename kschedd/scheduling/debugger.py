@@ -1,0 +1,294 @@
+"""Debugger: whether scheduling goes on, up to where, and who decides that.
+
+    running ──pause──▶ stopped between two attempts ──step N──▶ runs N attempts, then stops
+       ▲  │                │        ▲                ──next──▶ stops at the next plugin, or extension point
+       │  ╰─breakpoint──▶ stopped within an attempt ──until──▶ runs up to a time, a condition, a number of pods
+       ╰──────resume───────╯
+
+The driver asks `lets_begin` before each attempt; an attempt that may have to stop has a `Stepper`, which asks `arrives`
+at each stop point and, if that is to stop, yields the point to its caller, who goes on with it when `stop` is None
+again. Nothing else stops: events, bindings and questions are served as ever.
+
+One client holds the debugger at a time; others may look. When its connection ends, scheduling goes on and its
+breakpoints are disabled, unless it said `keep`.
+
+Pure: its owner (the driver) passes the time. `engaged` is False where there is nothing to do, the only thing that is
+looked at then; `changes` counts what a watcher is to be told of.
+Errors: DebuggerHeld, NotStopped; CelCompileError, SelectorError for breakpoints.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.selector_text import parse_selector_text
+from kschedd.devices.cel_program import CelCondition, compile_condition
+from kschedd.devices.cel_values import CelFailure
+from kschedd.errors import KscheddError
+from kschedd.scheduling.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
+
+#: the variables of a condition that is waited for, with their CEL types
+STATE_VARIABLES: Final[Mapping[str, str]] = {
+    "attempts": "int",
+    "scheduled": "int",
+    "failed": "int",
+    "pending": "int",
+    "waiting": "int",
+    "binding": "int",
+    "nodes": "int",
+    "pods": "int",
+    "time": "double",
+}
+
+
+@attrs.define(eq=False)
+class DebuggerHeld(KscheddError):
+    """Somebody else holds the debugger."""
+
+    holder: str
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return f"client {self.holder} holds the debugger: `pause --take` (`debug.attach`) takes it over"
+
+
+@attrs.define(eq=False)
+class NotStopped(KscheddError):
+    """What is asked for makes sense at a stop only."""
+
+    why: str
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class Run(Enum):
+    """Up to where scheduling runs, breakpoints aside."""
+
+    FREE = "free"
+    ATTEMPTS = "attempts"  # so many attempts
+    POINT = "point"  # up to the next extension point
+    PLUGIN = "plugin"  # up to the next plugin
+
+
+@attrs.frozen(eq=False)
+class SchedulingStop:
+    """Scheduling is stopped. `point` None: between two attempts."""
+
+    why: str
+    since_s: float
+    point: StopPoint | None = None
+    breakpoint: int | None = None
+
+
+@attrs.frozen(eq=False)
+class Until:
+    """What a run is to end with; None where that is not asked for."""
+
+    what: str  # in words
+    time_s: float | None = None
+    scheduled: int | None = None  # pods bound since the start
+    condition: CelCondition | None = None
+
+
+@attrs.define(eq=False)
+class Debugger:
+    """See the module. `state` gives the values of `STATE_VARIABLES`, but for the time."""
+
+    state: Callable[[], dict[str, Any]]
+    engaged: bool = False
+    stop: SchedulingStop | None = None
+    holder: str = ""  # the client that decides; "" if nobody does
+    keep: bool = False  # what the holder has set outlives its connection
+    breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
+    until: Until | None = None
+    changes: int = 0
+    stops: int = 0  # how often scheduling was stopped
+    now_s: float = 0.0  # as last told
+    cycle: int = 0  # number of the attempt that was begun last
+    _run: Run = Run.FREE
+    _attempts_left: int = 0
+    _why: str = ""  # why the run ends
+    _last: tuple[int, str] = (0, "")  # the cycle and extension point of the last stop point
+    _made: int = 0  # breakpoints
+
+    # -- who decides ------------------------------------------------------------------------------------------
+
+    def attach(self, client: str, *, take: bool = False, keep: bool | None = None) -> None:
+        """Let this client decide from now on. Raises DebuggerHeld if another does."""
+        if self.holder not in ("", client) and not take:
+            raise DebuggerHeld(self.holder)
+        if self.holder != client:
+            self.holder, self.keep = client, False
+        if keep is not None:
+            self.keep = keep
+        self._changed()
+
+    def detach(self, client: str) -> None:
+        """The client decides no longer, because it says so or has gone."""
+        if self.holder != client:
+            return
+        self.holder = ""
+        if not self.keep:
+            for each in self.breakpoints.values():
+                if each.by == client and each.enabled:
+                    each.disable("the client that set it has gone")
+            self.resume()
+        self._changed()
+
+    # -- running and stopping ---------------------------------------------------------------------------------
+
+    def pause(self, now_s: float, *, attempting: bool = False) -> None:
+        """Stop: now, or when the running attempt has ended."""
+        self.now_s, self.until = now_s, None
+        if self.stop is None:
+            self._go(Run.ATTEMPTS, "paused", attempts=0)
+            if not attempting:
+                self._halt(SchedulingStop("paused", now_s))
+
+    def resume(self) -> None:
+        self.until = None
+        self._go(Run.FREE)
+
+    def step(self, attempts: int) -> None:
+        """Run so many attempts; one that is under way counts."""
+        within = self.stop is not None and self.stop.point is not None
+        self.until = None
+        self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
+
+    def next(self, *, point: bool = False) -> None:
+        """Run up to the next plugin that is called, or the next extension point at which one is."""
+        self.until = None
+        self._go(Run.POINT if point else Run.PLUGIN, "next")
+
+    def run_until(self, until: Until) -> None:
+        self.until = until
+        self._go(Run.FREE)
+
+    def end(self) -> None:
+        """Nobody can decide any more: go on, and stop nowhere."""
+        self.breakpoints.clear()
+        self.resume()
+
+    def _go(self, run: Run, why: str = "", *, attempts: int = 0) -> None:
+        self.stop, self._run, self._why, self._attempts_left = None, run, why, attempts
+        self._changed()
+
+    def _halt(self, stop: SchedulingStop) -> None:
+        self.stop, self.until = stop, None
+        self.stops += 1
+        self._run = Run.ATTEMPTS  # whatever is begun before somebody says otherwise is begun by mistake
+        self._attempts_left, self._why = 0, stop.why
+        self._changed()
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self.engaged = (
+            self.stop is not None
+            or self._run is not Run.FREE
+            or self.until is not None
+            or any(each.enabled for each in self.breakpoints.values())
+        )
+
+    # -- asked by the driver ----------------------------------------------------------------------------------
+
+    def tick(self, now_s: float) -> None:
+        """Stop if what the run is to end with has come; called between two attempts."""
+        self.now_s = now_s
+        if self.stop is not None or self.until is None:
+            return
+        try:
+            reached = self._reached(self.until)
+        except CelFailure as failure:
+            self._halt(SchedulingStop(f"{self.until.what}: {failure}", now_s))
+            return
+        if reached:
+            self._halt(SchedulingStop(self.until.what, now_s))
+
+    def _reached(self, until: Until) -> bool:
+        if until.time_s is not None and self.now_s >= until.time_s:
+            return True
+        if until.scheduled is None and until.condition is None:
+            return False
+        values = self.state()
+        if until.scheduled is not None and values["scheduled"] >= until.scheduled:
+            return True
+        return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
+
+    def lets_begin(self, now_s: float) -> bool:
+        """Whether an attempt may begin; stops if the run ends here."""
+        self.tick(now_s)
+        if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
+            self._halt(SchedulingStop(self._why, now_s))
+        return self.stop is None
+
+    def began(self, pod: Pod) -> bool:
+        """An attempt begins; returns whether it has to ask at each stop point."""
+        self.cycle += 1
+        if self._run is Run.ATTEMPTS:
+            self._attempts_left -= 1
+        stepping = self._run in (Run.POINT, Run.PLUGIN)
+        return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
+
+    @property
+    def watches_outcomes(self) -> bool:
+        """Whether some breakpoint waits for a plugin to reject something."""
+        return any(each.enabled and each.spec.outcome for each in self.breakpoints.values())
+
+    def arrives(self, at: StopPoint) -> bool:
+        """Whether to stop at this point of an attempt or a binding cycle."""
+        if not self.engaged:
+            return False
+        place, last = (at.cycle, at.point), self._last
+        self._last = place
+        why, number = "", None
+        for each in list(self.breakpoints.values()):
+            was_enabled = each.enabled
+            if each.reached(at, self.now_s):
+                why, number = f"breakpoint {each.number}", each.number
+                if each.once:
+                    del self.breakpoints[each.number]
+            if was_enabled and not each.enabled:
+                self._changed()
+        if not why and at.outcome not in ("", *_ENDS):
+            return False
+        if not why and (self._run is Run.PLUGIN or (self._run is Run.POINT and place != last)):
+            why = self._why
+        if not why:
+            return False
+        self._halt(SchedulingStop(why, self.now_s, at, number))
+        return True
+
+    # -- breakpoints ------------------------------------------------------------------------------------------
+
+    def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
+        """A new breakpoint. Raises CelCompileError, SelectorError."""
+        selector = parse_selector_text(spec.selector) if spec.selector else None
+        condition = compile_condition(spec.condition, VARIABLES) if spec.condition else None
+        self._made += 1
+        made = Breakpoint(self._made, spec, by, ignore, once, selector=selector, condition=condition)
+        self.breakpoints[made.number] = made
+        self._changed()
+        return made
+
+    def change(self, number: int, *, enabled: bool | None = None, ignore: int | None = None) -> Breakpoint:
+        """Raises KeyError."""
+        found = self.breakpoints[number]
+        if enabled is not None:
+            found.enable() if enabled else found.disable()
+        if ignore is not None:
+            found.ignore = ignore
+        self._changed()
+        return found
+
+    def delete(self, number: int) -> None:
+        """Raises KeyError."""
+        del self.breakpoints[number]
+        self._changed()
+
+
+_ENDS: Final = ("scheduled", "unschedulable", "preempting", "error")

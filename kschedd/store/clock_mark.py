@@ -1,0 +1,48 @@
+"""The time of a cluster whose time is its own, kept beside the journal, so that it goes on from there after a restart.
+
+One line of fixed length, written over in place: it survives the end of the process by whatever way, and where the
+machine itself fails, an older mark may be found. A file that cannot be read counts as none.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger("kschedd.clock")
+
+FILE: Final = "clock"
+_LENGTH: Final = 32
+
+
+class ClockMark:
+    """The mark in this state directory. Closed by `close`."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / FILE
+        self._file: int | None = None
+
+    def read(self) -> float | None:
+        """The time that was kept, in seconds since the epoch; None if there is none."""
+        try:
+            text = self._path.read_text(encoding="ascii")
+            return float(text)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as fault:
+            log.warning("clock_mark_unreadable", file=str(self._path), why=str(fault))
+            return None
+
+    def write(self, now_s: float) -> None:
+        try:
+            if self._file is None:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._file, f"{now_s!r}".ljust(_LENGTH - 1).encode() + b"\n", 0)
+        except OSError as fault:
+            log.warning("clock_mark_unwritable", file=str(self._path), why=str(fault))
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,227 @@
+"""The debugger over the socket: programs that stop a daemon, look, change, and go away; and its virtual time."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kschedd.actors.clock import VIRTUAL, Clock
+from kschedd.actors.cluster import LiveCluster
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import DaemonOptions, cluster_actors, started_clock
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from kschedd.store.clock_mark import ClockMark
+from tests.actors.clusters import node, placed, pod, until
+from tests.rpc.documented import faults, shape_of
+
+START = 1_700_000_000.0
+
+
+class Debugged:
+    """A daemon in virtual time, and clients of it."""
+
+    def __init__(self, cluster: LiveCluster, path: Path, table: Any) -> None:
+        self.cluster, self.path, self.table = cluster, path, table
+
+    async def call(self, client: Client, method: str, /, **named: Any) -> Any:
+        with trio.fail_after(60):
+            answer = await client.call(method, **named)
+        assert faults(shape_of(self.table[method].returns), answer) == [], method
+        return answer
+
+    async def last(self, client: Client, method: str, /, **named: Any) -> Any:
+        """The last item of a stream."""
+        item = None
+        with trio.fail_after(60):
+            async with client.subscribe(method, **named) as stream:
+                async for item in stream:
+                    assert faults(shape_of(self.table[method].items), item) == [], method
+        return item
+
+    async def create(self, *raws: Any) -> None:
+        async with Client.connect(self.path) as client:
+            await self.call(client, "objects.apply", manifests=list(raws))
+
+    async def state_is(self, stopped: bool) -> Any:
+        """Wait until scheduling is stopped, or runs; the state."""
+        async with Client.connect(self.path) as client:
+            with trio.fail_after(60):
+                async with client.subscribe("debug.watch") as states:
+                    async for state in states:
+                        if (state["stopped"] is not None) is stopped:
+                            return state
+
+
+@pytest.fixture
+async def debugged(tmp_path: Path) -> AsyncIterator[Debugged]:
+    path = tmp_path / "kschedd.sock"
+    clock = Clock.started(START, VIRTUAL)
+    async with (
+        cluster_actors(seed=7, clock=clock, controllers=embedded_controllers()) as cluster,
+        unix_listener(path) as listener,
+    ):
+        daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
+        table = method_table(daemon_methods(cluster, daemon))
+        server = Server(table)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve, [listener])
+            yield Debugged(cluster, path, table)
+            nursery.cancel_scope.cancel()
+
+
+async def test_another_program_stops_looks_changes_and_lets_go_on(debugged: Debugged) -> None:
+    await debugged.create(node("n1"), node("n2"))
+    async with Client.connect(debugged.path) as client:
+        made = await debugged.call(client, "debug.break_add", point="score", plugin="NodeResourcesFit")
+        assert made["warnings"] == []
+        await debugged.create(pod("web"))
+        state = await debugged.state_is(stopped=True)
+        assert state["stopped"]["pod"] == "default/web"
+        assert state["stopped"]["breakpoint"] == made["id"]
+        status = await debugged.call(client, "scheduler.status")
+        assert status["paused"]
+        assert status["stopped_at"]["plugin"] == "NodeResourcesFit"
+        where = await debugged.call(client, "debug.where")
+        assert where["attempt"]["left"]["count"] == 2
+        await debugged.create(pod("meanwhile"))  # the store and all else go on
+        forced = await debugged.call(client, "debug.force", node="n2")
+        assert forced == {"pod": "default/web", "node": "n2", "reasons": []}
+        await debugged.call(client, "debug.break_delete", id=made["id"])
+        assert (await debugged.call(client, "debug.resume"))["stopped"] is None
+        assert await placed(debugged.cluster, "web") == {"web": "n2"}
+        await placed(debugged.cluster, "meanwhile")
+
+
+async def test_a_second_debugger_is_told_who_holds_it(debugged: Debugged) -> None:
+    async with Client.connect(debugged.path) as first, Client.connect(debugged.path) as second:
+        holder = (await debugged.call(first, "debug.pause"))["holder"]
+        with pytest.raises(RpcError) as refused:
+            await debugged.call(second, "debug.resume")
+        assert refused.value.code == "conflict"
+        assert f"client {holder} holds the debugger" in str(refused.value)
+        assert (await debugged.call(second, "debug.state"))["stopped"]["why"] == "paused"  # who looks only may
+        await debugged.call(second, "debug.attach", take=True)
+        assert (await debugged.call(second, "debug.resume"))["stopped"] is None
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_debugger_that_goes_away_leaves_the_daemon_running_unless_it_said_keep(
+    debugged: Debugged, keep: bool
+) -> None:
+    await debugged.create(node("n1"))
+    async with Client.connect(debugged.path) as client:
+        await debugged.call(client, "debug.attach", keep=keep)
+        await debugged.call(client, "debug.break_add", pod="default/web", point="filter")
+        await debugged.create(pod("web"))
+        await debugged.state_is(stopped=True)
+    with trio.fail_after(60):
+        held = True
+        while held:
+            number = debugged.cluster.stops.number
+            held = await debugged.cluster.scheduler.query(lambda driver: driver.debugger.holder != "")
+            if held:
+                await debugged.cluster.stops.wait_past(number)
+    state = await debugged.state_is(stopped=keep)
+    assert state["holder"] is None
+    if not keep:
+        await placed(debugged.cluster, "web")
+        async with Client.connect(debugged.path) as client:
+            [left] = await debugged.call(client, "debug.break_list")
+            assert left["disabled_because"] == "the client that set it has gone"
+
+
+async def test_a_daemon_that_is_stopped_ends_in_order(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.db"
+    async with cluster_actors(seed=7, journal=journal, clock=Clock.started(START)) as cluster:
+        await cluster.store.create(node("n1"))
+
+        def stop(driver: Any) -> None:
+            driver.debugger.next()
+
+        await cluster.scheduler.query(stop)
+        number = cluster.stops.number
+        await cluster.store.create(pod("web"))
+        with trio.fail_after(60):
+            await cluster.stops.wait_stopped(number)
+    async with cluster_actors(seed=7, journal=journal, clock=Clock.started(START)) as cluster:
+        await placed(cluster, "web")
+
+
+async def test_virtual_time_stands_still_and_is_moved_from_deadline_to_deadline(debugged: Debugged) -> None:
+    await debugged.create(node("n1"), pod("big", cpu="9"))
+    batch = pod("batch", restartPolicy="Never")
+    batch["metadata"]["annotations"] = {"kschedd.io/run-seconds": "90"}
+    await debugged.create(batch)
+    async with Client.connect(debugged.path) as client:
+        before = await debugged.call(client, "time.get")
+        assert (before["now_s"], before["virtual"]) == (START, True)
+        last = await debugged.last(client, "time.advance", seconds=300)
+        assert (last["now_s"], last["moved"]) == (START + 300, "reached")
+    finished = await until(debugged.cluster, lambda store: store.find("Pod", "default", "batch").status["phase"])
+    assert finished == "Succeeded"
+
+
+async def test_until_moves_virtual_time_to_what_it_waits_for(debugged: Debugged) -> None:
+    async with Client.connect(debugged.path) as client:
+        await debugged.call(client, "debug.until", seconds=45)
+        end = await debugged.last(client, "debug.wait")
+        assert end["stopped"]["why"] == "until 2023-11-14T22:14:05Z"
+        assert debugged.cluster.clock.now() == START + 45
+
+
+async def test_an_until_that_never_comes_ends_with_its_client_and_nothing_is_lost(debugged: Debugged) -> None:
+    await debugged.create(node("n1"))
+    async with Client.connect(debugged.path) as client:
+        await debugged.call(client, "debug.attach", keep=True)
+        await debugged.call(client, "debug.until", condition="nodes == 7")
+        async with client.subscribe("debug.wait"):
+            await debugged.state_is(stopped=False)
+        state = await debugged.state_is(stopped=True)
+        assert state["stopped"]["why"] == "paused"
+        await debugged.create(pod("web"))
+        await debugged.call(client, "debug.step")
+        await placed(debugged.cluster, "web")
+
+
+async def test_a_breakpoint_ends_an_advance_where_it_is_reached(debugged: Debugged) -> None:
+    await debugged.create(node("n1"), pod("big", cpu="9"))
+    async with Client.connect(debugged.path) as client:
+        await debugged.cluster.time.until_idle()
+        await debugged.call(client, "debug.break_add", pod="default/big", outcome="unschedulable")
+        last = await debugged.last(client, "time.advance", seconds=3600)
+        assert last["moved"] == "stopped"
+        assert START < last["now_s"] < START + 3600
+        assert (await debugged.call(client, "debug.state"))["stopped"]["outcome"] == "unschedulable"
+
+
+async def test_time_that_passes_by_itself_is_not_moved(debugged: Debugged) -> None:
+    async with Client.connect(debugged.path) as client:
+        await debugged.call(client, "time.set_speed", speed=10)
+        with pytest.raises(RpcError, match="time passes by itself, at 10x"):
+            await debugged.last(client, "time.advance", seconds=1)
+        await debugged.call(client, "time.set_speed", speed=0)
+        with pytest.raises(RpcError, match="time does not go back"):
+            await debugged.last(client, "time.advance", until_s=START - 1)
+
+
+async def test_after_a_restart_virtual_time_goes_on_from_where_it_was(tmp_path: Path) -> None:
+    options = DaemonOptions(speed=VIRTUAL)
+    for began, moved_to in ((1_735_689_600.0, 1_735_689_700.0), (1_735_689_700.0, 1_735_689_800.0)):
+        mark = ClockMark(tmp_path)
+        clock = started_clock(options, mark)
+        assert clock.now() == began
+        async with cluster_actors(
+            seed=7, journal=tmp_path / "journal.db", clock=clock, mark_time=mark.write
+        ) as cluster:
+            await cluster.time.advance(moved_to, trio.lowlevel.checkpoint)
+        mark.close()
+    (tmp_path / "clock").write_text("damaged")
+    assert started_clock(options, ClockMark(tmp_path)).now() == 1_735_689_600.0

@@ -1,0 +1,203 @@
+"""The debugger by itself: when scheduling runs, where breakpoints stop it, and who decides."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.devices.cel_program import CelCompileError, compile_condition
+from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
+from kschedd.scheduling.debugger import STATE_VARIABLES, Debugger, DebuggerHeld, Until
+from tests.scheduling.driven import pod
+
+STATE = dict.fromkeys(STATE_VARIABLES, 0)
+
+
+def debugger(**state: int) -> Debugger:
+    return Debugger(lambda: {**STATE, **state})
+
+
+def web(name: str = "web", **labels: str) -> Pod:
+    return Pod.from_raw(pod(name, labels=labels))
+
+
+def at(point: str = "filter", plugin: str = "NodeName", *, cycle: int = 1, **fields: Any) -> StopPoint:
+    return StopPoint(cycle, fields.pop("pod", web()), 1, point, plugin, **fields)
+
+
+def test_nothing_is_asked_while_nothing_is_set() -> None:
+    assert not debugger().engaged
+
+
+def test_a_pause_stops_before_the_next_attempt() -> None:
+    one = debugger()
+    one.pause(5.0)
+    assert one.stop is not None
+    assert (one.stop.why, one.stop.point) == ("paused", None)
+    assert not one.lets_begin(6.0)
+    one.resume()
+    assert one.lets_begin(7.0)
+    assert not one.engaged
+
+
+def test_a_pause_within_an_attempt_waits_for_its_end() -> None:
+    one = debugger()
+    one.pause(5.0, attempting=True)
+    assert one.stop is None
+    assert not one.lets_begin(6.0)
+    assert one.stop is not None
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_step_lets_so_many_attempts_begin(attempts: int) -> None:
+    one = debugger()
+    one.pause(0.0)
+    one.step(attempts)
+    begun = 0
+    while one.lets_begin(1.0):
+        one.began(web())
+        begun += 1
+    assert begun == attempts
+    assert one.stop is not None
+    assert one.stop.why == "step"
+
+
+def test_a_step_within_an_attempt_ends_with_that_attempt() -> None:
+    one = debugger()
+    one.next()
+    assert one.began(web())
+    assert one.arrives(at())
+    one.step(1)
+    assert not one.arrives(at(plugin="NodePorts"))
+    assert not one.lets_begin(1.0)
+
+
+def test_next_stops_at_each_plugin_and_at_each_point() -> None:
+    one = debugger()
+    way = [at("filter", "A"), at("filter", "B"), at("score", "A"), at("score", "B"), at("", "", outcome="scheduled")]
+    stops = []
+    for here in way:
+        one.next()
+        stops.append(one.arrives(here))
+    assert stops == [True] * 5
+    one.next()
+    assert one.arrives(at("filter", "A", cycle=2))
+    passed = []
+    for here in way:
+        one.next(point=True)
+        passed.append(one.arrives(attrs.evolve(here, cycle=2)))
+    assert passed == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("spec", "stops"),
+    [
+        pytest.param({"pod": "default/web"}, [0], id="a-pod-once-for-each-attempt"),
+        pytest.param({"pod": "default/w*"}, [0], id="a-pattern"),
+        pytest.param({"pod": "default/other"}, [], id="another-pod"),
+        pytest.param({"selector": "app=web"}, [0], id="labels"),
+        pytest.param({"selector": "app!=web"}, [], id="other-labels"),
+        pytest.param({"point": "filter"}, [1], id="an-extension-point-once"),
+        pytest.param({"plugin": "B"}, [2, 4], id="a-plugin-at-each-of-its-points"),
+        pytest.param({"plugin": "B", "point": "score"}, [4], id="a-plugin-at-one-point"),
+        pytest.param({"outcome": "rejected"}, [3], id="an-outcome"),
+        pytest.param({"outcome": "rejected", "plugin": "A"}, [], id="an-outcome-of-another-plugin"),
+        pytest.param({"outcome": "scheduled"}, [5], id="the-outcome-of-the-attempt"),
+        pytest.param({"node": "n1", "outcome": "scheduled"}, [5], id="the-chosen-node"),
+        pytest.param({"node": "n2", "outcome": "scheduled"}, [], id="another-node"),
+        pytest.param({"condition": "plugin == 'B' && attempt == 1"}, [2], id="a-condition"),
+        pytest.param({"condition": "pod.metadata.name.startsWith('x')"}, [], id="a-condition-that-never-holds"),
+    ],
+)
+def test_a_breakpoint_stops_where_all_that_it_names_is_so(spec: dict[str, str], stops: list[int]) -> None:
+    one = debugger()
+    one.add(BreakpointSpec(**spec))
+    named = web(app="web")
+    way = [
+        at("preFilter", "A", pod=named),
+        at("filter", "A", pod=named),
+        at("filter", "B", pod=named),
+        at("filter", "B", outcome="rejected", pod=named),
+        at("score", "B", pod=named),
+        at("", "", outcome="scheduled", node="n1", pod=named),
+    ]
+    found = []
+    for place, here in enumerate(way):
+        if one.arrives(here):
+            found.append(place)
+            one.resume()
+    assert found == stops
+
+
+def test_a_breakpoint_is_passed_as_often_as_it_is_to_be_ignored() -> None:
+    one = debugger()
+    made = one.add(BreakpointSpec(plugin="A"), ignore=2)
+    assert [one.arrives(at(plugin="A", cycle=cycle)) for cycle in (1, 2, 3)] == [False, False, True]
+    assert (made.hits, made.ignore) == (3, 0)
+
+
+def test_a_breakpoint_for_once_is_gone_when_it_has_stopped_somebody() -> None:
+    one = debugger()
+    one.add(BreakpointSpec(plugin="A"), once=True)
+    assert one.arrives(at(plugin="A"))
+    assert one.breakpoints == {}
+
+
+def test_a_condition_that_fails_disables_its_breakpoint_and_scheduling_goes_on() -> None:
+    one = debugger()
+    made = one.add(BreakpointSpec(condition="pod.spec.nonsense == 3"))
+    assert not one.arrives(at())
+    assert not made.enabled
+    assert "no such key: nonsense" in made.disabled_because
+    assert not one.engaged
+
+
+def test_a_condition_on_what_is_no_variable_is_refused() -> None:
+    with pytest.raises(CelCompileError, match="undeclared reference to 'nodez'"):
+        debugger().add(BreakpointSpec(condition="nodez > 3"))
+
+
+@pytest.mark.parametrize(
+    ("until", "state", "reached"),
+    [
+        pytest.param({"time_s": 10.0}, {}, True, id="a-time"),
+        pytest.param({"time_s": 11.0}, {}, False, id="a-later-time"),
+        pytest.param({"scheduled": 3}, {"scheduled": 3}, True, id="so-many-pods"),
+        pytest.param({"scheduled": 4}, {"scheduled": 3}, False, id="more-pods"),
+        pytest.param({"condition": "pending == 0 && nodes > 1"}, {"nodes": 2}, True, id="a-condition"),
+        pytest.param({"condition": "pending == 1"}, {}, False, id="a-condition-not-yet"),
+        pytest.param({"condition": "1 / pending == 1"}, {}, True, id="a-condition-that-fails-stops"),
+    ],
+)
+def test_a_run_ends_when_what_it_is_to_end_with_has_come(
+    until: dict[str, Any], state: dict[str, int], reached: bool
+) -> None:
+    one = debugger(**state)
+    if "condition" in until:
+        until = {"condition": compile_condition(until["condition"], STATE_VARIABLES)}
+    one.run_until(Until("until then", **until))
+    assert one.lets_begin(10.0) is not reached
+
+
+def test_one_client_decides_at_a_time() -> None:
+    one = debugger()
+    one.attach("a")
+    with pytest.raises(DebuggerHeld, match="client a holds the debugger"):
+        one.attach("b")
+    one.attach("b", take=True)
+    assert one.holder == "b"
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_when_the_client_goes_scheduling_goes_on_unless_it_said_keep(keep: bool) -> None:
+    one = debugger()
+    one.attach("a", keep=keep)
+    made = one.add(BreakpointSpec(plugin="A"), by="a")
+    one.pause(0.0)
+    one.detach("somebody else")
+    assert one.stop is not None
+    one.detach("a")
+    assert one.holder == ""
+    assert (one.stop is not None) is keep
+    assert made.enabled is keep
