@@ -111,6 +111,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--audit", action="store_true", help="after every event look for pods that would fit and sleep on")
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    out.add_argument(
+        "--explain",
+        action="store_true",
+        help="why the first pending pod stays so, what would make it fit, how many nodes of its kind are missing",
+    )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     scenario = parser.add_argument_group("scenarios")
     scenario.add_argument(
@@ -151,6 +156,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "until": "--until",
     "allow_pending": "--allow-pending",
     "audit": "--audit",
+    "explain": "--explain",
     "trust_plugins": "--trust-plugins",
 }
 
@@ -258,7 +264,7 @@ def _run(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress.clear()
-    return simulation.summary(wall_s, at_rest=at_rest)
+    return simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
 
 
 class _Progress:

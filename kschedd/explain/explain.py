@@ -23,7 +23,8 @@ the longer part, for any thread; `explain` is both.
     chosen, ties    the node it would get, null if several are as good; the best nodes
     nominated       the node it has been promised by preemption, tried before all others
     message         as in the PodScheduled condition; "" if it fits somewhere
-    preemption      {node, victims} if pods of lower priority would make way, or null
+    filters         the plugins that filter, in the order of their calls
+    preemption      {node, victims ...} if pods of lower priority would make way, or null: `kschedd.explain.preempting`
     would_fit_if    plain sentences, the least change first; each was tried on the fork, and placed the pod
     suggestions     the same, with what does it and what came of it: `kschedd.explain.suggestions`
     untried         further sentences: what nothing here can carry out
@@ -43,7 +44,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
-from kschedd.explain import upstream_bugs
+from kschedd.explain import preempting, upstream_bugs
 from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
@@ -52,6 +53,7 @@ from kschedd.explain.remedies import Proposal, proposals
 from kschedd.explain.suggestions import missing_node, suggestions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
+from kschedd.framework.postfilter import Preemption
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.scheduling.machine import SchedulingMachine
@@ -67,8 +69,10 @@ Explanation = dict[str, Any]
 SHAPE: Final = (  # for METHODS.md
     "{pod, node, node_exists, as_if_absent, profile, gated_by: {plugin, code, reasons}, "
     "pre_filter: {plugin, code, reasons}, verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], "
-    "nominated}], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
-    "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, preemption: {node, victims}, "
+    "nominated}], filters: [plugin], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
+    "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, "
+    "preemption: {node, victims, candidates: [{node, victims, violations, highest, sum, victim_count}], "
+    "candidate_count, decided_by, left: [{criterion, candidates}], tied}, "
     "would_fit_if: [sentence], suggestions: [{sentence, nodes, commands: [{command, input}], placed_on, displaced}], "
     "untried: [sentence], search: {nodes, feasible, enough}, decision, "
     "attempt: {number, version, kept}, took_us: [{point, plugin, us}], "
@@ -116,7 +120,8 @@ def of_past(fork: Fork, past: Past, observed: int) -> Fork:
 def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str) -> Explanation:
     """What there is to say of an attempt whose cluster cannot be brought back: its record."""
     empty: Explanation = {key: {} for key in ("scores", "weights", "totals")}
-    lists: Explanation = {key: [] for key in ("verdicts", "ties", "would_fit_if", "suggestions", "untried", "took_us")}
+    names = ("filters", "verdicts", "ties", "would_fit_if", "suggestions", "untried", "took_us")
+    lists: Explanation = {key: [] for key in names}
     return {
         "pod": record.pod,
         "node": record.node or None,
@@ -140,12 +145,16 @@ def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str)
 
 
 def finish(
-    fork: Fork, *, recorded: Mapping[str, Any] | None = None, clock: Callable[[], float] | None = None
+    fork: Fork,
+    *,
+    recorded: Mapping[str, Any] | None = None,
+    clock: Callable[[], float] | None = None,
+    node: str = "",
 ) -> Explanation:
-    """The explanation; the fork is used up."""
+    """The explanation; the fork is used up. `node`: suggested is what would have that node pass."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
-    found = _Explaining(scheduler, fork, clock).run()
+    found = _Explaining(scheduler, fork, clock, node).run()
     if was_there:
         found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
@@ -189,13 +198,14 @@ def _attempt(past: Past, found: Explanation) -> dict[str, Any]:
 class _Explaining:
     """One explanation in the making, on a scheduler of its own."""
 
-    def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
+    def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None, node: str) -> None:
         self._scheduler = scheduler
         self._profile = scheduler.profile
         self._table = scheduler.cluster.table
         self._pod = fork.judged
         self._nominated = fork.nominated
         self._stored = fork.stored
+        self._node = node
         self._clock = clock
         self._since = 0.0
         self._took: list[dict[str, Any]] = []
@@ -246,6 +256,7 @@ class _Explaining:
             "gated_by": _said(gated),
             "pre_filter": _said(status),
             "verdicts": told,
+            "filters": [each.name for each in self._profile.filters],
             "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
             "scores": {**self._by_plugin(scores), **by_extender},
             "weights": {**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
@@ -404,6 +415,8 @@ class _Explaining:
         outcome: ScheduleResult | FitError,
     ) -> tuple[list[dict[str, Any]], list[str]]:
         context = RemedyContext(self._scheduler.cluster, state, self._pod)
+        if self._node:
+            return self._suggestions_for_node(context, gated, status, verdicts)
         proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
         preemption = _preemption(outcome)
         if preemption is not None and preemption["victims"]:
@@ -411,6 +424,19 @@ class _Explaining:
             proposed.insert(0, Proposal(text, (preemption["node"],), ()))
         self._begin()
         found = suggestions(self._scheduler, self._pod, self._nominated, proposed, stored=self._stored)
+        self._tick("Trials", "")
+        return found
+
+    def _suggestions_for_node(
+        self, context: RemedyContext, gated: Status | None, status: Status | None, verdicts: list[NodeVerdict]
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        mine = [verdict for verdict in verdicts if self._table.names[verdict.row] == self._node]
+        fits = bool(mine) and not mine[0].rejections
+        proposed = proposals(self._profile.plugins, context, gated, status, mine, fits=fits)
+        self._begin()
+        found = suggestions(
+            self._scheduler, self._pod, self._nominated, proposed if mine else [], stored=self._stored, node=self._node
+        )
         self._tick("Trials", "")
         return found
 
@@ -435,4 +461,6 @@ def _preemption(outcome: ScheduleResult | FitError) -> dict[str, Any] | None:
     post = outcome.post_filter
     if post.status.code != Code.SUCCESS or not post.nominated_node:
         return None
-    return {"node": post.nominated_node, "victims": [victim.key for victim in post.victims]}
+    made = {"node": post.nominated_node, "victims": [victim.key for victim in post.victims]}
+    details = post.details if isinstance(post.details, Preemption) else None
+    return {**made, **preempting.told(post.nominated_node, details)}

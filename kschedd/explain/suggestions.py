@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.explain.remedies import Proposal
-from kschedd.explain.trial import TrialResult, try_changes, try_node
+from kschedd.explain.trial import TrialResult, passes, try_changes, try_node
 from kschedd.framework.changes import add_node
 from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.scheduler import Scheduler
@@ -37,9 +37,18 @@ def missing_node(scheduler: Scheduler, pod: Pod, name: str) -> list[dict[str, An
 
 
 def suggestions(
-    scheduler: Scheduler, pod: Pod, nominated: Nominated, proposed: Iterable[Proposal], *, stored: bool
+    scheduler: Scheduler,
+    pod: Pod,
+    nominated: Nominated,
+    proposed: Iterable[Proposal],
+    *,
+    stored: bool,
+    node: str = "",
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Those that work, and the sentences of those that were not tried. Both in the order of the proposals."""
+    """Those that work, and the sentences of those that were not tried. Both in the order of the proposals.
+
+    `node`: what works is what has this node pass, wherever the pod would then go.
+    """
     found: list[dict[str, Any]] = []
     untried: list[str] = []
     done: list[set[tuple[str, str]]] = []
@@ -53,6 +62,8 @@ def suggestions(
         if commands in done:
             continue  # a longer sentence for the same
         done.append(commands)
+        if node and not passes(scheduler, pod, nominated, proposal.changes, node):
+            continue
         result = try_changes(scheduler, pod, nominated, proposal.changes)
         if result is None:
             continue

@@ -20,7 +20,7 @@ from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.status import Code
-from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
 from kschedd.scheduling.scheduler import FitError, Scheduler
 from kschedd.scheduling.work import drive
 
@@ -49,17 +49,25 @@ def try_changes(scheduler: Scheduler, pod: Pod, nominated: Nominated, changes: S
     return TrialResult(post.nominated_node, (*gone, *(victim.key for victim in post.victims)))
 
 
-def try_node(scheduler: Scheduler, pod: Pod, name: str, change: Change) -> TrialResult | None:
-    """As `try_changes`, for a pod whose spec names a node that the change makes: it must fit there."""
-    with _applied(scheduler.cluster, pod, [change]) as changed:
+def passes(scheduler: Scheduler, pod: Pod, nominated: Nominated, changes: Sequence[Change], name: str) -> bool:
+    """Whether the node passes all filters after these changes."""
+    gone = {key for change in changes for key in change.displaced}
+    left = {node: [other for other in pods if other.key not in gone] for node, pods in nominated.items()}
+    with _applied(scheduler.cluster, pod, changes) as changed:
         state = CycleState()
         _, rejected, _ = scheduler.pre_filter(state, changed)
         row = scheduler.cluster.table.row_of.get(name)
         if rejected is not None or row is None:
-            return None
+            return False
         rows = np.array([row], dtype=np.int64)
-        (verdict,) = judge(scheduler.filters, state, changed, rows, {}, lambda point, plugin: None)
-    return None if verdict.rejections else TrialResult(name)
+        counted = NominatedPods(scheduler.cluster.table, changed, left).everywhere
+        (verdict,) = judge(scheduler.filters, state, changed, rows, counted, lambda point, plugin: None)
+    return not verdict.rejections
+
+
+def try_node(scheduler: Scheduler, pod: Pod, name: str, change: Change) -> TrialResult | None:
+    """As `try_changes`, for a pod whose spec names a node that the change makes: it must fit there."""
+    return TrialResult(name) if passes(scheduler, pod, {}, [change], name) else None
 
 
 def _holds_back(plugin: object, pod: Pod) -> bool:

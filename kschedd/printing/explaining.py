@@ -15,7 +15,10 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
     text = _attempt(answer) + _where(answer, style) + _would_fit(answer, style)
-    text += _elsewhere([v for v in verdicts if not _passed(v)], style, limit, summed=not node, every=bool(node))
+    if node:
+        text += _on_node(answer, node, style)
+    else:
+        text += _elsewhere([v for v in verdicts if not _passed(v)], style, limit)
     text += _scores(answer, style, node, limit)
     notes = answer.get("notes") or ()
     return text + ("\n" if notes else "") + "".join(f"{style.plain('·')} {clean(str(note))}\n" for note in notes)
@@ -96,7 +99,58 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         making_way = answer["preemption"]
         victims = ", ".join(map(str, making_way.get("victims") or ())) or "nobody"
         text += f"  preemption: on {making_way.get('node')}, {victims} would make way\n"
+        text += _candidates(making_way, style)
     return text
+
+
+def _candidates(preemption: Raw, style: TerminalStyle) -> str:
+    """Whom else preemption might have chosen, and what decided."""
+    count, candidates = preemption.get("candidate_count") or 0, preemption.get("candidates") or ()
+    if count < 2:
+        return ""
+    steps = ", ".join(f"{step['criterion']}: {step['candidates']} left" for step in preemption.get("left") or ())
+    rows = [
+        (
+            str(each.get("node")),
+            str(each.get("violations")),
+            str(each.get("highest")),
+            str(each.get("sum")),
+            str(each.get("victim_count")),
+            _some(list(map(str, each.get("victims") or ())), 3),
+        )
+        for each in candidates[:5]
+    ]
+    table = Table(("NODE", "VIOLATIONS", "HIGHEST", "SUM", "VICTIMS", "WHO"), tuple(rows))
+    more = f"    {style.plain('…')} and {count - len(rows)} more\n" if count > len(rows) else ""
+    chosen = f"  chosen of {count} candidates by {preemption.get('decided_by')} ({steps})\n"
+    return chosen + render(table, style, indent="    ") + more
+
+
+def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
+    """What each plugin says of one node."""
+    verdict = next((v for v in answer.get("verdicts") or () if v.get("node") == node), None)
+    if verdict is None:
+        return ""
+    said = {str(each.get("plugin")): each for each in (verdict, *(verdict.get("also") or ())) if each.get("plugin")}
+    skipped = set((answer.get("skipped") or {}).get("filter") or ())
+    rows = []
+    for plugin in dict.fromkeys([*(answer.get("filters") or ()), *said]):
+        each = said.get(plugin)
+        if each is None:
+            rows.append((plugin, "not asked" if plugin in skipped else "passes", ""))
+        else:
+            rows.append((plugin, str(each.get("code") or ""), _row(each, "")[3]))
+    table = Table(("PLUGIN", "VERDICT", "REASON"), tuple(rows))
+    return f"\nWhat each plugin says of {node}:\n" + render(table, style, indent="  ")
+
+
+def timing(answer: Raw, style: TerminalStyle) -> str:
+    """How long each step of the explanation took."""
+    rows = [
+        (str(step.get("point")), str(step.get("plugin") or ""), f"{(step.get('us') or 0) / 1000:.2f}")
+        for step in answer.get("took_us") or ()
+    ]
+    return "\nTime taken:\n" + render(Table(("STEP", "PLUGIN", "MS"), tuple(rows)), style, indent="  ")
 
 
 def _said(status: Raw) -> str:
@@ -131,12 +185,12 @@ def _suggestion(suggestion: Raw, style: TerminalStyle) -> str:
     return text
 
 
-def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int, *, summed: bool, every: bool) -> str:
-    """Why each node was rejected. Many nodes are grouped by reason. `every`: include the verdicts of other plugins."""
+def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str:
+    """Why each node was rejected. Many nodes are grouped by reason."""
     if not verdicts:
         return ""
     nodes = {str(v.get("node") or "") for v in verdicts}
-    if summed and len(nodes) > limit:
+    if len(nodes) > limit:
         groups: dict[tuple[str, str, str], list[str]] = {}
         for verdict in verdicts:
             key = (str(verdict.get("plugin") or ""), str(verdict.get("code") or ""), _reasons(verdict))
@@ -149,7 +203,7 @@ def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int, *, sum
         for verdict in verdicts:
             said.append(_row(verdict, str(verdict.get("node") or "every node")))
             also = verdict.get("also") or ()
-            said += [_row(other, "") for other in also] if every or len(nodes) <= limit else []
+            said += [_row(other, "") for other in also]
         table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(said))
     return "\nWhy not there:\n" + render(table, style, indent="  ")
 

@@ -96,6 +96,7 @@ class SchedulerMethods:
                         "pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"
                     ),
                     Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
+                    Param("node", "string", False, doc="suggest what would have this node pass"),
                 ),
                 doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
                 "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
@@ -160,7 +161,7 @@ class SchedulerMethods:
         return [_decision(decision) for decision in found]
 
     async def explain(self, call: Call) -> Any:
-        wanted, number = call["pod"], call["attempt"]
+        wanted, number, node = call["pod"], call["attempt"], str(call["node"] or "")
         if isinstance(wanted, str):
             namespace, slash, name = wanted.rpartition("/")
             key = f"{namespace if slash else 'default'}/{name}"
@@ -176,12 +177,13 @@ class SchedulerMethods:
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
         # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
         return await call.services.workers.run(
-            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
+            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter, node=node)
         )
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
         """Of an attempt that was made: the last one if no number is given."""
         kept = await self._cluster.decisions.query(lambda record: list(record.latest))
+        node = str(call["node"] or "")
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         asked = [place for place in mine if number in (None, kept[place].attempt)]
         if not asked:
@@ -199,7 +201,7 @@ class SchedulerMethods:
         past = Past(record, before, since)
         return await call.services.workers.run(
             call.client,
-            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter),
+            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter, node=node),
         )
 
 

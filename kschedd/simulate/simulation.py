@@ -23,6 +23,7 @@ from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Trace
+from kschedd.simulate.why_pending import why_pending
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED
 
@@ -145,7 +146,8 @@ class Simulation(Engine):
     def _waiting(self) -> int:
         return sum(self.queue.counts().values())
 
-    def summary(self, wall_s: float, *, at_rest: bool = True) -> Summary:
+    def summary(self, wall_s: float, *, at_rest: bool = True, why: bool = False) -> Summary:
+        """`why`: with the explanation of the first pod that is pending, which takes further runs."""
         placements = {
             pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
         }
@@ -164,6 +166,7 @@ class Simulation(Engine):
             warnings=[*map(str, self.config.warnings), *self.applied.warnings],
             at_rest=at_rest,
             audit=None if self.auditor is None else Audit.of(self.auditor),
+            why=why_pending(self) if why else None,
         )
 
     def _pending(self) -> list[Pending]:

@@ -16,6 +16,7 @@ from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
 from kschedd.explain.audit import Auditor, MissedWakeUp
 from kschedd.queue.requeue_stats import RequeueStats
+from kschedd.simulate.why_pending import WhyPending
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
@@ -150,6 +151,7 @@ class Summary:
     warnings: Sequence[str] = ()
     at_rest: bool = True
     audit: Audit | None = None
+    why: WhyPending | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -176,13 +178,17 @@ class Summary:
             "errors": list(self.errors),
             "warnings": list(self.warnings),
             **({} if self.audit is None else {"audit": self.audit.as_json()}),
+            **({} if self.why is None else {"why": self.why.as_json()}),
         }
 
     def json_text(self) -> str:
         return json.dumps(self.as_json(), indent=2, ensure_ascii=False)
 
     def text(self) -> str:
-        return "\n".join(self._lines())
+        lines = [*self._lines()]
+        if self.why is not None:
+            lines += ["", "The first pod that stays pending:", "", self.why.text()]
+        return "\n".join(lines)
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.nodes:,} nodes, {span(self.virtual_s)} of virtual time, seed {self.seed}"

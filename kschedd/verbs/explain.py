@@ -63,6 +63,7 @@ def _words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="*", metavar="POD | KIND[.FIELD...]")
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
+    words.add_argument("--timing", action="store_true", help="how long each step took")
     words.add_argument("--all", action="store_true", help="every node, however many")
     words.add_argument(
         "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
@@ -86,8 +87,9 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
             raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
     elif len(names) == 1:
-        past = {} if options.attempt is None else {"attempt": options.attempt}
-        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain", **past)], 0
+        given = {"attempt": options.attempt, "node": options.node or None}
+        params = {name: value for name, value in given.items() if value is not None}
+        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain", **params)], 0
     else:
         raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
     for answer in answers:
@@ -97,10 +99,11 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if answers:
             session.write(documents.as_json(whole) if form == "json" else documents.as_yaml(whole))
         return 1 if failed else 0
-    from kschedd.printing.explaining import explanation
+    from kschedd.printing.explaining import explanation, timing
 
     for place, answer in enumerate(answers):
         text = explanation(answer, session.style, node=options.node, every_node=options.all)
+        text += timing(answer, session.style) if options.timing else ""
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
 
@@ -112,9 +115,10 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
     if not pods and not failed:
         raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
+    params = {"node": options.node} if options.node else {}
     for place, pod in pods:
         try:
-            answers.append(session.daemon.call("scheduler.explain", pod=pod))
+            answers.append(session.daemon.call("scheduler.explain", pod=pod, **params))
         except RpcError as error:
             session.error(f"{place}: {error}")
             failed += 1

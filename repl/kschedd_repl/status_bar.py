@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.printing.debugging import place_text
 from kschedd.printing.scheduling import PLACES, counts_text
 from kschedd.printing.tables import width_of
 from kschedd.printing.terminal_style import TerminalStyle
@@ -47,12 +48,6 @@ class StatusBar:
 
     def text(self, style: TerminalStyle) -> str:
         return bar_text(self.info, self.status, self.stopped_at, self.clock(), style)
-
-
-def place_text(stopped: Raw) -> str:
-    """Where scheduling is stopped, in a few words."""
-    parts = [str(stopped[name]) for name in ("pod", "point", "plugin", "outcome") if stopped.get(name)]
-    return " ".join(parts) or "between two attempts"
 
 
 def bar_text(info: Raw, status: Raw, stopped_at: str, now: float, style: TerminalStyle) -> str:

@@ -248,7 +248,8 @@ def test_preemption_is_told_with_its_victims_and_nothing_is_evicted() -> None:
     urgent = engine.store.create(pod("urgent", "1", priorityClassName="system-node-critical"), dry_run=True)
     assert isinstance(urgent, Pod)
     found = explain(engine.machine, urgent, {})
-    assert found["preemption"] == {"node": "a", "victims": ["default/low"]}
+    preemption = found["preemption"]
+    assert (preemption["node"], preemption["victims"], preemption["decided_by"]) == ("a", ["default/low"], "")
     assert found["would_fit_if"][0] == "default/low had made way on a, as preemption will ask for"
     assert not engine.store.get("Pod", "default", "low").deleting
 

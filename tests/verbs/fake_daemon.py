@@ -103,6 +103,7 @@ EXPLANATION: Raw = {
     "would_fit_if": [],
     "suggestions": [],
     "untried": [],
+    "filters": ["NodeResourcesFit"],
     "attempt": None,
     "search": {"nodes": 2, "feasible": 1, "enough": 2},
     "decision": None,
@@ -415,7 +416,7 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
-    def scheduler_explain(self, pod: str | Raw) -> Raw:
+    def scheduler_explain(self, pod: str | Raw, node: str = "") -> Raw:
         if pod != "default/web-1" and not isinstance(pod, dict):
             raise RpcError("not_found", f'pods "{pod}" not found')
         return EXPLANATION

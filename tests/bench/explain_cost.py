@@ -1,0 +1,69 @@
+"""What an explanation costs at 5,000 nodes and 50,000 pods: the part on the owner's loop, and the part in a thread.
+
+`python -m tests.bench.explain_cost [--nodes N] [--pods N] [--times N]` prints for pods of several kinds the first and
+the median time of both parts. Not a test: times depend on the machine.
+"""
+
+import argparse
+import gc
+from collections.abc import Mapping
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.explain.explain import begin, finish
+from kschedd.simulate.engine import Engine
+from kschedd.testing.objects import node, pod
+
+ZONE: Final = "topology.kubernetes.io/zone"
+OF_APP: Final = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a1"}}}
+APART: Final = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [OF_APP]}}
+SPREAD: Final = [{**OF_APP, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
+KINDS: Final[Mapping[str, dict[str, Any]]] = {
+    "fits": pod("x", cpu="1"),
+    "fits nowhere": pod("x", cpu="64"),
+    "anti-affinity over zones": pod("x", labels={"app": "a1"}, spec={"affinity": APART}),
+    "spread": pod("x", labels={"app": "a1"}, spec={"topologySpreadConstraints": SPREAD}),
+    "preempts": pod("x", cpu="14", spec={"priority": 100}),
+}
+
+
+def cluster(nodes: int, pods: int) -> Engine:
+    engine = Engine(None, seed=1)
+    cache = engine.machine.cluster
+    for number in range(nodes):
+        cache.put(parse(node(f"n{number}", cpu="16", memory="64Gi", labels={ZONE: f"z{number % 3}"})))
+    for number in range(pods):
+        labels = {"app": f"a{number % 20}"}
+        raw = pod(f"p{number}", cpu="500m", memory="256Mi", node_name=f"n{number % nodes}", labels=labels)
+        cache.put(parse({**raw, "metadata": {**raw["metadata"], "uid": f"p{number}"}}))
+    return engine
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--times", type=int, default=9)
+    options = parser.parse_args()
+    engine = cluster(options.nodes, options.pods)
+    gc.collect()
+    gc.freeze()
+    print(f"{'POD':<24} {'LOOP MS':>8} {'MEDIAN':>7} {'THREAD MS':>10} {'MEDIAN':>7}")
+    for kind, raw in KINDS.items():
+        asked = Pod.from_raw({**raw, "metadata": {**raw["metadata"], "uid": "x"}})
+        loop, thread = [], []
+        for _ in range(options.times):
+            began = perf_counter()
+            fork = begin(engine.machine, asked, {})
+            forked = perf_counter()
+            finish(fork)
+            loop.append((forked - began) * 1e3)
+            thread.append((perf_counter() - forked) * 1e3)
+        print(f"{kind:<24} {loop[0]:>8.1f} {median(loop):>7.1f} {thread[0]:>10.1f} {median(thread):>7.1f}")
+
+
+if __name__ == "__main__":
+    main()
