@@ -10,11 +10,12 @@ The ledger of object faults begins empty in a copy: its retries are bound to the
 import enum
 import types
 from collections import OrderedDict, deque
+from collections.abc import Generator, Iterable
 from typing import Any, Final, TypeVar
 
 from kschedd.api.pods import PodSignature, PodSpec
 from kschedd.object_faults import FaultLedger
-from kschedd.values import is_value_class
+from kschedd.values import is_value_class, run_steps
 
 T = TypeVar("T")
 
@@ -28,10 +29,23 @@ _VALUES: Final = (
 _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 
 
+def copying(original: T) -> Generator[None, None, T]:
+    """See the module. What the original refers to twice, the copy refers to twice.
+
+    It yields between the attributes of the original, which must not change until the copy is made.
+    """
+    copies: dict[int, Any] = {}
+    made: T = object.__new__(type(original))
+    copies[id(original)] = made
+    for name in _attributes(original):
+        object.__setattr__(made, name, _copied(getattr(original, name), copies))
+        yield
+    return made
+
+
 def copy_of(original: T) -> T:
-    """See the module. What the original refers to twice, the copy refers to twice."""
-    copied: T = _copied(original, {})
-    return copied
+    """The copy, made at once."""
+    return run_steps(copying(original))
 
 
 def _value(cls: type) -> bool:
@@ -64,27 +78,28 @@ def _copied(original: Any, copies: dict[int, Any]) -> Any:
         return copied
     if cls is FaultLedger:
         copied = FaultLedger(original.component)
-    else:
-        copied = object.__new__(cls)
-        for name in _attributes(original):
-            object.__setattr__(copied, name, _copied(getattr(original, name), copies))
+        copies[id(original)] = copied
+        return copied
+    copied = object.__new__(cls)
     copies[id(original)] = copied
+    for name in _attributes(original):
+        item = getattr(original, name)
+        object.__setattr__(copied, name, item if _is_value.get(type(item)) else _copied(item, copies))
     return copied
 
 
 _slots: dict[type, tuple[str, ...]] = {}
 
 
-def _attributes(original: Any) -> list[str]:
-    """The names of what the object holds, in slots and otherwise."""
+def _attributes(original: Any) -> Iterable[str]:
+    """The names of what the object holds, in slots or otherwise."""
     cls = type(original)
     known = _slots.get(cls)
     if known is None:
         names = (name for each in cls.__mro__ for name in _listed(each.__dict__.get("__slots__", ())))
         known = _slots[cls] = tuple(name for name in names if name not in ("__weakref__", "__dict__"))
-    held = [name for name in known if hasattr(original, name)]
-    return held + list(original.__dict__) if hasattr(original, "__dict__") else held
+    return (*known, *original.__dict__) if hasattr(original, "__dict__") else known
 
 
-def _listed(slots: Any) -> Any:
+def _listed(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots

@@ -11,6 +11,7 @@
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
+    methods_fork       forks: what-if, with all of the above
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
@@ -26,6 +27,7 @@ from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
+from kschedd.rpc.methods_fork import ForkMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_load import LoadMethods
 from kschedd.rpc.methods_nodes import NodeMethods
@@ -40,6 +42,11 @@ from kschedd.rpc.table import Method, method_table
 
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """The methods, in the order of METHODS.md."""
+    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, cluster_methods).table()]
+
+
+def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
+    """Those that forks have as well."""
     return [
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
