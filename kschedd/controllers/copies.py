@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 _MAPS: Final = (dict, OrderedDict)
 _SEQUENCES: Final = (list, set, deque)
+_STEP: Final = 250  # items copied between two pauses: about 1 ms
 _VALUES: Final = (
     *(str, bytes, int, float, bool, complex, type(None), tuple, frozenset, range, type),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MappingProxyType),
@@ -32,15 +33,34 @@ _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 def copying(original: T) -> Generator[None, None, T]:
     """See the module. What the original refers to twice, the copy refers to twice.
 
-    It yields between the attributes of the original, which must not change until the copy is made.
+    It yields where it may be paused; the original must not change until the copy is made.
     """
-    copies: dict[int, Any] = {}
-    made: T = object.__new__(type(original))
-    copies[id(original)] = made
-    for name in _attributes(original):
-        object.__setattr__(made, name, _copied(getattr(original, name), copies))
-        yield
+    made: T = yield from _copying(original, {})
     return made
+
+
+def _copying(original: Any, copies: dict[int, Any]) -> Generator[None, None, Any]:
+    """As `_copied`, with pauses: between attributes, and within large maps."""
+    cls = type(original)
+    if cls in _MAPS and len(original) > _STEP:
+        copied = original.copy()
+        copies[id(original)] = copied
+        yield
+        if not all(map(_value, set(map(type, original.values())))):
+            for number, (key, item) in enumerate(original.items()):
+                copied[key] = _copied(item, copies)
+                if not number % _STEP:
+                    yield
+        return copied
+    if cls in _MAPS or cls in _SEQUENCES or cls is FaultLedger or _value(cls) or id(original) in copies:
+        yield
+        return _copied(original, copies)
+    copied = object.__new__(cls)
+    copies[id(original)] = copied
+    for name in _attributes(original):
+        item = yield from _copying(getattr(original, name), copies)
+        object.__setattr__(copied, name, item)
+    return copied
 
 
 def copy_of(original: T) -> T:

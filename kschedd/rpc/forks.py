@@ -89,6 +89,11 @@ class NamedFork:
         with self.busy:
             return work(self)
 
+    def close(self) -> None:
+        """Forget the cluster. Takes long for a large one."""
+        with self.busy:
+            self.cluster.engine.close()
+
     def told(self, now: float) -> dict[str, Any]:
         cluster = self.cluster.engine.machine.cluster
         return {

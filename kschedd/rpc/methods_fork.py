@@ -137,7 +137,10 @@ class ForkMethods:
         return [fork.told(self._now) for fork in self._forks]
 
     async def discard(self, call: Call) -> Any:
-        return self._forks.discard(call["fork"]).told(self._now)
+        gone = self._forks.discard(call["fork"])
+        told = gone.told(self._now)
+        await call.services.workers.run(call.client, lambda given_up: gone.close())
+        return told
 
     async def call(self, call: Call) -> Any:
         method, params = call["method"], call["params"]

@@ -175,6 +175,11 @@ class Engine:
             self._next_leftover,
         )
 
+    def close(self) -> None:
+        """Give back what it holds at once: its parts refer to each other, and the garbage collector runs seldom."""
+        for part in (self.loop, self.driver, self.machine, self.queue, self.store, self):
+            vars(part).clear()
+
     # -- time -------------------------------------------------------------------------------------------------
 
     @property
