@@ -11,6 +11,7 @@
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
+    methods_capacity   how many more pods fit, how many nodes it takes
     methods_fork       forks: what-if, with all of the above
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
@@ -23,6 +24,7 @@ from typing import cast
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_binding import BindingMethods
+from kschedd.rpc.methods_capacity import CapacityMethods
 from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_events import EventMethods
@@ -62,6 +64,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),
+        *CapacityMethods(cluster, cluster_methods).table(),
     ]
 
 

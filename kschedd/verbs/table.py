@@ -6,6 +6,7 @@ from typing import Final
 
 from kschedd.errors import KscheddError
 from kschedd.verbs import (
+    capacity,
     changing,
     config,
     counting,
@@ -61,6 +62,7 @@ VERBS: Final[tuple[Verb, ...]] = (
     *loading.VERBS,
     *general.VERBS,
     *forks.verbs(lambda session, words: run_words(session, words)),
+    *capacity.VERBS,
     *plan.verbs(lambda session, words: run_words(session, words)),
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )

@@ -284,7 +284,11 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
         assert await live(line) == 0, (line, live.err)
         assert words in live.out, line
     assert live.daemon.stop.is_set()
-    untried = {verb.name for verb in VERBS} - live.used - {"diff", "edit", "reject", "reload", "replace"}
+    untried = (
+        {verb.name for verb in VERBS}
+        - live.used
+        - {"capacity", "diff", "edit", "nodes-needed", "reject", "reload", "replace"}
+    )
     assert untried == set()
 
 
