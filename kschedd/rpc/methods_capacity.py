@@ -1,10 +1,11 @@
-"""Methods that answer how much fits: more pods here, or more nodes for these pods. Each works on a fork of its own."""
+"""Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
 
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.queue.entry import QueuedPod
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_apply import parse
@@ -13,7 +14,9 @@ from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.simulate.capacity import MOST_NODES, NodeShape, fit_count, nodes_needed, pod_of, uids_of
+from kschedd.simulate.comparison import OnResult, Side, compare
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -55,7 +58,59 @@ class CapacityMethods:
                 returns="`{nodes: [{name, count, price}], price, trials, exact, unplaced: [{pod, why}]}`: exact is "
                 "false where another mixture may be cheaper; unplaced are pods that have no place with the most nodes.",
             ),
+            Method(
+                "capacity.compare",
+                self.compare,
+                (
+                    Param("configs", "string[]", doc="two configurations, the text of each"),
+                    Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+                ),
+                doc="Runs one workload under two configurations, each on a fork of the cluster with the same random "
+                "numbers. Nothing is changed.",
+                returns="`{pods, different: [{pod, a, b, plugin, on_a, on_b, why}], pending}`: how many were tried; "
+                "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
+                "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
+                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each.",
+            ),
         ]
+
+    async def compare(self, call: Call) -> Any:
+        if len(call["configs"]) != 2:
+            raise RpcError("invalid", "configs: two are expected")
+        snapshot = await self._cluster.snapshot()
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._compared(snapshot, call["configs"], call["manifests"], given_up)
+        )
+
+    def _compared(
+        self, snapshot: ClusterSnapshot, configs: list[str], manifests: Any, given_up: GivenUp
+    ) -> dict[str, Any]:
+        base = VirtualCluster(resumed=snapshot)
+
+        def side(config: str) -> Side:
+            def run(on_result: OnResult) -> None:
+                def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+                    given_up.check()
+                    on_result(cluster.engine, entry, result)
+
+                cluster = VirtualCluster(resumed=base.engine.snapshot(), on_result=note)
+                try:
+                    daemon = VirtualDaemon(cluster, self._methods)
+                    daemon.call("config.change", what="all", text=config)
+                    if manifests:
+                        applied = daemon.call("objects.apply", manifests=manifests)
+                        for fault in applied["errors"]:
+                            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+                    cluster.engine.run_to_rest(_REST_S)
+                finally:
+                    cluster.engine.close()
+
+            return run
+
+        try:
+            return compare(side(configs[0]), side(configs[1]))
+        finally:
+            base.engine.close()
 
     async def pods(self, call: Call) -> Any:
         snapshot = await self._cluster.snapshot()

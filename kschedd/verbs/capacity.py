@@ -108,7 +108,51 @@ def _shape(session: VerbSession, text: str) -> dict[str, Any]:
     return {"manifest": manifests[0], "price": amount}
 
 
+def _compare_words(words: VerbParser) -> None:
+    words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; give two")
+    file_flag(words, needed=False)
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
+    output_flag(words, FORMS)
+
+
+def compare(session: VerbSession, options: argparse.Namespace) -> int:
+    """The status is 1 where pods differ, as diff's."""
+    if len(options.config) != 2:
+        raise UsageError("compare --config A --config B: two configurations are expected", "compare")
+    sources, failed = sources_of(session, options.config)
+    if failed or len(sources) != 2:
+        raise UsageError("compare: a configuration cannot be read", "compare")
+    manifests = _manifests(session, options.filename) if options.filename else ""
+    found = session.daemon.call("capacity.compare", configs=[source.text for source in sources], manifests=manifests)
+    if not write_answer(session, options.output, found):
+        _write_comparison(session, found, options.limit)
+    return 1 if found["different"] else 0
+
+
+def _write_comparison(session: VerbSession, found: dict[str, Any], most: int) -> None:
+    for each in found["different"][:most]:
+        session.write(f"~ pod {each['pod']}: {each['a'] or 'pending'} | {each['b'] or 'pending'}\n")
+        if each["plugin"]:
+            session.write(
+                f"    {each['plugin']}: {each['b']} against {each['a']} {each['on_a']:+} | {each['on_b']:+}\n"
+            )
+        elif each["why"]:
+            session.write(f"    {each['why']}\n")
+    if len(found["different"]) > most:
+        session.write(f"  ... and {len(found['different']) - most} more pods (--limit)\n")
+    same = found["pods"] - len(found["different"])
+    pending = " | ".join(map(str, found["pending"]))
+    session.write(f"{found['pods']} pods: {same} alike, {len(found['different'])} different; pending: {pending}\n")
+
+
 VERBS = (
+    Verb(
+        "compare",
+        "One workload under two configurations: which pods go elsewhere, and which plugin decided.",
+        compare,
+        _compare_words,
+        examples=("compare --config now.yaml --config packed.yaml -f app.yaml",),
+    ),
     Verb(
         "capacity",
         "How many more pods of each spec fit, as things are.",

@@ -56,6 +56,7 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
     assert {verb.name for verb in VERBS} - used == {
         "apply",
         "capacity",
+        "compare",
         "diff",
         "edit",
         "nodes-needed",

@@ -75,3 +75,36 @@ def test_what_cannot_be_asked_is_refused(scenario: ScenarioCluster, line: str, w
     said = scenario.do(line, "")
     assert "error" in said
     assert why in said
+
+
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: %s, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def test_compare_says_which_pods_go_elsewhere_and_which_plugin_decided(
+    scenario: ScenarioCluster, tmp_path: Path
+) -> None:
+    for strategy in ("LeastAllocated", "MostAllocated"):
+        (tmp_path / f"{strategy}.yaml").write_text(CONFIG % strategy)
+    scenario.do("apply", NODE % ("wide", "8"))
+    (tmp_path / "one-pod.yaml").write_text(POD % ("web", "1"))
+    line = "compare --config LeastAllocated.yaml --config MostAllocated.yaml -f one-pod.yaml"
+    first, second, last = scenario.do(line, "").splitlines()
+    assert first == "~ pod default/web: wide | here"
+    assert second.strip().startswith("NodeResourcesFit: here against wide -")
+    assert last == "1 pods: 0 alike, 1 different; pending: 0 | 0"
+    assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
+
+
+def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
+    said = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
+    assert said == "5 pods: 5 alike, 0 different; pending: 3 | 3\n"
+    assert "two configurations are expected" in scenario.do("compare --config a.yaml", "")
