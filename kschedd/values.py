@@ -8,10 +8,12 @@ such objects. So `value` classes are frozen for the type checker only.
 """
 
 import copy
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Never
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
 import attrs
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from attrs import frozen as fast_frozen
@@ -34,6 +36,16 @@ def is_value_class(cls: type) -> bool:
 @attrs.frozen
 class _Frozen:
     """For its `__setattr__`, which all frozen classes of attrs share."""
+
+
+def run_steps(steps: Generator[Any, None, T]) -> T:
+    """What a generator returns, run to its end at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: T = done.value
+            return value
 
 
 class FrozenDict(dict[str, Any]):
@@ -88,4 +100,4 @@ def frozen(value: Any) -> Any:
     return value
 
 
-__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen", "is_value_class"]
+__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen", "is_value_class", "run_steps"]

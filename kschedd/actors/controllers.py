@@ -20,9 +20,11 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
+from kschedd.controllers.copies import copying
+from kschedd.controllers.runner import ControllerState
 from kschedd.controllers.turns import concerning, next_deadline, take_turn
 from kschedd.object_faults import ObjectFault
-from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter
+from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter, listed
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
 from kschedd.store.trial import Changes
@@ -37,6 +39,8 @@ class ControllerActor:
     _controller: Controller
     _store: ClusterApi
     _clock: Clock
+    _watch: ClusterWatch | None = attrs.field(default=None, init=False)
+    _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # to a turn that is not over
 
     @property
     def name(self) -> str:
@@ -52,6 +56,16 @@ class ControllerActor:
         """The objects that it cannot handle now."""
         return self._controller.faults.faults()
 
+    def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
+        """A copy of the controller, and how far it is: made in steps, between which nobody may write."""
+        watch = self._watch
+        if watch is None:
+            first, version = listed(store, self._controller.kinds), store.version
+        else:
+            first, version = [*self._given, *watch.first], watch.version
+        controller = yield from copying(self._controller)
+        return ControllerState(controller, version, first)
+
     async def run(self) -> None:
         at_first = copy.deepcopy(self._controller)
         try:
@@ -64,19 +78,24 @@ class ControllerActor:
     async def _work(self) -> bool:
         """True when the store is ending, False when something was not kept."""
         try:
-            watch = await self._store.watch(self._controller.kinds, with_present=True)
+            watch = self._watch = await self._store.watch(self._controller.kinds, with_present=True)
             try:
                 while await self._woken(watch):
-                    events = concerning(self._controller, watch.take(_MOST))
+                    events = self._given = concerning(self._controller, watch.take(_MOST))
                     if any(map(_of_large_node, events)) and await self._turn_aside(events):
-                        continue
-                    if events or self._due():
-                        await self._store.do(partial(take_turn, self._controller, events), once=True)
+                        self._given = ()
+                    elif events or self._due():
+                        await self._store.do(self._turn, once=True)
             finally:
+                self._watch, self._given = None, ()
                 watch.close()
         except JournalError:
             return False
         return True
+
+    def _turn(self, store: ClusterWriter) -> None:
+        events, self._given = self._given, ()
+        take_turn(self._controller, events, store)
 
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
         """A turn on a fork of the store, in a thread, as what it writes takes long to check. False if nothing came of

@@ -95,6 +95,11 @@ class QueueActor:
         """The objects whose events could not be processed."""
         return self.operations.handlers.faults
 
+    @property
+    def next_leftover_s(self) -> float:
+        """When unschedulable pods are flushed next."""
+        return self._next_leftover
+
     async def run(self) -> None:
         async with self._inbox, self._popped:
             try:

@@ -159,6 +159,8 @@ class SchedulingActor:
             events = self._watch.take(_MOST_EVENTS)
             if events:
                 await self._step(self._driver.observe, events, self._clock.now())
+            if not self._watch.first:
+                self._driver.observed = self._watch.version
             if time.perf_counter() > pause:
                 await self._send_effects()
                 await trio.lowlevel.checkpoint()

@@ -10,16 +10,18 @@ The ledger of object faults begins empty in a copy: its retries are bound to the
 import enum
 import types
 from collections import OrderedDict, deque
+from collections.abc import Generator, Iterable
 from typing import Any, Final, TypeVar
 
 from kschedd.api.pods import PodSignature, PodSpec
 from kschedd.object_faults import FaultLedger
-from kschedd.values import is_value_class
+from kschedd.values import is_value_class, run_steps
 
 T = TypeVar("T")
 
 _MAPS: Final = (dict, OrderedDict)
 _SEQUENCES: Final = (list, set, deque)
+_STEP: Final = 250  # items copied between two pauses: about 1 ms
 _VALUES: Final = (
     *(str, bytes, int, float, bool, complex, type(None), tuple, frozenset, range, type),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MappingProxyType),
@@ -28,10 +30,42 @@ _VALUES: Final = (
 _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 
 
-def copy_of(original: T) -> T:
-    """See the module. What the original refers to twice, the copy refers to twice."""
-    copied: T = _copied(original, {})
+def copying(original: T) -> Generator[None, None, T]:
+    """See the module. What the original refers to twice, the copy refers to twice.
+
+    It yields where it may be paused; the original must not change until the copy is made.
+    """
+    made: T = yield from _copying(original, {})
+    return made
+
+
+def _copying(original: Any, copies: dict[int, Any]) -> Generator[None, None, Any]:
+    """As `_copied`, with pauses: between attributes, and within large maps."""
+    cls = type(original)
+    if cls in _MAPS and len(original) > _STEP:
+        copied = original.copy()
+        copies[id(original)] = copied
+        yield
+        if not all(map(_value, set(map(type, original.values())))):
+            for number, (key, item) in enumerate(original.items()):
+                copied[key] = _copied(item, copies)
+                if not number % _STEP:
+                    yield
+        return copied
+    if cls in _MAPS or cls in _SEQUENCES or cls is FaultLedger or _value(cls) or id(original) in copies:
+        yield
+        return _copied(original, copies)
+    copied = object.__new__(cls)
+    copies[id(original)] = copied
+    for name in _attributes(original):
+        item = yield from _copying(getattr(original, name), copies)
+        object.__setattr__(copied, name, item)
     return copied
+
+
+def copy_of(original: T) -> T:
+    """The copy, made at once."""
+    return run_steps(copying(original))
 
 
 def _value(cls: type) -> bool:
@@ -64,27 +98,28 @@ def _copied(original: Any, copies: dict[int, Any]) -> Any:
         return copied
     if cls is FaultLedger:
         copied = FaultLedger(original.component)
-    else:
-        copied = object.__new__(cls)
-        for name in _attributes(original):
-            object.__setattr__(copied, name, _copied(getattr(original, name), copies))
+        copies[id(original)] = copied
+        return copied
+    copied = object.__new__(cls)
     copies[id(original)] = copied
+    for name in _attributes(original):
+        item = getattr(original, name)
+        object.__setattr__(copied, name, item if _is_value.get(type(item)) else _copied(item, copies))
     return copied
 
 
 _slots: dict[type, tuple[str, ...]] = {}
 
 
-def _attributes(original: Any) -> list[str]:
-    """The names of what the object holds, in slots and otherwise."""
+def _attributes(original: Any) -> Iterable[str]:
+    """The names of what the object holds, in slots or otherwise."""
     cls = type(original)
     known = _slots.get(cls)
     if known is None:
         names = (name for each in cls.__mro__ for name in _listed(each.__dict__.get("__slots__", ())))
         known = _slots[cls] = tuple(name for name in names if name not in ("__weakref__", "__dict__"))
-    held = [name for name in known if hasattr(original, name)]
-    return held + list(original.__dict__) if hasattr(original, "__dict__") else held
+    return (*known, *original.__dict__) if hasattr(original, "__dict__") else known
 
 
-def _listed(slots: Any) -> Any:
+def _listed(slots: str | Iterable[str]) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots

@@ -1,7 +1,7 @@
 """What the methods work over: a cluster, seen from outside.
 
 The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes to the actor that owns what it is about),
-a cluster in virtual time another (`scenarios.cluster.VirtualCluster`: everything is at hand). The methods know neither.
+a cluster in virtual time another (`rpc.virtual.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 
@@ -119,6 +120,9 @@ class ClusterBackend(Protocol):
 
     @property
     def epoch(self) -> str: ...
+
+    async def snapshot(self) -> ClusterSnapshot:
+        """What a fork of the cluster goes on from."""
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that cannot be handled now."""

@@ -13,6 +13,8 @@
     methods_debug      stopping scheduling, stepping through it, changing what an attempt comes to
     methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
+    methods_capacity   how many more pods fit, how many nodes it takes
+    methods_fork       forks: what-if, with all of the above
 
 Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
@@ -24,11 +26,13 @@ from typing import cast
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_binding import BindingMethods
+from kschedd.rpc.methods_capacity import CapacityMethods
 from kschedd.rpc.methods_config import ConfigMethods
 from kschedd.rpc.methods_daemon import DaemonMethods, DaemonState
 from kschedd.rpc.methods_debug import DebugMethods
 from kschedd.rpc.methods_events import EventMethods
 from kschedd.rpc.methods_eviction import EvictionMethods
+from kschedd.rpc.methods_fork import ForkMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_load import LoadMethods
 from kschedd.rpc.methods_nodes import NodeMethods
@@ -44,6 +48,11 @@ from kschedd.rpc.table import Method, method_table
 
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """The methods, in the order of METHODS.md."""
+    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, cluster_methods).table()]
+
+
+def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
+    """Those that forks have as well."""
     return [
         *DaemonMethods(cluster, daemon).table(),
         *ObjectMethods(cluster).table(),
@@ -61,6 +70,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),
+        *CapacityMethods(cluster, cluster_methods).table(),
     ]
 
 

@@ -32,6 +32,8 @@ from typing import Any, NoReturn, TypeVar
 import attrs
 import msgpack
 
+from kschedd.values import run_steps
+
 T = TypeVar("T")
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
@@ -143,7 +145,7 @@ class Connection:
         events: list[Event] = []
         for found in self.receive_frames(data):
             if isinstance(found, Frame):
-                event = finished(unpack_in_slices(found, self._limits))
+                event = run_steps(unpack_in_slices(found, self._limits))
                 self.note(event)
                 events.append(event)
             else:
@@ -269,16 +271,6 @@ def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Even
     return event
 
 
-def finished(work: Generator[None, None, T]) -> T:
-    """Run a generator to its end without pausing; returns its result."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            value: T = done.value
-            return value
-
-
 def _unpacker(limits: Limits) -> msgpack.Unpacker:
     return msgpack.Unpacker(
         raw=False,
@@ -380,7 +372,7 @@ def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
         return f"the params must be an array (named ones: one map within it), not {_outline(params)}"
     if not params or not whole:
         return ""
-    return finished(_look_through(params, depth, []))
+    return run_steps(_look_through(params, depth, []))
 
 
 def encode_request(msgid: int, method: str, params: list[Any] | tuple[Any, ...]) -> bytes:

@@ -28,7 +28,8 @@ from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.printing.terminal_style import TerminalStyle
-from kschedd.scenarios.cluster import VirtualCluster, VirtualDaemon
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
 from kschedd.verbs.expectations import Finding
@@ -87,7 +88,7 @@ class ScenarioCluster:
         self._options: dict[str, Any] = {}
         self._registry = Registry(run_async=run_async)
         self._cluster = cluster
-        self._daemon = None if cluster is None else VirtualDaemon(cluster)
+        self._daemon = None if cluster is None else VirtualDaemon(cluster, daemon_methods)
 
     @property
     def cluster(self) -> VirtualCluster:
@@ -102,7 +103,7 @@ class ScenarioCluster:
                 options=controller_options(self._options),
                 on_decision=self._on_decision,
             )
-            self._daemon = VirtualDaemon(self._cluster)
+            self._daemon = VirtualDaemon(self._cluster, daemon_methods)
         return self._cluster
 
     def connect(self) -> VirtualDaemon:

@@ -118,6 +118,7 @@ class SchedulingDriver:
         self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
         self.pods_bound = 0  # since the start
         self._attempts = self._failures = 0  # since the start
+        self.observed = 0  # every write up to this version has been observed; set by who observes
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
         self.permit_waits: dict[str, BindingCycle] = {}  # binding cycles waiting at Permit, by uid
         self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid

@@ -81,6 +81,7 @@ class DriverSnapshot:
     states: EntryStates  # of the entries in `popped` and `bindings`
     cycles: int
     pods_bound: int
+    observed: int  # every write up to this version has been observed
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverSnapshot":
@@ -102,6 +103,7 @@ class DriverSnapshot:
             EntryStates.of([*popped, *(binding.entry for binding in bindings)]),
             driver.cycles,
             driver.pods_bound,
+            driver.observed,
         )
 
     def restored(
@@ -119,7 +121,7 @@ class DriverSnapshot:
         )
         machine.start.index = self.start
         driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending)
-        driver.cycles, driver.pods_bound = self.cycles, self.pods_bound
+        driver.cycles, driver.pods_bound, driver.observed = self.cycles, self.pods_bound, self.observed
         driver.popped([copies.of(entry) for entry in self.popped])
         frameworks = {name: scheduler.profile for name, scheduler in machine.schedulers.items()}
         for binding in self.bindings:

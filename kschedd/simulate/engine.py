@@ -28,16 +28,18 @@ from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
 from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Choose, FitError, ScheduleResult
-from kschedd.simulate.fork import ClusterSnapshot, SchedulerSnapshot, earliest, reconciled
+from kschedd.simulate.fork import reconciled
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
+from kschedd.values import run_steps
 
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of simulated time
 
@@ -135,11 +137,12 @@ class Engine:
             self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         else:
             self.start_s, self._now_s = resumed.start_s, resumed.now_s
+            assert isinstance(resumed.store, Store), "an embedded store is expected"
             self.store = resumed.store
             self.store.set_clock(lambda: self._now_s)
             self.loop = self._resumed_loop(resumed, recorder)
             self._runner = ControllerRunner(self.store, states=resumed.controllers) if resumed.controllers else None
-            self._cursor = self.store.watch(None, resumed.scheduler.version)
+            self._cursor = self.store.watch(None, resumed.driver.observed)
             self._next_leftover = resumed.next_leftover_s
         self.driver = self.loop.driver
         self.machine = self.driver.machine
@@ -151,8 +154,8 @@ class Engine:
             reconciled(self.driver, self.queue, self.now_ns)
 
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
-        copies = EntryCopies(snapshot.scheduler.driver.states, snapshot.queue.states)
-        driver = snapshot.scheduler.driver.restored(copies, self.current_pod, self._is_bound, self._now_s)
+        copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
+        driver = snapshot.driver.restored(copies, self.current_pod, self._is_bound, self._now_s)
         loop = SchedulingLoop(driver.machine, self, recorder=recorder, on_effects=self._applied, driver=driver)
         loop.queue.restore(snapshot.queue, copies)
         return loop
@@ -163,17 +166,22 @@ class Engine:
 
     def snapshot(self) -> ClusterSnapshot:
         """What an engine of its own can go on from; to be taken between two calls."""
-        scheduler = SchedulerSnapshot(DriverSnapshot.of(self.driver), self._cursor.version)
+        driver = DriverSnapshot.of(self.driver)
         controllers = [] if self._runner is None else self._runner.states()
         return ClusterSnapshot(
-            scheduler,
+            driver,
             self.queue.snapshot(),
             controllers,
-            self.store.fork(since=earliest(scheduler, controllers)),
+            run_steps(self.store.forking(earliest(driver, controllers))),
             self._now_s,
             self.start_s,
             self._next_leftover,
         )
+
+    def close(self) -> None:
+        """Give back what it holds at once: its parts refer to each other, and the garbage collector runs seldom."""
+        for part in (self.loop, self.driver, self.machine, self.queue, self.store, self):
+            vars(part).clear()
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -265,7 +273,7 @@ class Engine:
 
     def run_until_idle(self) -> None:
         """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
-        most = self.decisions + _FEWEST_AT_ONCE + _TIMES_EACH * self.store.count("Pod")
+        before = self.decisions
         while True:
             if self._stopped is not None:
                 # The cluster does not change within a cycle: the scheduler is told of what happens when it is over.
@@ -280,7 +288,8 @@ class Engine:
             entry = self.loop.pop()
             if entry is not None:
                 self.cycle(entry)
-                if self.decisions > most:
+                many = self.decisions - before - _FEWEST_AT_ONCE
+                if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # which controllers make meanwhile
                     raise LivelockError(self.elapsed, entry.key)
             elif not busy:
                 break
@@ -292,6 +301,7 @@ class Engine:
         events = self._cursor.take()
         for event in events:
             self.loop.observe(event)
+        self.driver.observed = self._cursor.version
         return bool(events)
 
     def cycle(self, entry: QueuedPod) -> None:

@@ -210,6 +210,10 @@ class ClusterWriter(ClusterReader, Protocol):
     def fork(self) -> "ClusterWriter":
         """A cluster of its own with the same objects at this moment's time, to try writes on, in any thread."""
 
+    def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
+        """In steps, between which nobody may write: such a cluster, which with `since` goes on as this one would: its
+        watches can begin at that version, and it makes the same names and uids."""
+
     def changes_since(self, version: int) -> Changes:
         """What became of the objects after this version: of a fork, since it was made."""
 
@@ -234,6 +238,10 @@ class ClusterWatch(Protocol):
     @property
     def version(self) -> int:
         """Every write up to this version has been taken or was of no interest: where to resume."""
+
+    @property
+    def first(self) -> Sequence[WatchEvent]:
+        """What was there when it began, as far as that has not been taken."""
 
     @property
     def behind(self) -> bool:

@@ -1,12 +1,15 @@
 """Indexes of pods by node and of dependents by owner uid, updated with every write; entries in insertion order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from typing import Final, TypeVar
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 
 Key = tuple[str, str, str]  # kind, namespace, name
 PodKey = tuple[str, str]  # namespace, name
+_STEP: Final = 500  # entries copied between two yields: less than 1 ms
+_K = TypeVar("_K")
 
 
 def _references(obj: Object | None) -> Sequence[Raw]:
@@ -23,10 +26,11 @@ class Indexes:
         self._on_node: dict[str, dict[PodKey, None]] = {}
         self._dependents: dict[str, dict[Key, None]] = {}
 
-    def copy(self) -> "Indexes":
+    def copying(self) -> Generator[None, None, "Indexes"]:
+        """A copy, made in steps."""
         twin = Indexes()
-        twin._on_node = {node: dict(pods) for node, pods in self._on_node.items()}
-        twin._dependents = {uid: dict(owned) for uid, owned in self._dependents.items()}
+        yield from _copying(self._on_node, twin._on_node)
+        yield from _copying(self._dependents, twin._dependents)
         return twin
 
     def on_node(self, node_name: str) -> Iterable[PodKey]:
@@ -69,3 +73,10 @@ class Indexes:
         for uid in after:
             if uid not in before:
                 self._dependents.setdefault(uid, {})[key] = None
+
+
+def _copying(mine: dict[str, dict[_K, None]], its: dict[str, dict[_K, None]]) -> Generator[None, None, None]:
+    for number, (key, held) in enumerate(mine.items()):
+        its[key] = held.copy()
+        if not number % _STEP:
+            yield

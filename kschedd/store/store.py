@@ -51,6 +51,7 @@ from kschedd.store.errors import (
     ApplyError,
     Conflict,
     Forbidden,
+    Gone,
     Invalid,
     NotFound,
     TooLarge,
@@ -85,6 +86,7 @@ from kschedd.store.structural_schema import has_rules
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES, UNDELETABLE
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
+from kschedd.values import run_steps
 
 _NOTHING: Mapping[str, Any] = {}
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -663,12 +665,18 @@ class Store:
 
     # --- what is tried out aside -------------------------------------------------------------------------------
 
-    def fork(self, *, since: int | None = None) -> "Store":
-        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`.
+    def fork(self) -> "Store":
+        """A store of its own with the same objects, at this moment's time; see `kschedd.store.trial`."""
+        return run_steps(self.forking())
+
+    def forking(self, since: int | None = None) -> Generator[None, None, "Store"]:
+        """In steps, between which nobody may write: a store of its own with the same objects, at this moment's time.
 
         With `since` it is to go on as this one would: the events after that version are in its log, and the names and
-        uids that it will make are those that this one would.
+        uids that it will make are those that this one would. Raises Gone where the log does not go back that far.
         """
+        if since is not None and since < self._log.oldest:
+            raise Gone(since, self._log.oldest)
         moment = self._now()
         twin = Store(
             now=lambda: moment,
@@ -683,11 +691,10 @@ class Store:
         if since is not None:
             twin._random.setstate(self._random.getstate())
             twin._random_aside.setstate(self._random_aside.getstate())
-        twin._by_kind = {
-            kind: {namespace: dict(space) for namespace, space in spaces.items()}
-            for kind, spaces in self._by_kind.items()
-        }
-        twin._indexes = self._indexes.copy()
+        for kind, spaces in self._by_kind.items():
+            twin._by_kind[kind] = {namespace: space.copy() for namespace, space in spaces.items()}
+            yield
+        twin._indexes = yield from self._indexes.copying()
         return twin
 
     def changes_since(self, version: int) -> Changes:

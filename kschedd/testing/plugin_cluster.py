@@ -20,7 +20,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
-from kschedd.scenarios.cluster import VirtualCluster
+from kschedd.rpc.virtual import VirtualCluster
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scenarios.file import differences, read
 

@@ -1,4 +1,5 @@
-"""diff: what `apply` would change, as a unified diff between the live objects and what would become of them.
+"""diff: what `apply` would change, as a unified diff between the live objects and what would become of them; or what is
+different in a fork from when it was made.
 
 Exit status as kubectl's: 0 where nothing would change, 1 where something would, 2 after an error.
 """
@@ -11,8 +12,10 @@ from typing import Any, Final
 from kschedd.api.kinds import kind_of
 from kschedd.api.portions import portions
 from kschedd.printing import documents
+from kschedd.printing.forks import diff_text, is_different
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
-from kschedd.verbs.grammar import Verb, VerbParser
+from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
 from kschedd.verbs.manifests import fault_text, file_flag, sources_of
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.waiting import find_object
@@ -24,12 +27,29 @@ _MASKED: Final = "***"
 
 
 def _words(words: VerbParser) -> None:
-    file_flag(words, needed=True)
+    words.add_argument("fork", nargs="?", metavar="FORK", help="what is different in this fork since it was made")
+    file_flag(words, needed=False)
+    output_flag(words, FORMS)
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="so many pods of a fork (100)")
     words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
     words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
 
 
 def diff(session: VerbSession, options: argparse.Namespace) -> int:
+    """Of files, or of a fork."""
+    if bool(options.fork) == bool(options.filename):
+        raise UsageError("diff -f FILE, or diff FORK: one of the two", "diff")
+    return _diff_fork(session, options) if options.fork else _diff_files(session, options)
+
+
+def _diff_fork(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("fork.diff", fork=options.fork)
+    if not write_answer(session, options.output, found):
+        session.write(diff_text(found, session.style, options.limit))
+    return DIFFERENT if is_different(found) else SAME
+
+
+def _diff_files(session: VerbSession, options: argparse.Namespace) -> int:
     sources, failed = sources_of(session, options.filename)
     namespace = (options.namespace or "").removeprefix("=") or session.namespace
     different = False
@@ -99,9 +119,9 @@ def _masked(before: Raw, after: Raw) -> tuple[Raw, Raw]:
 VERBS = (
     Verb(
         "diff",
-        "Show what apply would change: exit status 0 for nothing, 1 for something, 2 after an error.",
+        "Show what apply would change, or what is different in a fork. 0: nothing, 1: something, 2: an error.",
         diff,
         _words,
-        examples=("diff -f cluster.yaml", "diff -f manifests/"),
+        examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
     ),
 )

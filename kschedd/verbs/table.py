@@ -6,6 +6,7 @@ from typing import Final
 
 from kschedd.errors import KscheddError
 from kschedd.verbs import (
+    capacity,
     changing,
     config,
     counting,
@@ -17,11 +18,13 @@ from kschedd.verbs import (
     events,
     expecting,
     explain,
+    forks,
     general,
     loading,
     manifests,
     node,
     nodes,
+    plan,
     plugins,
     reading,
     replacing,
@@ -62,6 +65,9 @@ VERBS: Final[tuple[Verb, ...]] = (
     *plugins.VERBS,
     *loading.VERBS,
     *general.VERBS,
+    *forks.verbs(lambda session, words: run_words(session, words)),
+    *capacity.VERBS,
+    *plan.verbs(lambda session, words: run_words(session, words)),
     watching.verb(lambda word: find_verb(word), lambda session, words: run_words(session, words)),
 )
 BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
@@ -128,7 +134,7 @@ def wants_help(words: Sequence[str]) -> bool:
 
 def _read(verb: Verb, session: VerbSession, words: Sequence[str]) -> argparse.Namespace:
     parser = verb.parser(session.program)
-    if verb.name == "watch":
+    if verb.name in ("watch", "in", "plan"):
         # Flags after the inner verb belong to that verb.
         return parser.parse_args(list(words))
     return parser.read(words)

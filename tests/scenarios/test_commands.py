@@ -53,7 +53,17 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         else:
             assert words in said, line
             assert "error:" not in said, line
-    assert {verb.name for verb in VERBS} - used == {"apply", "diff", "edit", "reject", "reload", "replace"}
+    assert {verb.name for verb in VERBS} - used == {
+        "apply",
+        "capacity",
+        "compare",
+        "diff",
+        "edit",
+        "nodes-needed",
+        "reject",
+        "reload",
+        "replace",
+    }
 
 
 def test_what_lies_below_a_line_is_the_manifest_of_diff_and_replace(scenario: ScenarioCluster) -> None:

@@ -1,6 +1,8 @@
 """A fork goes on as the cluster itself would, and what happens in it does not touch the cluster."""
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -231,3 +233,15 @@ def test_what_happens_to_the_cluster_leaves_a_fork_as_it_was() -> None:
         change(cluster)
     cluster.advance(700.0)
     assert fingerprint(fork.engine) == before
+
+
+def test_a_closed_fork_gives_back_what_it_held_without_the_garbage_collector() -> None:
+    cluster, _ = begun(1)
+    fork = cluster.fork()
+    held = weakref.ref(fork.engine.machine.cluster.table), weakref.ref(fork.engine.store)
+    gc.disable()
+    try:
+        fork.engine.close()
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()

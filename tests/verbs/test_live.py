@@ -258,6 +258,18 @@ LINES = [
     ("node pressure node-a pid off", "node/node-a is not short of pid"),
     ("evict little --dry-run", "pod/little evicted (server dry run)"),
     ("drain node-a --force --dry-run", "node/node-a drained (server dry run)"),
+    ("fork what-if", "fork what-if: 1 nodes"),
+    ("in what-if cordon node-a", "node/node-a cordoned"),
+    ("in what-if advance 5m", "what-if: 5m after it was made"),
+    ("in what-if rest", "what-if: "),
+    ("in what-if get pods -o wide", "little"),
+    ("fork deeper --of what-if", "fork deeper of what-if"),
+    ("forks", "what-if   <cluster>"),
+    ("forks -o json", '"name": "deeper"'),
+    ("export what-if", "unschedulable: true"),
+    ("discard --all", "fork deeper discarded"),
+    ("plan cordon node-a", "~ node node-a: cordoned"),
+    ("plan --limit 3 -o json label node node-a x=y", '"other labels"'),
     ("taint node node-a a-", "untainted"),
     ("scale deployment web --replicas 1", "0 -> 1"),
     ("patch deployment web -p '{spec: {replicas: 0}}'", "patched"),
@@ -296,7 +308,11 @@ async def test_every_verb_is_understood_and_answered_as_documented(live: Typed) 
         assert await live(line) == 0, (line, live.err)
         assert words in live.out, line
     assert live.daemon.stop.is_set()
-    untried = {verb.name for verb in VERBS} - live.used - {"diff", "edit", "reject", "reload", "replace"}
+    untried = (
+        {verb.name for verb in VERBS}
+        - live.used
+        - {"capacity", "compare", "diff", "edit", "nodes-needed", "reject", "reload", "replace"}
+    )
     assert untried == set()
 
 

@@ -9,6 +9,7 @@ Owns the engine and the records. Time advances only through `engine.advance` and
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,23 +30,30 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import Move
+from kschedd.queue.entry import Move, QueuedPod
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError, wire_error
-from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
-from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response, finished
+from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response
 from kschedd.rpc.table import Call, Large, Method, StreamProducer, find_method, method_table
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import AtOnce
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.values import run_steps
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
+"""The methods of a cluster: `kschedd.rpc.methods.daemon_methods`."""
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +80,7 @@ class StoreAtHand:
         return request(self._store)
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
-        return finished(work(self._store))
+        return run_steps(work(self._store))
 
     async def create(self, raw: Mapping[str, Any]) -> Object:
         return self._store.create(raw)
@@ -120,20 +128,31 @@ class TimeAtHand:
 
 
 class VirtualCluster:
-    """See the module. `on_decision` is called with every attempt."""
+    """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
+
+    With `resumed` it goes on from there, and the other parameters are not given.
+    """
 
     def __init__(
         self,
-        config: Config | None,
+        config: Config | None = None,
         *,
-        seed: int,
-        registry: Registry,
+        seed: int = 0,
+        registry: Registry | None = None,
         options: ControllerOptions | None = None,
         on_decision: Callable[[LoggedAttempt], None] | None = None,
+        on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
+        resumed: ClusterSnapshot | None = None,
     ) -> None:
         moves: deque[Move] = deque(maxlen=MOVES_KEPT)
         self._events, self._decisions = EventRecord(), DecisionRecord()
-        self._controllers = embedded_controllers(options=options)
+        self._controllers: Sequence[Controller]
+        if resumed is None:
+            self._controllers = embedded_controllers(options=options)
+            self.seed = seed
+        else:
+            self._controllers = [state.controller for state in resumed.controllers]
+            self.seed = resumed.driver.seed
         self.engine = Engine(
             config,
             seed=seed,
@@ -141,7 +160,9 @@ class VirtualCluster:
             controllers=self._controllers,
             on_decision=on_decision,
             on_effects=self._take,
+            on_result=on_result,
             recorder=moves.append,
+            resumed=resumed,
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)
@@ -150,10 +171,13 @@ class VirtualCluster:
         self.decisions = AtHand(self._decisions)
         self.clock = EngineClock(self.engine)
         self.time, self.stops = TimeAtHand(), Bulletin()
-        self.seed = seed
         self.journal: Path | None = None
         self.epoch = "virtual"
-        self.engine.run_until_idle()
+        if resumed is None:
+            self.engine.run_until_idle()
+
+    async def snapshot(self) -> ClusterSnapshot:
+        return self.engine.snapshot()
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())
@@ -171,26 +195,35 @@ class VirtualCluster:
 class VirtualDaemon:
     """See the module. It serves one client and implements `ClientServices` for it."""
 
-    def __init__(self, cluster: VirtualCluster) -> None:
+    def __init__(self, cluster: VirtualCluster, methods: MethodsOf) -> None:
         self._cluster = cluster
         own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0)
-        self.methods: Mapping[str, Method] = method_table(daemon_methods(cluster, own))
+        self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.turns, self.workers = Turns(), AtOnce()
+        self.written: list[tuple[int, int]] = []  # after which version, up to which: what calls themselves wrote
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
+        return _carried(self.perform(method, *args, **named))
+
+    def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """The same, as the method gives it."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
+        engine = self._cluster.engine
+        before = engine.store.version
         try:
-            answer = trio.run(partial(declared.handler, call))
+            answer = _run(partial(declared.handler, call))
         except KscheddError as failure:
             raise RpcError(*wire_error(failure)) from failure
-        engine = self._cluster.engine
+        finally:
+            if engine.store.version > before:
+                self.written.append((before, engine.store.version))
         engine.loop.apply_effects()
         engine.run_until_idle()
-        return _carried(answer)
+        return answer
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Sequence[Any]]:
@@ -202,6 +235,14 @@ class VirtualDaemon:
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
         """The one client is there as long as the cluster."""
+
+
+def _run(handler: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a handler to its end; in a thread of its own where this is called within a handler, as for a fork's."""
+    if not trio.lowlevel.in_trio_run():
+        return trio.run(handler)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(trio.run, handler).result()
 
 
 def _carried(answer: Any) -> Any:

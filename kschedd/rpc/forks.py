@@ -1,0 +1,167 @@
+"""The forks of a cluster, by name: each a cluster in virtual time that serves the same methods.
+
+A fork lives until it is discarded, or the daemon ends. Their number is limited; when all places are taken no more are
+made until one is discarded, and the refusal names the one that has not been used for the longest time.
+
+What runs in a fork runs in a thread of the worker pool, one call at a time: the fork's owner is whoever holds `busy`.
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.rpc.params import similar_names
+from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.simulate.changes import ForkLog
+
+T = TypeVar("T")
+
+MOST_FORKS: Final = 8
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+
+@attrs.define(eq=False)
+class ForkNotFoundError(KscheddError):
+    """There is no fork of that name."""
+
+    name: str
+    similar: Sequence[str]
+    rpc_code: ClassVar[str] = "not_found"
+
+    def __str__(self) -> str:
+        hint = f'; did you mean "{self.similar[0]}"?' if self.similar else "; `forks` lists those there are"
+        return f'there is no fork "{self.name}"{hint}'
+
+
+@attrs.define(eq=False)
+class ForkExistsError(KscheddError):
+    name: str
+    rpc_code: ClassVar[str] = "already_exists"
+
+    def __str__(self) -> str:
+        return f'there is a fork "{self.name}" already: discard it, or take another name'
+
+
+@attrs.define(eq=False)
+class ForkNameError(KscheddError):
+    name: str
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return f'"{self.name}" is no name of a fork: small letters, digits, "-" and ".", 63 at most'
+
+
+@attrs.define(eq=False)
+class TooManyForksError(KscheddError):
+    """All places are taken. `oldest`: the one not used for the longest time."""
+
+    oldest: str
+    idle_s: float
+    rpc_code: ClassVar[str] = "too_many"
+
+    def __str__(self) -> str:
+        return (
+            f'there are {MOST_FORKS} forks, which is the limit: discard one (`forks` lists them; "{self.oldest}" '
+            f"has not been used for {self.idle_s:.0f} s)"
+        )
+
+
+@attrs.define(eq=False)
+class NamedFork:
+    """A fork and what it is known by. `of`: the fork that it was made of, "" for the cluster itself."""
+
+    name: str
+    of: str
+    made_s: float
+    used_s: float
+    cluster: VirtualCluster
+    daemon: VirtualDaemon
+    log: ForkLog
+    busy: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def use(self, work: Callable[["NamedFork"], T]) -> T:
+        """Run this as the fork's owner, in a thread that may block."""
+        with self.busy:
+            return work(self)
+
+    def close(self) -> None:
+        """Forget the cluster. Takes long for a large one."""
+        with self.busy:
+            self.cluster.engine.close()
+
+    def told(self, now: float) -> dict[str, Any]:
+        cluster = self.cluster.engine.machine.cluster
+        return {
+            "name": self.name,
+            "of": self.of,
+            "age_s": now - self.made_s,
+            "idle_s": now - self.used_s,
+            "elapsed_s": self.cluster.engine.elapsed,
+            "nodes": cluster.table.node_count,
+            "pods": cluster.pod_count,
+            "pending": len(self.cluster.engine.driver.pending.pods),
+            "writes": self.cluster.engine.store.version - self.log.version,
+        }
+
+
+def fork_of(name: str, of: str, snapshot: ClusterSnapshot, methods: MethodsOf, now: float) -> NamedFork:
+    """A new fork; to be called in a thread. Raises PluginLoadError."""
+    log = ForkLog()
+    cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
+    log.begin(cluster.engine)
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log)
+
+
+class Forks:
+    """All forks there are, and the names of those that are being made."""
+
+    def __init__(self) -> None:
+        self._forks: dict[str, NamedFork] = {}
+        self._making: set[str] = set()
+        self._count = 0
+
+    def __iter__(self) -> Iterator[NamedFork]:
+        return iter(self._forks.values())
+
+    def find(self, name: str, now: float) -> NamedFork:
+        """The fork of that name, which is used now. Raises ForkNotFoundError."""
+        fork = self._forks.get(name)
+        if fork is None:
+            raise ForkNotFoundError(name, similar_names(name, self._forks))
+        fork.used_s = now
+        return fork
+
+    def reserve(self, name: str | None, now: float) -> str:
+        """The name of a fork that is about to be made; None finds one."""
+        if name is None:
+            while not name or name in self._forks or name in self._making:
+                self._count += 1
+                name = f"fork-{self._count}"
+        if not _NAME.fullmatch(name):
+            raise ForkNameError(name[:100])
+        if name in self._forks or name in self._making:
+            raise ForkExistsError(name)
+        if len(self._forks) + len(self._making) >= MOST_FORKS:
+            idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
+            raise TooManyForksError(*("", 0.0) if idle is None else (idle.name, now - idle.used_s))
+        self._making.add(name)
+        return name
+
+    def add(self, fork: NamedFork) -> None:
+        self._forks[fork.name] = fork
+
+    def release(self, name: str) -> None:
+        """The fork was made, or could not be."""
+        self._making.discard(name)
+
+    def discard(self, name: str) -> NamedFork:
+        """Raises ForkNotFoundError."""
+        fork = self._forks.pop(name, None)
+        if fork is None:
+            raise ForkNotFoundError(name, similar_names(name, self._forks))
+        return fork

@@ -1,0 +1,206 @@
+"""Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
+
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.queue.entry import QueuedPod
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.methods_apply import parse
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.rpc.workers import GivenUp
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.simulate.capacity import MOST_NODES, NodeShape, fit_count, nodes_needed, pod_of, uids_of
+from kschedd.simulate.comparison import OnResult, Side, compare
+
+_MOST_PODS: Final = 100_000
+_REST_S: Final = 3_600.0
+_MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
+
+
+@attrs.frozen(eq=False)
+class CapacityMethods:
+    """`methods`: those that a fork answers."""
+
+    _cluster: ClusterBackend
+    _methods: MethodsOf
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "capacity.pods",
+                self.pods,
+                (
+                    Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
+                    Param("limit", "integer", False, 10_000, "count no further", (), 1, _MOST_PODS),
+                ),
+                doc="How many more pods of each spec the cluster takes as it is now, each spec by itself: found by "
+                "scheduling one after the other on a copy, without preemption. Nothing is changed.",
+                returns="An array of `{kind, namespace, name, fits, nodes, limited, why}`: nodes is how many nodes got "
+                "some; limited is true if the limit was reached; why says why not one more.",
+            ),
+            Method(
+                "capacity.nodes",
+                self.nodes,
+                (
+                    Param("manifests", "string|map|map[]", doc="what is to fit; empty: the pending pods"),
+                    Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
+                    Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
+                ),
+                doc="How many more nodes of these shapes it takes until all in the manifests has a place: found "
+                "on forks with all controllers. Of one shape it is the smallest number; of several, "
+                "a cheap set of which no node can be left out. Nothing is changed.",
+                returns="`{nodes: [{name, count, price}], price, trials, exact, unplaced: [{pod, why}]}`: exact is "
+                "false where another mixture may be cheaper; unplaced are pods that have no place with the most nodes.",
+            ),
+            Method(
+                "capacity.compare",
+                self.compare,
+                (
+                    Param("configs", "string[]", doc="two configurations, the text of each"),
+                    Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+                ),
+                doc="Runs one workload under two configurations, each on a fork of the cluster with the same random "
+                "numbers. Nothing is changed.",
+                returns="`{pods, different: [{pod, a, b, plugin, on_a, on_b, why}], pending}`: how many were tried; "
+                "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
+                "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
+                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each.",
+            ),
+        ]
+
+    async def compare(self, call: Call) -> Any:
+        if len(call["configs"]) != 2:
+            raise RpcError("invalid", "configs: two are expected")
+        snapshot = await self._cluster.snapshot()
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._compared(snapshot, call["configs"], call["manifests"], given_up)
+        )
+
+    def _compared(
+        self, snapshot: ClusterSnapshot, configs: list[str], manifests: Any, given_up: GivenUp
+    ) -> dict[str, Any]:
+        base = VirtualCluster(resumed=snapshot)
+
+        def side(config: str) -> Side:
+            def run(on_result: OnResult) -> None:
+                def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+                    given_up.check()
+                    on_result(cluster.engine, entry, result)
+
+                cluster = VirtualCluster(resumed=base.engine.snapshot(), on_result=note)
+                try:
+                    daemon = VirtualDaemon(cluster, self._methods)
+                    daemon.call("config.change", what="all", text=config)
+                    if manifests:
+                        applied = daemon.call("objects.apply", manifests=manifests)
+                        for fault in applied["errors"]:
+                            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+                    cluster.engine.run_to_rest(_REST_S)
+                finally:
+                    cluster.engine.close()
+
+            return run
+
+        try:
+            return compare(side(configs[0]), side(configs[1]))
+        finally:
+            base.engine.close()
+
+    async def pods(self, call: Call) -> Any:
+        snapshot = await self._cluster.snapshot()
+
+        def count(given_up: GivenUp) -> list[dict[str, Any]]:
+            wanted = _wanted(call["manifests"])
+            cluster = VirtualCluster(resumed=snapshot)
+            try:
+                return [_fits(cluster, raw, call["limit"], given_up) for raw in wanted]
+            finally:
+                cluster.engine.close()
+
+        return await call.services.workers.run(call.client, count)
+
+    async def nodes(self, call: Call) -> Any:
+        if not call["shapes"]:
+            raise RpcError("invalid", "shapes: at least one is needed")
+        shapes = [_shape(number, given) for number, given in enumerate(call["shapes"], 1)]
+        if len({shape.name for shape in shapes}) < len(shapes):
+            raise RpcError("invalid", "shapes: two of them have one name")
+        snapshot = await self._cluster.snapshot()
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._needed(snapshot, call["manifests"], shapes, call["limit"], given_up)
+        )
+
+    def _needed(
+        self, snapshot: ClusterSnapshot, manifests: Any, shapes: list[NodeShape], limit: int, given_up: GivenUp
+    ) -> dict[str, Any]:
+        cluster = VirtualCluster(resumed=snapshot)
+        try:
+            daemon, wanted = VirtualDaemon(cluster, self._methods), set[str]()
+            if manifests:
+                applied = daemon.call("objects.apply", manifests=manifests)
+                for fault in applied["errors"]:
+                    raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+                cluster.engine.run_to_rest(_REST_S)
+                wanted = uids_of(cluster.engine, applied["results"])
+            else:
+                cluster.engine.run_to_rest(_REST_S)
+            found = nodes_needed(cluster.engine, wanted, shapes, limit, given_up.check)
+        finally:
+            cluster.engine.close()
+        prices = {shape.name: shape.price for shape in shapes}
+        return {
+            "nodes": [{"name": name, "count": count, "price": prices[name]} for name, count in found.counts.items()],
+            "price": found.price,
+            "trials": found.trials,
+            "exact": found.exact,
+            "unplaced": [{"pod": pod, "why": why} for pod, why in found.unplaced],
+        }
+
+
+def _wanted(manifests: Any) -> list[dict[str, Any]]:
+    parsed = parse(manifests, "-")
+    for fault in parsed.errors:
+        raise RpcError("invalid", str(fault["message"]), fault)
+    if not parsed.wanted:
+        raise RpcError("invalid", "manifests: there is none")
+    return [wanted.raw for wanted in parsed.wanted]
+
+
+def _fits(cluster: VirtualCluster, raw: dict[str, Any], limit: int, given_up: GivenUp) -> dict[str, Any]:
+    engine = cluster.engine
+    template = dict(pod_of(raw))
+    own = dict(template.get("metadata") or {})
+    own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
+    own.pop("name", None)
+    pod = engine.store.create({**template, "metadata": own}, dry_run=True)
+    assert isinstance(pod, Pod), "a pod is expected"
+    if not engine.machine.responsible(pod.scheduler_name):
+        raise RpcError("invalid", f'no profile here is called "{pod.scheduler_name}"')
+    found = fit_count(engine.machine, pod, limit, engine.now, given_up.check)
+    named = raw.get("metadata") or {}
+    return {
+        "kind": str(raw.get("kind")),
+        "namespace": pod.namespace,
+        "name": str(named.get("name") or named.get("generateName") or ""),
+        "fits": found.count,
+        "nodes": found.nodes,
+        "limited": not found.why,
+        "why": found.why,
+    }
+
+
+def _shape(number: int, given: Any) -> NodeShape:
+    raw = given.get("manifest")
+    if not isinstance(raw, dict) or raw.get("kind") != "Node":
+        raise RpcError("invalid", f"shapes[{number - 1}].manifest: a Node is expected")
+    price = given.get("price", 1.0)
+    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
+        raise RpcError("invalid", f"shapes[{number - 1}].price: a number from 0 up is expected")
+    name = str(given.get("name") or (raw.get("metadata") or {}).get("name") or f"shape-{number}")
+    return NodeShape(name, raw, float(price))

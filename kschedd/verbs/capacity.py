@@ -1,0 +1,173 @@
+"""capacity, nodes-needed: how many more pods fit, and how many nodes it takes for pods to fit. Both change nothing."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kschedd.printing.tables import Table, render
+from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.manifests import file_flag, sources_of
+from kschedd.verbs.session import VerbSession
+
+FITS_NOT: Final = 3
+
+
+def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects of the files. Raises UsageError at the first fault."""
+    from kschedd.api.manifests import read_text  # YAML takes long to import, and most verbs need none
+
+    sources, failed = sources_of(session, files)
+    if failed:
+        raise UsageError("a file cannot be read")
+    found: list[dict[str, Any]] = []
+    for source in sources:
+        reading = read_text(source.text, source.name)
+        for fault in reading.errors:
+            raise UsageError(str(fault))
+        found += [dict(manifest.raw) for manifest in reading.manifests]
+    return found
+
+
+def _capacity_words(words: VerbParser) -> None:
+    file_flag(words, needed=True)
+    words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count no further (10000)")
+    output_flag(words, FORMS)
+
+
+def capacity(session: VerbSession, options: argparse.Namespace) -> int:
+    """One row for each spec; the status is 3 where some spec does not fit once."""
+    manifests = _manifests(session, options.filename)
+    found = session.daemon.call("capacity.pods", manifests=manifests, limit=options.limit)
+    if not write_answer(session, options.output, found):
+        rows = tuple(
+            (
+                f"{each['kind'].lower()}/{each['name']}",
+                f"{each['fits']}{'+' if each['limited'] else ''}",
+                str(each["nodes"]),
+                "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0],
+            )
+            for each in found
+        )
+        session.write(render(Table(("SPEC", "MORE FIT", "NODES", "WHY NOT MORE"), rows), session.style))
+    return 0 if all(each["fits"] for each in found) else FITS_NOT
+
+
+def _needed_words(words: VerbParser) -> None:
+    file_flag(words, needed=False)
+    words.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NODE.yaml[=PRICE]",
+        help="a kind of node that can be had, and its price (1); may be repeated",
+    )
+    words.add_argument("--limit", type=whole_number, default=512, metavar="N", help="nodes of each shape at most (512)")
+    output_flag(words, FORMS)
+
+
+def needed(session: VerbSession, options: argparse.Namespace) -> int:
+    """The status is 3 where no number of these nodes does."""
+    if not options.shape:
+        raise UsageError("which nodes can be had? --shape NODE.yaml[=PRICE]", "nodes-needed")
+    shapes = [_shape(session, text) for text in options.shape]
+    manifests = _manifests(session, options.filename) if options.filename else []
+    found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.limit)
+    if not write_answer(session, options.output, found):
+        _write(session, found)
+    return FITS_NOT if found["unplaced"] else 0
+
+
+def _write(session: VerbSession, found: dict[str, Any]) -> None:
+    if found["unplaced"]:
+        session.write(f"{len(found['unplaced'])} pods have no place, however many of these nodes there are:\n")
+        for pod in found["unplaced"][:10]:
+            session.write(f"  {pod['pod']}: {pod['why']}\n")
+        return
+    if not any(each["count"] for each in found["nodes"]):
+        session.write("everything fits without another node\n")
+        return
+    rows = tuple((each["name"], str(each["count"]), f"{each['count'] * each['price']:g}") for each in found["nodes"])
+    session.write(render(Table(("SHAPE", "NODES", "PRICE"), rows), session.style))
+    tried = f"{found['trials']} sets tried"
+    how = "the fewest that do" if found["exact"] else "no node of it can be left out; another mixture may be cheaper"
+    session.write(f"price {found['price']:g}: {how} ({tried})\n")
+
+
+def _shape(session: VerbSession, text: str) -> dict[str, Any]:
+    file, equals, price = text.rpartition("=")
+    if not equals:
+        file, price = text, "1"
+    try:
+        amount = float(price)
+    except ValueError:
+        raise UsageError(f'--shape {text}: "{price}" is no price', "nodes-needed") from None
+    manifests = _manifests(session, [file])
+    if len(manifests) != 1 or manifests[0].get("kind") != "Node":
+        raise UsageError(f"--shape {file}: one Node is expected in it", "nodes-needed")
+    return {"manifest": manifests[0], "price": amount}
+
+
+def _compare_words(words: VerbParser) -> None:
+    words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; give two")
+    file_flag(words, needed=False)
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
+    output_flag(words, FORMS)
+
+
+def compare(session: VerbSession, options: argparse.Namespace) -> int:
+    """The status is 1 where pods differ, as diff's."""
+    if len(options.config) != 2:
+        raise UsageError("compare --config A --config B: two configurations are expected", "compare")
+    sources, failed = sources_of(session, options.config)
+    if failed or len(sources) != 2:
+        raise UsageError("compare: a configuration cannot be read", "compare")
+    manifests = _manifests(session, options.filename) if options.filename else ""
+    found = session.daemon.call("capacity.compare", configs=[source.text for source in sources], manifests=manifests)
+    if not write_answer(session, options.output, found):
+        _write_comparison(session, found, options.limit)
+    return 1 if found["different"] else 0
+
+
+def _write_comparison(session: VerbSession, found: dict[str, Any], most: int) -> None:
+    for each in found["different"][:most]:
+        session.write(f"~ pod {each['pod']}: {each['a'] or 'pending'} | {each['b'] or 'pending'}\n")
+        if each["plugin"]:
+            session.write(
+                f"    {each['plugin']}: {each['b']} against {each['a']} {each['on_a']:+} | {each['on_b']:+}\n"
+            )
+        elif each["why"]:
+            session.write(f"    {each['why']}\n")
+    if len(found["different"]) > most:
+        session.write(f"  ... and {len(found['different']) - most} more pods (--limit)\n")
+    same = found["pods"] - len(found["different"])
+    pending = " | ".join(map(str, found["pending"]))
+    session.write(f"{found['pods']} pods: {same} alike, {len(found['different'])} different; pending: {pending}\n")
+
+
+VERBS = (
+    Verb(
+        "compare",
+        "One workload under two configurations: which pods go elsewhere, and which plugin decided.",
+        compare,
+        _compare_words,
+        examples=("compare --config now.yaml --config packed.yaml -f app.yaml",),
+    ),
+    Verb(
+        "capacity",
+        "How many more pods of each spec fit, as things are.",
+        capacity,
+        _capacity_words,
+        examples=("capacity -f pod.yaml", "capacity -f small.yaml -f large.yaml"),
+    ),
+    Verb(
+        "nodes-needed",
+        "How many nodes of given shapes it takes for manifests, or the pending pods, to fit.",
+        needed,
+        _needed_words,
+        examples=(
+            "nodes-needed --shape node.yaml",
+            "nodes-needed -f app.yaml --shape small.yaml=1 --shape large.yaml=3.5",
+        ),
+    ),
+)

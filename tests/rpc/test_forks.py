@@ -1,0 +1,183 @@
+"""What-if over the socket's methods: forks of a cluster that works leave it alone, and foretell what it does."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.forks import MOST_FORKS
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from tests.actors.clusters import deployment, node, pod, rejected, until
+
+
+class Talk:
+    def __init__(self, client: Client, cluster: LiveCluster) -> None:
+        self.client, self.cluster = client, cluster
+
+    async def __call__(self, method: str, /, **named: Any) -> Any:
+        with trio.fail_after(60):
+            return await self.client.call(method, **named)
+
+    async def within(self, fork: str, method: str, /, **params: Any) -> Any:
+        return await self("fork.call", fork=fork, method=method, params=params)
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    """Three nodes, a Deployment whose pods run, and a pod that is too large for all of them."""
+    path = tmp_path / "kschedd.sock"
+    controllers = embedded_controllers()
+    async with cluster_actors(seed=7, controllers=controllers) as cluster, unix_listener(path) as listener:
+        daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
+        server = Server(method_table(daemon_methods(cluster, daemon)))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.serve, [listener])
+            async with Client.connect(path) as client:
+                talk = Talk(client, cluster)
+                nodes = [node(name, labels={"topology.kubernetes.io/zone": name}) for name in ("n1", "n2", "n3")]
+                await talk("objects.apply", manifests=[*nodes, deployment(replicas=4, cpu="500m"), pod("big", cpu="9")])
+                await running(talk.cluster, 4)
+                await rejected(talk.cluster, "big")
+                yield talk
+            nursery.cancel_scope.cancel()
+
+
+async def running(cluster: LiveCluster, count: int) -> None:
+    """Wait until so many pods of the Deployment run, and it says so itself: then nothing is left to do."""
+
+    def is_so(store: Any) -> bool:
+        pods = [each for each in store.list("Pod") if each.labels.get("app") == "web"]
+        ready = store.get("Deployment", "default", "web").status.get("readyReplicas") or 0
+        return ready == count == len([each for each in pods if each.status.get("phase") == "Running"])
+
+    await until(cluster, is_so)
+
+
+def lasting(raw: Any) -> Any:
+    """Of an object, what does not change by itself as time passes."""
+    return {**raw, "status": {key: value for key, value in raw.get("status", {}).items() if key != "conditions"}}
+
+
+async def state_of(cluster: LiveCluster) -> str:
+    """All that the daemon has: objects, queue, nominations, columns, as text. Leases are renewed by time alone."""
+    objects = await cluster.store.do(
+        lambda store: [[lasting(obj.raw) for obj in store.list(kind)] for kind in store.kinds() if kind != "Lease"]
+    )
+    queue = await cluster.queue.query(
+        lambda owner: [(each.key, str(each.place), each.attempts) for each in owner.queue.entries()]
+    )
+    scheduler = await cluster.scheduler.query(
+        lambda owner: [
+            owner.machine.cluster.table.requested.tolist(),
+            [[each.key for each in pods] for pods in owner.machine.cluster.table.pods],
+            list(owner.binding_cycles),
+            repr(owner.machine.choose.random.getstate()),  # type: ignore[attr-defined]
+            owner.machine.start.index,
+            owner.machine.config.profiles[0].weight("NodeResourcesFit"),
+        ]
+    )
+    return json.dumps([objects, queue, scheduler], default=repr)
+
+
+async def nodes_of(talk: Talk, fork: str | None = None) -> dict[str, str]:
+    wanted = {"kind": "Pod", "label_selector": "app=web"}
+    found = await (talk("objects.list", **wanted) if fork is None else talk.within(fork, "objects.list", **wanted))
+    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found["items"]}
+
+
+async def test_what_is_done_in_a_fork_does_not_touch_the_cluster(talk: Talk) -> None:
+    before = await state_of(talk.cluster)
+    await talk("fork.create", name="a")
+    await talk.within("a", "objects.apply", manifests=[deployment(replicas=9, cpu="500m"), node("n4", cpu="16")])
+    await talk.within("a", "nodes.taint", name="n1", taints=["k=v:NoExecute"])
+    await talk.within("a", "nodes.stop", name="n2")
+    await talk.within("a", "objects.delete", kind="Node", name="n3")
+    await talk.within("a", "scheduler.set_weight", profile="default-scheduler", plugin="NodeResourcesFit", weight=7)
+    await talk("fork.advance", fork="a", seconds=1_000)
+    different = await talk("fork.diff", fork="a")
+    assert {each["sign"] + each["name"] for each in different["nodes"]} == {"~n1", "~n2", "-n3", "+n4"}
+    assert different["config"] == ["weight NodeResourcesFit 7 in default-scheduler"]
+    assert {"placed", "moved"} <= {each["change"] for each in different["pods"]}
+    assert await state_of(talk.cluster) == before
+
+
+async def test_what_was_planned_is_what_happens(talk: Talk) -> None:
+    await talk("fork.create", name="plan")
+    bigger = deployment(replicas=10, cpu="500m")
+    await talk.within("plan", "objects.apply", manifests=[bigger])
+    await talk("fork.advance", fork="plan", seconds=None)
+    planned = await nodes_of(talk, "plan")
+    await talk("objects.apply", manifests=[bigger])
+    await running(talk.cluster, 10)
+    assert await nodes_of(talk) == planned
+    assert len(planned) == 10
+
+
+async def test_a_fork_of_a_fork_goes_on_from_there(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    await talk.within("a", "objects.apply", manifests=[node("n4", cpu="16")])
+    made = await talk("fork.create", name="b", of="a")
+    assert (made["of"], made["nodes"]) == ("a", 4)
+    await talk.within("b", "objects.delete", kind="Node", name="n4")
+    assert (await talk("fork.diff", fork="b"))["nodes"] == [{"sign": "-", "name": "n4", "what": ["gone"]}]
+    different = await talk("fork.diff", fork="a")
+    assert different["nodes"] == [{"sign": "+", "name": "n4", "what": ["new"]}]
+    assert [(each["change"], each["name"], each["to"]) for each in different["pods"]] == [("placed", "big", "n4")]
+
+
+async def test_what_was_changed_by_hand_is_exported_and_can_be_applied(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    await talk.within("a", "objects.scale", kind="Deployment", name="web", replicas=2)
+    await talk.within("a", "objects.apply", manifests=[node("n4")])
+    await talk.within("a", "objects.delete", kind="Pod", name="big")
+    found = await talk("fork.export", fork="a")
+    assert found["deleted"] == [{"kind": "Pod", "namespace": "default", "name": "big"}]
+    results = (await talk("objects.apply", manifests=found["manifests"], dry_run=True))["results"]
+    assert [(each["kind"], each["name"], each["action"]) for each in results] == [
+        ("Deployment", "web", "configured"),
+        ("Node", "n4", "created"),
+    ]
+
+
+async def test_forks_are_listed_and_limited_and_go_when_discarded(talk: Talk) -> None:
+    for number in range(MOST_FORKS):
+        made = await talk("fork.create")
+        assert made["name"] == f"fork-{number + 1}"
+    with pytest.raises(RpcError, match=f'there are {MOST_FORKS} forks, which is the limit.*"fork-1" has not been used'):
+        await talk("fork.create", name="more")
+    assert [each["name"] for each in await talk("fork.list")][:2] == ["fork-1", "fork-2"]
+    await talk("fork.discard", fork="fork-1")
+    assert (await talk("fork.create", name="more"))["name"] == "more"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code", "why"),
+    [
+        ("fork.create", {"name": "Not A Name"}, "invalid", "is no name of a fork"),
+        ("fork.create", {"name": "a"}, "already_exists", 'there is a fork "a" already'),
+        ("fork.create", {"of": "b"}, "not_found", 'there is no fork "b"'),
+        ("fork.diff", {"fork": "aa"}, "not_found", 'did you mean "a"'),
+        ("fork.call", {"fork": "a", "method": "fork.list"}, "unknown_method", "fork.list"),
+        ("fork.call", {"fork": "a", "method": "objects.get"}, "bad_params", "kind"),
+        ("fork.call", {"fork": "a", "method": "objects.watch", "params": {"kind": "Pod"}}, "invalid", "changes"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_in_words(
+    talk: Talk, method: str, params: dict[str, Any], code: str, why: str
+) -> None:
+    await talk("fork.create", name="a")
+    with pytest.raises(RpcError, match=why) as refused:
+        await talk(method, **params)
+    assert refused.value.code == code

@@ -1,0 +1,110 @@
+"""capacity and nodes-needed as a user types them, on a cluster in virtual time."""
+
+from pathlib import Path
+
+import pytest
+
+from kschedd.scenarios.commands import ScenarioCluster
+
+NODE = (
+    "{apiVersion: v1, kind: Node, metadata: {name: %s}, status: {allocatable: {cpu: '%s', memory: 8Gi, pods: '9'}}}\n"
+)
+POD = (
+    "{apiVersion: v1, kind: Pod, metadata: {name: %s}, "
+    "spec: {containers: [{name: a, image: a, resources: {requests: {cpu: '%s'}}}]}}\n"
+)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> ScenarioCluster:
+    (tmp_path / "pods.yaml").write_text(POD % ("small", "500m") + "---\n" + POD % ("large", "3"))
+    (tmp_path / "five.yaml").write_text("---\n".join(POD % (f"p{number}", "1") for number in range(5)))
+    for name, cpu in (("one", "1"), ("four", "4")):
+        (tmp_path / f"{name}.yaml").write_text(NODE % (name, cpu))
+    cluster = ScenarioCluster(tmp_path)
+    assert cluster.do("apply", NODE % ("here", "2")) == "node/here created\n"
+    return cluster
+
+
+def test_capacity_counts_each_spec_by_itself(scenario: ScenarioCluster) -> None:
+    assert scenario.do("capacity -f pods.yaml", "").splitlines() == [
+        "SPEC        MORE FIT   NODES   WHY NOT MORE",
+        "pod/small   4          1       0/1 nodes are available: 1 Insufficient cpu.",
+        "pod/large   0          0       0/1 nodes are available: 1 Insufficient cpu.",
+    ]
+    assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
+
+
+def test_capacity_ends_at_the_limit(scenario: ScenarioCluster) -> None:
+    assert "pod/small   3+         1       (--limit)" in scenario.do("capacity -f pods.yaml --limit 3", "")
+
+
+def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) -> None:
+    said = scenario.do("nodes-needed -f five.yaml --shape one.yaml", "")
+    assert said.splitlines()[1].split() == ["one", "3", "3"]
+    assert "the fewest that do" in said
+    assert scenario.do("get nodes -o name", "") == "node/here\n"
+
+
+def test_nodes_needed_says_that_a_mixture_may_not_be_the_cheapest(scenario: ScenarioCluster) -> None:
+    said = scenario.do("nodes-needed -f five.yaml --shape one.yaml=1 --shape four.yaml=2", "")
+    assert [line.split() for line in said.splitlines()[1:3]] == [["one", "0", "0"], ["four", "1", "2"]]
+    assert "another mixture may be cheaper" in said
+
+
+def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) -> None:
+    assert scenario.do("nodes-needed --shape four.yaml", "") == "everything fits without another node\n"
+    scenario.do("apply", POD % ("wide", "3"))
+    assert "four    1       1" in scenario.do("nodes-needed --shape four.yaml", "")
+    assert "1 pods have no place, however many" in scenario.do("nodes-needed --shape one.yaml", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("nodes-needed -f five.yaml", "which nodes can be had?"),
+        ("nodes-needed --shape pods.yaml", "one Node is expected in it"),
+        ("nodes-needed --shape one.yaml=cheap", '"cheap" is no price'),
+        ("nodes-needed --shape one.yaml=-1", "a number from 0 up is expected"),
+        ("nodes-needed --shape one.yaml --shape one.yaml", "two of them have one name"),
+        ("capacity -f one.yaml", "a Node is no pod and has no pod template"),
+        ("capacity -f nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(scenario: ScenarioCluster, line: str, why: str) -> None:
+    said = scenario.do(line, "")
+    assert "error" in said
+    assert why in said
+
+
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: default-scheduler
+    pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: %s, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def test_compare_says_which_pods_go_elsewhere_and_which_plugin_decided(
+    scenario: ScenarioCluster, tmp_path: Path
+) -> None:
+    for strategy in ("LeastAllocated", "MostAllocated"):
+        (tmp_path / f"{strategy}.yaml").write_text(CONFIG % strategy)
+    scenario.do("apply", NODE % ("wide", "8"))
+    (tmp_path / "one-pod.yaml").write_text(POD % ("web", "1"))
+    line = "compare --config LeastAllocated.yaml --config MostAllocated.yaml -f one-pod.yaml"
+    first, second, last = scenario.do(line, "").splitlines()
+    assert first == "~ pod default/web: wide | here"
+    assert second.strip().startswith("NodeResourcesFit: here against wide -")
+    assert last == "1 pods: 0 alike, 1 different; pending: 0 | 0"
+    assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
+
+
+def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
+    said = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
+    assert said == "5 pods: 5 alike, 0 different; pending: 3 | 3\n"
+    assert "two configurations are expected" in scenario.do("compare --config a.yaml", "")
