@@ -6,10 +6,10 @@ from typing import Any
 from kschedd.verbs.parsing import path_text
 
 
-def add_dump_flags(parser: Any) -> None:
-    """The flags that say which cluster there is at first."""
+def add_dump_flags(parser: Any, name: str = "--from") -> None:
+    """The flags that say which cluster there is at first; the dump is given by the flag of this name."""
     parser.add_argument(
-        "--from",
+        name,
         dest="origin",
         type=path_text,
         action="append",
@@ -18,7 +18,7 @@ def add_dump_flags(parser: Any) -> None:
         help="a cluster as it stands: dumps of kubectl, cluster-info dump, must-gather, /snapshotz ... (`load --how`)",
     )
     parser.add_argument(
-        "--frozen", action="store_true", help="only the scheduler acts: no controllers, no kubelets (with --from)"
+        "--frozen", action="store_true", help=f"only the scheduler acts: no controllers, no kubelets (with {name})"
     )
     parser.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps of a dump")
     parser.add_argument(

@@ -44,7 +44,7 @@ from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
-from kschedd.simulate.engine import Engine, LoggedAttempt
+from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps
 
@@ -130,7 +130,8 @@ class TimeAtHand:
 class VirtualCluster:
     """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
 
-    With `resumed` it goes on from there, and the other parameters are not given.
+    It begins at `start_s` (seconds since the epoch).
+    Without `controlled` it has no controllers. With `resumed` it goes on from there, and the other parameters are not given.
     """
 
     def __init__(
@@ -143,12 +144,14 @@ class VirtualCluster:
         on_decision: Callable[[LoggedAttempt], None] | None = None,
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         resumed: ClusterSnapshot | None = None,
+        start_s: float | None = None,
+        controlled: bool = True,
     ) -> None:
         moves: deque[Move] = deque(maxlen=MOVES_KEPT)
         self._events, self._decisions = EventRecord(), DecisionRecord()
         self._controllers: Sequence[Controller]
         if resumed is None:
-            self._controllers = embedded_controllers(options=options)
+            self._controllers = embedded_controllers(options=options) if controlled else ()
             self.seed = seed
         else:
             self._controllers = [state.controller for state in resumed.controllers]
@@ -163,6 +166,7 @@ class VirtualCluster:
             on_result=on_result,
             recorder=moves.append,
             resumed=resumed,
+            start_s=EPOCH if start_s is None else start_s,
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)

@@ -4,14 +4,11 @@ As the common denominator of the readers of CI systems has it: `testsuites` with
 `error`. Characters that XML 1.0 cannot hold are replaced. Seconds are of a whole file; steps have none.
 """
 
-import re
 from collections.abc import Iterable
-from typing import Final
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent, tostring
 
+from kschedd.printing.xml_text import xml_text
 from kschedd.scenarios.runner import FileResult
-
-_NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(results: Iterable[FileResult]) -> bytes:
@@ -27,17 +24,17 @@ def junit_xml(results: Iterable[FileResult]) -> bytes:
         for name, count in counts.items():
             totals[name] += count
         seconds += result.seconds
-        suite = SubElement(root, "testsuite", name=_text(result.file), time=f"{result.seconds:.3f}")
+        suite = SubElement(root, "testsuite", name=xml_text(result.file), time=f"{result.seconds:.3f}")
         suite.attrib.update({name: str(count) for name, count in counts.items()})
         for done in result.steps:
             case = _case(suite, result.file, f"{done.step.line}: {done.step.command}", done.step.line)
             if done.difference is not None:
                 first = done.difference.what.strip().partition("\n")[0]
                 found = SubElement(case, "failure", type="expectation" if done.finding else "output")
-                found.set("message", _text(done.finding.found if done.finding else first))
-                found.text = _text(str(done.difference))
+                found.set("message", xml_text(done.finding.found if done.finding else first))
+                found.text = xml_text(str(done.difference))
         if result.fault:
-            SubElement(_case(suite, result.file, "the file", 0), "error", type="input", message=_text(result.fault))
+            SubElement(_case(suite, result.file, "the file", 0), "error", type="input", message=xml_text(result.fault))
     root.attrib.update({**{name: str(count) for name, count in totals.items()}, "time": f"{seconds:.3f}"})
     indent(ElementTree(root))
     text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
@@ -45,8 +42,6 @@ def junit_xml(results: Iterable[FileResult]) -> bytes:
 
 
 def _case(suite: Element, file: str, name: str, line: int) -> Element:
-    return SubElement(suite, "testcase", classname=_text(file), name=_text(name), file=_text(file), line=str(line))
-
-
-def _text(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
+    return SubElement(
+        suite, "testcase", classname=xml_text(file), name=xml_text(name), file=xml_text(file), line=str(line)
+    )

@@ -1,0 +1,99 @@
+"""`kschedd check`: would these manifests fit into that cluster? For pull requests and CI.
+
+Exit status: 0 all fits, 1 something does not, 2 some input cannot be used.
+"""
+
+import argparse
+import sys
+from typing import Any, Final
+
+import attrs
+
+from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.run import add_scheduler_flags
+from kschedd.verbs.parsing import path_text, path_value
+
+FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
+_FORMS: Final = ("text", "markdown", "json", "junit")
+_WITHIN_S: Final = 3600.0
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "check",
+        help="would these manifests fit into that cluster",
+        description="Take a cluster's dump, apply manifests to a copy, and say what would not fit and what would do; "
+        "who would be preempted, evicted or moved; what the nodes have left. Without --cluster the manifests have to "
+        "bring the nodes. Exit status: 0 all fits, 1 something does not, 2 some input cannot be used.",
+    )
+    parser.add_argument(
+        "-f", "--filename", type=path_text, action="append", default=[], metavar="PATH", help="what is to fit"
+    )
+    add_dump_flags(parser, name="--cluster")
+    add_scheduler_flags(parser)
+    parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="yours")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides ties (0)")
+    parser.add_argument(
+        "--within", type=float, default=_WITHIN_S, metavar="SECONDS", help="of virtual time, at most (3600)"
+    )
+    parser.add_argument("-o", "--output", choices=_FORMS, default="text")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    from kschedd.api.manifests import read_bytes, read_paths
+    from kschedd.commands.simulate import read_config
+    from kschedd.config.feature_gates import parse_flag
+    from kschedd.dumps.loading import apply_manifests, collection_paused, prepare
+    from kschedd.dumps.sources import STDIN, read_sources
+    from kschedd.errors import KscheddError
+    from kschedd.printing import checking
+    from kschedd.printing.safe import exact, safe
+    from kschedd.rpc.checking import check
+    from kschedd.rpc.virtual import VirtualCluster
+
+    if not options.filename:
+        print("error: check what? -f FILE", file=sys.stderr)
+        return BAD_INPUT
+    if not 0 <= options.within < 1e9:
+        print(f"error: --within {options.within}: must be seconds, 0 or more", file=sys.stderr)
+        return BAD_INPUT
+    try:
+        registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+    except KscheddError as fault:
+        print(safe(f"error: {fault}"), file=sys.stderr)
+        return BAD_INPUT
+    with collection_paused():
+        names = [profile.scheduler_name for profile in config.profiles]
+        terms = attrs.evolve(load_options(options), profiles=names)
+        sources = read_sources(options.origin, sys.stdin.buffer)
+        dump = prepare(sources, lambda key: key[0] == "Namespace" and key[2].startswith("kube-"), 0.0, terms)
+    cluster = VirtualCluster(
+        config,
+        seed=options.seed,
+        registry=registry,
+        start_s=dump.taken_at,
+        controlled=not options.frozen,
+    )
+    for _ in cluster.engine.store.take_in(dump.objects):
+        pass
+    refused = apply_manifests(cluster.engine.store, dump)
+    for text in dump.assumptions.texts():
+        print(safe(f"assumed: {text}"), file=sys.stderr)
+    readings = [
+        read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == STDIN else read_paths([path])
+        for path in options.filename
+    ]
+    manifests = readings[0]
+    for reading in readings[1:]:
+        manifests += reading
+    report = check(cluster, manifests, options.within)
+    # Of a dump what can be read is enough; what is to fit must be whole.
+    for text in (*dump.errors, *refused):
+        print(safe(f"warning: {text}"), file=sys.stderr)
+    whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
+    text = whole.get(options.output, checking.as_junit)(report)
+    sys.stdout.write(exact(text) if options.output in ("json", "junit") else safe(text))
+    if report.errors or (options.origin and not dump.objects and not dump.manifests):
+        return BAD_INPUT
+    return FITS if report.fits else DOES_NOT_FIT

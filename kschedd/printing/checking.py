@@ -1,0 +1,164 @@
+"""What `kschedd check` found, as text, Markdown, JSON and JUnit XML."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+from xml.etree import ElementTree
+
+from kschedd.printing.xml_text import xml_text
+
+Raw = Mapping[str, Any]
+
+
+class UnplacedPod(Protocol):
+    pod: str
+    new: bool
+    why: str
+    remedy: str
+    commands: Sequence[str]
+
+
+class Report(Protocol):
+    unplaced: Any  # of UnplacedPod
+    refused: list[str]
+    errors: list[str]
+    warnings: list[str]
+    pods: list[Any]
+    usage: list[Any]
+    applied: int
+    pending_before: int
+    at_rest: bool
+
+    @property
+    def fits(self) -> bool: ...
+    @property
+    def displaced(self) -> list[Any]: ...
+    @property
+    def placed(self) -> list[Any]: ...
+
+
+def verdict(report: Report) -> str:
+    if report.errors:
+        return f"some of the input cannot be used ({len(report.errors)} faults)"
+    if not report.fits:
+        count = len(report.unplaced)
+        what = [f"{count} pod{'s' * (count != 1)} without a place"] if count else []
+        what += [f"{len(report.refused)} workloads that cannot make their pods"] if report.refused else []
+        return f"does not fit: {', '.join(what)}"
+    return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
+
+
+def as_text(report: Report) -> str:
+    lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
+    lines += [verdict(report)]
+    for pod in report.unplaced:
+        lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}", f"    {pod.why}"]
+        if pod.remedy:
+            lines += [f"    least change that was tried: {pod.remedy}", *(f"      {text}" for text in pod.commands)]
+    lines += [f"- {text}" for text in report.refused]
+    for title, rows in _sections(report):
+        lines += ["", f"{title}:", *(f"  {row}" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(report: Report) -> str:
+    mark = "✅" if report.fits and not report.errors else "❌"
+    lines = [f"### {mark} {verdict(report).capitalize()}", ""]
+    lines += [f"- **error** {_code(text)}" for text in report.errors]
+    lines += [f"- warning: {_code(text)}" for text in report.warnings]
+    if report.unplaced:
+        lines += ["", "| pod | why | least change that was tried |", "|---|---|---|"]
+        for pod in report.unplaced:
+            commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
+            lines.append(f"| {_code(pod.pod)} | {_cell(pod.why)} | {_cell(pod.remedy) or 'none found'}{commands} |")
+    lines += [f"- {_cell(text)}" for text in report.refused]
+    if report.usage:
+        lines += ["", "| | before | after | free |", "|---|---|---|---|"]
+        lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
+    for title, rows in _sections(report, usage=False):
+        lines += ["", f"<details><summary>{title}</summary>", ""]
+        lines += [*(f"- {_cell(row)}" for row in rows), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(report: Report) -> str:
+    told = {
+        "fits": report.fits,
+        "verdict": verdict(report),
+        "applied": report.applied,
+        "pendingBefore": report.pending_before,
+        "unplaced": [
+            {"pod": p.pod, "new": p.new, "why": p.why, "remedy": p.remedy, "commands": list(p.commands)}
+            for p in report.unplaced
+        ],
+        "refused": report.refused,
+        "pods": report.pods,
+        "usage": report.usage,
+        "errors": report.errors,
+        "warnings": report.warnings,
+        "atRest": report.at_rest,
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_junit(report: Report) -> str:
+    """A test case for each pod that comes or loses its place, and one for the input."""
+    failures = {pod.pod: f"{pod.why}\n{pod.remedy}".strip() for pod in report.unplaced}
+    cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
+    cases += list(failures.items())
+    cases += [(text.partition(":")[0], text) for text in report.refused]
+    cases += [("input", "\n".join(report.errors))]
+    wrong = sum(bool(text) for _, text in cases)
+    counts = {"tests": str(len(cases)), "failures": str(wrong), "errors": "0"}
+    suite = ElementTree.Element("testsuite", {"name": "kschedd check", **counts})
+    for name, text in cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "kschedd.check", "name": xml_text(name)})
+        if text:
+            failure = ElementTree.SubElement(case, "failure", {"message": xml_text(text.splitlines()[0])})
+            failure.text = xml_text(text)
+    whole = ElementTree.Element("testsuites", counts)
+    whole.append(suite)
+    ElementTree.indent(whole)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
+
+
+def _sections(report: Report, *, usage: bool = True) -> Iterator[tuple[str, list[str]]]:
+    if report.displaced:
+        yield "pods of the cluster that move or go", [_moved(pod) for pod in report.displaced]
+    if report.placed:
+        yield (
+            f"placed ({len(report.placed)})",
+            [f"{pod['namespace']}/{pod['name']} on {pod['to']}" for pod in report.placed],
+        )
+    if usage and report.usage:
+        yield (
+            "requested of what the nodes have, before and after",
+            [f"{name:8} {before:>6} -> {after:>6}, {free} free" for name, before, after, free in _usage(report)],
+        )
+    if report.pending_before:
+        yield "pending in the cluster already", [f"{report.pending_before} pods"]
+    if not report.at_rest:
+        yield "not at rest", ["something was left to do at the end of the time given (--within)"]
+
+
+def _usage(report: Report) -> Iterator[tuple[str, str, str, str]]:
+    for each in report.usage:
+        yield each["resource"], f"{each['before']:.1%}", f"{each['after']:.1%}", f"{1 - each['after']:.1%}"
+
+
+def _moved(pod: Raw) -> str:
+    where = f" to {pod['to']}" if pod.get("to") else ""
+    cause = f" ({pod['cause']})" if pod.get("cause") else ""
+    return f"{pod['namespace']}/{pod['name']}: {pod['change']} from {pod['node']}{where}{cause}"
+
+
+def _cell(text: str) -> str:
+    """Text within a table of Markdown: nothing in it is markup."""
+    for sign in "\\`*_[]<>|":
+        text = text.replace(sign, f"\\{sign}" if sign not in "<>" else {"<": "&lt;", ">": "&gt;"}[sign])
+    return " ".join(text.split())
+
+
+def _code(text: str) -> str:
+    """Text as code, within a table as well."""
+    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"
