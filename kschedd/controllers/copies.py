@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from kschedd.api.pods import PodSignature, PodSpec
 from kschedd.object_faults import FaultLedger
-from kschedd.values import is_value_class, run_steps
+from kschedd.values import FrozenDict, FrozenList, is_value_class, run_steps
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ _VALUES: Final = (
     *(str, bytes, int, float, bool, complex, type(None), tuple, frozenset, range, type),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MappingProxyType),
     *(PodSpec, PodSignature),  # interned
+    *(FrozenDict, FrozenList),
 )
 _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 

@@ -131,7 +131,8 @@ class VirtualCluster:
     """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
 
     It begins at `start_s` (seconds since the epoch).
-    Without `controlled` it has no controllers. With `resumed` it goes on from there, and the other parameters are not given.
+    Without `controlled` it has no controllers. With `resumed` it goes on from there, and the
+    other parameters are not given.
     """
 
     def __init__(

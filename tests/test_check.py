@@ -1,0 +1,111 @@
+"""kschedd check, as a pull request sees it: what fits, what does not and what would do, what it displaces."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from kschedd.cli import main
+from tests.dumps.objects import kept, node, pod
+
+Raw = dict[str, Any]
+WEB = ("ReplicaSet", "web-abc", 900)
+
+
+def _deployment(cpu: str, replicas: int = 2, **spec: Any) -> Raw:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    template = {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": containers, **spec}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "new"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "new"}, "spec": spec}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Two nodes of 4 CPUs, on each a pod of 2 of a ReplicaSet that the dump does not have."""
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    pods = [pod(f"web-{n}", 10 + n, f"n{n + 1}", cpu="2", owner=WEB, labels=labels) for n in range(2)]
+    gold = kept(
+        "PriorityClass", "gold", 5, api="scheduling.k8s.io/v1", value=1000, preemptionPolicy="PreemptLowerPriority"
+    )
+    file = tmp_path / "cluster.json"
+    file.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 1), node("n2", 2), gold, *pods]})
+    )
+    return file
+
+
+def _check(cluster: Path, *manifests: Raw, form: str = "text") -> int:
+    file = cluster.with_name("change.yaml")
+    file.write_text(yaml.safe_dump_all(manifests))
+    return main(["check", "--cluster", str(cluster), "-f", str(file), "-o", form])
+
+
+def test_what_fits_is_said_with_where_it_goes(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("1")) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("all fits\n\nplaced (2):\n")
+    assert out.count(" on n") == 2
+    assert "cpu       50.0% ->  75.0%, 25.0% free" in out
+    assert "assumed: ReplicaSets that own pods, made up from the pods: default/web-abc" in err
+
+
+def test_what_does_not_fit_is_said_with_what_would_do(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("3", replicas=1), form="markdown") == 1
+    out = capsys.readouterr().out
+    assert out.startswith("### ❌ Does not fit: 1 pod without a place\n")
+    assert "0/2 nodes are available: 2 Insufficient cpu." in out
+    assert "had 1 more free cpu (tried: then on n" in out
+    assert "| cpu | 50.0% | 50.0% | 50.0% |" in out
+
+
+def test_who_has_to_move_is_said(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("3", replicas=1, priorityClassName="gold"), form="json") == 0
+    told = json.loads(capsys.readouterr().out)
+    (moved,) = [one for one in told["pods"] if one["change"] == "moved"]
+    assert moved["name"].startswith("web-")
+    assert {moved["node"], moved["to"]} == {"n1", "n2"}
+
+
+def test_who_loses_its_place_is_said(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("3", replicas=2, priorityClassName="gold"), form="json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["unplaced"]) == 2  # the successors of those that were preempted
+    assert all(one["pod"].startswith("default/web-abc-") and not one["new"] for one in told["unplaced"])
+    assert sum(one["change"] == "placed" for one in told["pods"]) == 2
+
+
+def test_a_change_without_pods_fits(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        _check(cluster, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}) == 0
+    )
+    assert capsys.readouterr().out.startswith("all fits\n")
+
+
+def test_junit_has_a_case_for_each_pod(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, _deployment("2", replicas=3), form="junit") == 1
+    suite = ElementTree.fromstring(capsys.readouterr().out).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "1")
+    assert len(suite.findall("testcase/failure")) == 1
+
+
+def test_input_that_cannot_be_used_is_told_apart(
+    cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _check(cluster, {**_deployment("1"), "spec": {"replicas": -1}}) == 2
+    assert "change.yaml:1" in capsys.readouterr().out
+    assert main(["check", "--cluster", str(cluster)]) == 2
+    assert "check what? -f FILE" in capsys.readouterr().err
+    assert main(["check", "--cluster", str(tmp_path / "none.json"), "-f", str(cluster)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_same_check_says_the_same(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for _ in range(2):
+        assert _check(cluster, _deployment("2", replicas=3), form="json") == 1
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
