@@ -41,8 +41,8 @@ from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
-from kschedd.rpc.methods_usage import UsageMethods
 from kschedd.rpc.methods_time import TimeMethods
+from kschedd.rpc.methods_usage import UsageMethods
 from kschedd.rpc.table import Method, method_table
 
 

@@ -23,9 +23,9 @@ from kschedd.framework.status import error
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 
 MOST_NODES: Final = 4_096

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.filters import drive
 from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 
 OnResult = Callable[[Engine, QueuedPod, ScheduleResult | FitError], None]
