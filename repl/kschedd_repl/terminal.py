@@ -78,8 +78,8 @@ class Terminal:
         suggests = Condition(lambda: self.settings.is_on("suggest") and not self._search.on)
         self._prompt = PromptSession(
             self._message,
+            # Not in a thread: prompt_toolkit drops what is typed while one completes, and then shows no menu.
             completer=self._search,
-            complete_in_thread=True,  # the folder of a file name may be slow to read
             key_bindings=self._keys(),
             lexer=LineLexer(self._faults, lambda: tuple(self.macros)),
             style=STYLE,
