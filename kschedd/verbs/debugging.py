@@ -164,8 +164,10 @@ def _break_words(words: VerbParser) -> None:
     words.add_argument("-l", "--selector", default="", metavar="SELECTOR", help="pods with these labels")
     words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin is asked about, or is chosen")
     words.add_argument("--plugin", default="", metavar="NAME", help="before this plugin is called")
-    words.add_argument("--point", default="", choices=POINTS, help="an extension point")
-    words.add_argument("--outcome", default="", choices=OUTCOMES, help="what has come of a plugin, or the attempt")
+    points = f"an extension point: {', '.join(POINTS)}"
+    words.add_argument("--point", default="", choices=POINTS, metavar="POINT", help=points)
+    outcomes = f"what has come of a plugin, or the attempt: {', '.join(OUTCOMES)}"
+    words.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME", help=outcomes)
     words.add_argument(
         "--if",
         dest="condition",

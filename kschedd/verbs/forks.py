@@ -187,7 +187,13 @@ def verbs(run: Run) -> tuple[Verb, ...]:
             _fork_words,
             examples=("fork", "fork what-if", "fork deeper --of what-if"),
         ),
-        Verb("forks", "The forks there are, how old they are, and for how long nobody used them.", forks, _forks_words),
+        Verb(
+            "forks",
+            "The forks there are, how old they are, and for how long nobody used them.",
+            forks,
+            _forks_words,
+            examples=("forks", "forks -o json"),
+        ),
         Verb(
             "in",
             "Run any verb in a fork, or let time pass there.",

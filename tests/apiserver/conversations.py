@@ -33,7 +33,9 @@ from kschedd.store.admission import Admission
 from tests.apiserver.asking import Asker, asking
 
 FOLDER = "apiserver-conversations"
-_PLACEHOLDER = re.compile(r"<(?:uid:[^>]+|uid|rv\d+|list-rv|continue|time|ip|nodeport|n|gen[^>]*|[\w.-]+-\d+)>")
+_PLACEHOLDER = re.compile(
+    r"<(?:uid:[^>]+|uid|rv\d+|list-rv|continue|time|ip|nodeport|n|debugger|gen[^>]*|[\w.-]+-\d+)>"
+)
 _STAMP = "2026-11-21T12:00:00Z"
 
 
@@ -263,6 +265,8 @@ class Replay:
                     return _STAMP
                 case "<n>":
                     return "400"
+                case "<debugger>":
+                    return "debugger-abcde"
                 case "<uid>":
                     return "00000000-0000-4000-8000-000000000000"
             return "1" if text.startswith("<rv") else text  # one that the client made up

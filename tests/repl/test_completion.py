@@ -85,7 +85,7 @@ def _next(line: str, namespace: str = "default") -> list[str]:
         pytest.param("set profile ", ["default-scheduler"], id="profile-to-set"),
         pytest.param("get pods -o js", ["json", "jsonpath="], id="output"),
         pytest.param("get pods --output=ya", ["--output=yaml"], id="flag-with-equals"),
-        pytest.param("get pods --sh", ["--show-labels"], id="flag"),
+        pytest.param("get pods --show-l", ["--show-labels"], id="flag"),
         pytest.param("get pods -l ", ["app", "tier"], id="label-keys"),
         pytest.param("get pods -l app=", ["app=db", "app=web"], id="label-values"),
         pytest.param("get pods -l tier=x,app=w", ["tier=x,app=web"], id="second-label"),
