@@ -89,6 +89,8 @@ def prepare(
     if options.complete:
         for _ in range(_ROUNDS):
             made = list(completed(objects, is_there, assumptions))
+            if not made:
+                break
             places.update(dict.fromkeys(map(id, made), "made up"))
             objects = [*taker.take(made, on_refusal, on_warning), *objects]
     _note_clusters(in_order, assumptions)

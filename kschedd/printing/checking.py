@@ -1,43 +1,57 @@
-"""What `kschedd check` found, as text, Markdown, JSON and JUnit XML."""
+"""What `kschedd check` found, and the same as text, Markdown, JSON and JUnit XML."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from xml.etree import ElementTree
+
+import attrs
 
 from kschedd.printing.xml_text import xml_text
 
 Raw = Mapping[str, Any]
 
 
-class UnplacedPod(Protocol):
+@attrs.frozen
+class UnplacedPod:
+    """A pod that has no place. `remedy` is what was tried and places it, "" where nothing was found."""
+
     pod: str
-    new: bool
+    new: bool  # it comes with the manifests; else it had a place, or would have got one
     why: str
     remedy: str
     commands: Sequence[str]
 
 
-class Report(Protocol):
-    unplaced: Any  # of UnplacedPod
-    refused: list[str]
-    errors: list[str]
-    warnings: list[str]
-    pods: list[Any]
-    usage: list[Any]
-    applied: int
-    pending_before: int
-    at_rest: bool
+@attrs.define
+class CheckReport:
+    """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
+
+    unplaced: list[UnplacedPod] = attrs.field(factory=list)
+    refused: list[str] = attrs.field(factory=list)  # what controllers could not make, and why
+    errors: list[str] = attrs.field(factory=list)  # input that could not be used
+    warnings: list[str] = attrs.field(factory=list)
+    pods: list[dict[str, Any]] = attrs.field(factory=list)
+    usage: list[dict[str, Any]] = attrs.field(factory=list)
+    applied: int = 0
+    pending_before: int = 0
+    at_rest: bool = True
 
     @property
-    def fits(self) -> bool: ...
+    def fits(self) -> bool:
+        return not self.unplaced and not self.refused
+
     @property
-    def displaced(self) -> list[Any]: ...
+    def displaced(self) -> list[dict[str, Any]]:
+        """The pods of the cluster that move, are evicted, or go."""
+        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "pending") and pod["node"]]
+
     @property
-    def placed(self) -> list[Any]: ...
+    def placed(self) -> list[dict[str, Any]]:
+        return [pod for pod in self.pods if pod["change"] == "placed"]
 
 
-def verdict(report: Report) -> str:
+def verdict(report: CheckReport) -> str:
     if report.errors:
         return f"some of the input cannot be used ({len(report.errors)} faults)"
     if not report.fits:
@@ -48,7 +62,7 @@ def verdict(report: Report) -> str:
     return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
 
 
-def as_text(report: Report) -> str:
+def as_text(report: CheckReport) -> str:
     lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
     lines += [verdict(report)]
     for pod in report.unplaced:
@@ -61,7 +75,7 @@ def as_text(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: CheckReport) -> str:
     mark = "✅" if report.fits and not report.errors else "❌"
     lines = [f"### {mark} {verdict(report).capitalize()}", ""]
     lines += [f"- **error** {_code(text)}" for text in report.errors]
@@ -81,7 +95,7 @@ def as_markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(report: Report) -> str:
+def as_json(report: CheckReport) -> str:
     told = {
         "fits": report.fits,
         "verdict": verdict(report),
@@ -101,7 +115,7 @@ def as_json(report: Report) -> str:
     return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
 
 
-def as_junit(report: Report) -> str:
+def as_junit(report: CheckReport) -> str:
     """A test case for each pod that comes or loses its place, and one for the input."""
     failures = {pod.pod: f"{pod.why}\n{pod.remedy}".strip() for pod in report.unplaced}
     cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
@@ -122,7 +136,7 @@ def as_junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
 
 
-def _sections(report: Report, *, usage: bool = True) -> Iterator[tuple[str, list[str]]]:
+def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str, list[str]]]:
     if report.displaced:
         yield "pods of the cluster that move or go", [_moved(pod) for pod in report.displaced]
     if report.placed:
@@ -141,7 +155,7 @@ def _sections(report: Report, *, usage: bool = True) -> Iterator[tuple[str, list
         yield "not at rest", ["something was left to do at the end of the time given (--within)"]
 
 
-def _usage(report: Report) -> Iterator[tuple[str, str, str, str]]:
+def _usage(report: CheckReport) -> Iterator[tuple[str, str, str, str]]:
     for each in report.usage:
         yield each["resource"], f"{each['before']:.1%}", f"{each['after']:.1%}", f"{1 - each['after']:.1%}"
 

@@ -5,12 +5,10 @@ told: pods without a place with the least change that was tried and places them,
 moved, utilisation before and after.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 
-import attrs
-
 from kschedd.api.manifests import ManifestReading
+from kschedd.printing.checking import CheckReport, UnplacedPod
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 
@@ -20,45 +18,6 @@ _MOST_EXPLAINED: Final = 20
 _TROUBLES: Final = ("ReplicaFailure",)
 
 Raw = dict[str, Any]
-
-
-@attrs.frozen
-class Unplaced:
-    """A pod that has no place. `remedy` is what was tried and places it, "" where nothing was found."""
-
-    pod: str
-    new: bool  # it comes with the manifests; else it had a place, or would have got one
-    why: str
-    remedy: str
-    commands: Sequence[str]
-
-
-@attrs.define
-class CheckReport:
-    """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
-
-    unplaced: list[Unplaced] = attrs.field(factory=list)
-    refused: list[str] = attrs.field(factory=list)  # what controllers could not make, and why
-    errors: list[str] = attrs.field(factory=list)  # input that could not be used
-    warnings: list[str] = attrs.field(factory=list)
-    pods: list[Raw] = attrs.field(factory=list)
-    usage: list[Raw] = attrs.field(factory=list)
-    applied: int = 0
-    pending_before: int = 0
-    at_rest: bool = True
-
-    @property
-    def fits(self) -> bool:
-        return not self.unplaced and not self.refused
-
-    @property
-    def displaced(self) -> list[Raw]:
-        """The pods of the cluster that move, are evicted, or go."""
-        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "pending") and pod["node"]]
-
-    @property
-    def placed(self) -> list[Raw]:
-        return [pod for pod in self.pods if pod["change"] == "placed"]
 
 
 def check(cluster: VirtualCluster, manifests: ManifestReading, limit_s: float) -> CheckReport:
@@ -92,14 +51,14 @@ def check(cluster: VirtualCluster, manifests: ManifestReading, limit_s: float) -
     return report
 
 
-def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> Unplaced:
+def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:
     best = next(iter(told.get("suggestions") or ()), None)
     why = pod["why"] or told.get("message") or ""
     if best is None:
-        return Unplaced(key, new, why, "", ())
+        return UnplacedPod(key, new, why, "", ())
     displaced = f"; it would displace {', '.join(best['displaced'])}" if best.get("displaced") else ""
     placed = f" (tried: then on {best['placed_on']}{displaced})" if best.get("placed_on") else ""
-    return Unplaced(key, new, why, f"{best['sentence']}{placed}", [each["command"] for each in best["commands"]])
+    return UnplacedPod(key, new, why, f"{best['sentence']}{placed}", [each["command"] for each in best["commands"]])
 
 
 def _troubles(kind: str, raw: Raw) -> list[str]:

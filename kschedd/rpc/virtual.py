@@ -210,7 +210,7 @@ class VirtualDaemon:
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
-        return _carried(self.perform(method, *args, **named))
+        return _as_sent(self.perform(method, *args, **named))
 
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
         """The same, as the method gives it."""
@@ -250,7 +250,7 @@ def _run(handler: Callable[[], Awaitable[Any]]) -> Any:
         return pool.submit(trio.run, handler).result()
 
 
-def _carried(answer: Any) -> Any:
+def _as_sent(answer: Any) -> Any:
     """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
     encoded = b"".join(answer.encoded(1)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)

@@ -29,7 +29,7 @@ import threading
 from kschedd.plugin import unschedulable, unresolvable
 
 
-class Wish:
+class StoredPlace:
     def __init__(self, pod, least):
         self.pod, self.least = pod, least
 
@@ -46,7 +46,7 @@ class Elsewhere:
         return cls(args, handle)
 
     def pre_filter(self, state, pod, cluster):
-        state.data["Elsewhere"] = Wish(pod, 2)
+        state.data["Elsewhere"] = StoredPlace(pod, 2)
         if pod.name == "locked":
             state.data["lock"] = threading.Lock()
 
