@@ -42,5 +42,5 @@ def test_the_screens_are_what_the_commands_print(tmp_path: Path) -> None:
     now = _SCREEN.sub(lambda found: replayed(cluster, found[0]), text)
     if os.environ.get("KSCHEDD_REWRITE_SCENARIOS") == "1":
         PAGE.write_text(now)
-    assert len(_SCREEN.findall(text)) == 6
+    assert len(_SCREEN.findall(text)) == 7
     assert now == text

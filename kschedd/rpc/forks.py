@@ -82,6 +82,7 @@ class NamedFork:
     cluster: VirtualCluster
     daemon: VirtualDaemon
     log: ForkLog
+    begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
 
     def use(self, work: Callable[["NamedFork"], T]) -> T:
@@ -106,6 +107,7 @@ class NamedFork:
             "pods": cluster.pod_count,
             "pending": len(self.cluster.engine.driver.pending.pods),
             "writes": self.cluster.engine.store.version - self.log.version,
+            "begins_again": self.begins_again,
         }
 
 
@@ -114,7 +116,8 @@ def fork_of(name: str, of: str, snapshot: ClusterSnapshot, methods: MethodsOf, n
     log = ForkLog()
     cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
     log.begin(cluster.engine)
-    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log)
+    begins_again = snapshot.driver.begins_again
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, begins_again)
 
 
 class Forks:

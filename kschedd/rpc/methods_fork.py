@@ -20,9 +20,11 @@ from kschedd.simulate.export import exported
 T = TypeVar("T")
 
 _INFO: Final = (
-    "`{name, of, age_s, idle_s, elapsed_s, nodes, pods, pending, writes}`: of is the fork that it was made of, empty "
-    "for the cluster itself; idle_s is for how long nobody has used it; elapsed_s the virtual time that has passed in "
-    "it; pods those that have a node; writes how many there were in it"
+    "`{name, of, age_s, idle_s, elapsed_s, nodes, pods, pending, writes, begins_again}`: of is the fork that it was "
+    "made of, empty for the cluster itself; idle_s is for how long nobody has used it; elapsed_s the virtual time that "
+    "has passed in it; pods those that have a node; writes how many there were in it; begins_again the pod whose "
+    "attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing of it had been "
+    "changed by hand, while nothing is stopped there"
 )
 _POD: Final = (
     "`{sign, change, namespace, name, node, to, successor, why, cause, placement, margin}`: change is moved (its "

@@ -88,7 +88,7 @@ from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
 from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
-from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
@@ -126,6 +126,8 @@ class SchedulingDriver:
         self._to_activate: list[Pod] = []
         self.observed_version = 0  # of the store: all writes up to it are in the cache
         self.attempting = False  # between `begin` and the end of `complete_attempt`
+        self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # of the attempt, while it is acted on
+        self._choices_before: Choices | None = None  # before the attempt of `stepper`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
         self.cycles = 0  # binding cycles begun so far
         self.debugger = Debugger(self._state)
@@ -265,10 +267,11 @@ class SchedulingDriver:
             return None
         entry.pod = pod
         self.attempting = True
-        self.stepper = None
+        self.stepper = self._result = None
         debugger = self.debugger
         if debugger.engaged and debugger.began(pod):
             self.stepper = Stepper(debugger, pod, entry.attempts, self.machine.cluster.table, debugger.cycle)
+            self._choices_before = self.machine.choices()
         return self.machine.begin(pod, self.nominator.nominated, self.stepper)
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
@@ -280,14 +283,39 @@ class SchedulingDriver:
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
         """Act on an attempt's result: start the binding cycle, or hand the pod back to the queue."""
+        self._result = entry, result
         return self._completed(entry, result, self.machine.complete_attempt(entry, result, now), now, took_s)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
         """As `complete_attempt`, stopped where the debugger says so."""
+        self._result = entry, result
         outcome = yield from self.machine.completing(entry, result, now, self.stepper)
         return self._completed(entry, result, outcome, max(now, self.debugger.now_s), took_s)
+
+    @property
+    def stepped_pod(self) -> str:
+        """The pod of an attempt that runs step by step, such as one that is stopped; "" if none does."""
+        return self.stepper.pod.key if self.attempting and self.stepper is not None else ""
+
+    def choices(self) -> Choices:
+        """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""
+        if self.stepped_pod and self._choices_before is not None:
+            return self._choices_before
+        return self.machine.choices()
+
+    @property
+    def reserving(self) -> AssumedPod | None:
+        """The pod of the attempt that runs if Reserve or Permit plugins are being called for it: it is assumed."""
+        if not self.attempting or self._result is None:
+            return None
+        entry, result = self._result
+        if not isinstance(result, ScheduleResult) or not self.machine.cluster.is_assumed(entry.pod):
+            return None
+        assumed = self.machine.cluster.pod(entry.uid)
+        assert assumed is not None, "what is assumed is there"
+        return AssumedPod(entry, assumed, result, None)
 
     def _completed(
         self,

@@ -6,8 +6,12 @@ the same arguments, and has every binding cycle go on.
 
 What carries over: the cache with its assumed pods, what in-tree plugins share (assumed volumes, claims in flight),
 nominations, pods at Permit with their deadlines, the random numbers that break ties, where the next search begins.
-What does not: what an out-of-tree plugin keeps in itself, attempts that are being made (their pods are popped anew),
-caches of evaluations (filled again as needed), the ledger of object faults.
+What does not: what an out-of-tree plugin keeps in itself, caches of evaluations (filled again as needed), the ledger of
+object faults.
+
+An attempt that is being made, or that the debugger has stopped, is a generator, too: it begins again from its start,
+with the random numbers that it began with. What it had reserved is given back. The debugger is not carried over, nor is
+what was changed by hand of the attempt: in a fork nobody holds it, and scheduling runs.
 
 A binding cycle is a generator, which cannot be copied. One at Permit waits there again; any other begins again after
 the PreBind plugins that were done. One whose plan was being written writes it, and may be refused if that was done
@@ -15,6 +19,7 @@ in the same moment; then its pod is tried again.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
@@ -23,16 +28,18 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
+from kschedd.framework.status import error
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, BindingCycle, BindingProgress, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.profile import Framework, build_profile
-from kschedd.scheduling.scheduler import AtRandom, Choose, ScheduleResult
+from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.waiting import WaitingPod
 
+_BEGUN_AGAIN: Final = error("the attempt begins again")
 IsBound = Callable[[Pod], bool]
 """Whether the API server has this assumed pod on its node already."""
 
@@ -73,12 +80,13 @@ class DriverSnapshot:
     seed: int
     cluster: SchedulerCache
     handle: Handle
-    choose: Choose
-    start: int
+    choices: Choices
     pending: PendingPods
     popped: tuple[QueuedPod, ...]
     bindings: tuple[_Binding, ...]
-    states: EntryStates  # of the entries in `popped` and `bindings`
+    begins_again: str  # the pod whose attempt was stopped; "" if none was
+    reserving: AssumedPod | None  # the pod of the attempt that was being made, if it was assumed already
+    states: EntryStates  # of the entries in the above
     cycles: int
     pods_bound: int
     observed: int  # every write up to this version has been observed
@@ -89,18 +97,21 @@ class DriverSnapshot:
         cluster = machine.cluster.fork()
         popped = driver.popped_entries
         bindings = tuple(_Binding.of(cycle) for cycle in driver.binding_cycles.values())
+        reserving = driver.reserving
+        held = [binding.entry for binding in bindings] + ([] if reserving is None else [reserving.entry])
         return cls(
             machine.config,
             machine.registry,
             machine.seed,
             cluster,
             machine.handle.fork(cluster),
-            machine.choose.fork() if isinstance(machine.choose, AtRandom) else machine.choose,
-            machine.start.index,
+            driver.choices(),
             driver.pending.fork(),
             popped,
             bindings,
-            EntryStates.of([*popped, *(binding.entry for binding in bindings)]),
+            driver.stepped_pod,
+            reserving,
+            EntryStates.of([*popped, *held]),
             driver.cycles,
             driver.pods_bound,
             driver.observed,
@@ -116,26 +127,32 @@ class DriverSnapshot:
             registry=self.registry,
             cluster=self.cluster,
             seed=self.seed,
-            choose=self.choose,
+            choose=self.choices.choose,
             handle=self.handle,
         )
-        machine.start.index = self.start
+        machine.start.index = self.choices.start
         driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending)
         driver.cycles, driver.pods_bound, driver.observed = self.cycles, self.pods_bound, self.observed
         driver.popped([copies.of(entry) for entry in self.popped])
         frameworks = {name: scheduler.profile for name, scheduler in machine.schedulers.items()}
+        reserving = self.reserving
+        if reserving is not None and not is_bound(reserving.pod):
+            result = _result(machine, frameworks, reserving.result)
+            machine.undo(AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now)
         for binding in self.bindings:
             if is_bound(binding.pod):
                 driver.pods_bound += 1
             else:
-                result = attrs.evolve(
-                    binding.result,
-                    framework=_framework(machine, frameworks, binding.result.framework),
-                    state=binding.result.state.clone(),
-                )
+                result = _result(machine, frameworks, binding.result)
                 assumed = AssumedPod(copies.of(binding.entry), binding.pod, result, binding.waiting)
                 driver.take_up(binding.number, assumed, BindingProgress(binding.pre_binds), binding.deadline_s, now)
         return driver
+
+
+def _result(machine: SchedulingMachine, present: Mapping[str, Framework], before: ScheduleResult) -> ScheduleResult:
+    """The fork's own copy of what an attempt came to."""
+    framework = _framework(machine, present, before.framework)
+    return attrs.evolve(before, framework=framework, state=before.state.clone())
 
 
 def _framework(machine: SchedulingMachine, present: Mapping[str, Framework], before: Framework) -> Framework:

@@ -80,6 +80,14 @@ _BINDING_POINTS = {"pre_bind": "preBind", "bind": "bind", "post_bind": "postBind
 PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
 
 
+@attrs.frozen(eq=False)
+class Choices:
+    """How attempts choose from some moment on: among equal nodes, and where a search begins."""
+
+    choose: Choose
+    start: int
+
+
 class SchedulingMachine:
     """See the module. `seed` breaks ties at random; `choose` replaces that by a rule. `handle`: one of this cluster."""
 
@@ -131,6 +139,10 @@ class SchedulingMachine:
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
         return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
+
+    def choices(self) -> Choices:
+        """How the next attempts choose, as a copy."""
+        return Choices(self.choose.fork() if isinstance(self.choose, AtRandom) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 

@@ -66,6 +66,10 @@ def fork(session: VerbSession, options: argparse.Namespace) -> int:
     of = f" of {made['of']}" if made["of"] else ""
     counts = f"{made['nodes']} nodes, {made['pods']} pods with a node, {made['pending']} pending"
     session.write(f"fork {made['name']}{of}: {counts}\n")
+    if made["begins_again"]:
+        session.write(
+            f"The attempt of {made['begins_again']}, which is stopped, begins again in it; there nothing is stopped.\n"
+        )
     return 0
 
 

@@ -13,6 +13,8 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.queue.snapshot import EntryStates
+from kschedd.scheduling import interventions
+from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError
 
@@ -233,6 +235,50 @@ def test_what_happens_to_the_cluster_leaves_a_fork_as_it_was() -> None:
         change(cluster)
     cluster.advance(700.0)
     assert fingerprint(fork.engine) == before
+
+
+STOPS = [{"point": point} for point in ("preFilter", "filter", "preScore", "score", "reserve", "preBind", "bind")]
+
+
+@pytest.mark.parametrize("stop", [*STOPS, {"outcome": "scheduled"}], ids=lambda stop: "-".join(stop.values()))
+def test_in_a_fork_a_stopped_attempt_begins_again_and_comes_to_the_same(stop: dict[str, str]) -> None:
+    cluster, _ = begun(7)
+    for number in range(6, 12):
+        cluster.engine.store.create(node(f"n{number}", ZONES[number % 3]))
+    cluster.engine.store.create(claim("data"))
+    debugger = cluster.engine.driver.debugger
+    debugger.add(BreakpointSpec(pod="default/web", **stop), once=True)
+    cluster.do(lambda store: store.create({**with_claim("data"), "metadata": {"name": "web", "namespace": "default"}}))
+    cluster.advance(30.0)
+    assert debugger.stop is not None
+    before = fingerprint(cluster.engine)
+    fork = cluster.fork()
+    again = fork.fork()
+    assert fork.engine.driver.debugger.stop is None
+    for each in (fork, again):
+        each.advance(60.0)
+    assert fingerprint(cluster.engine) == before
+    debugger.resume()
+    cluster.advance(60.0)
+    web = again.engine.current_pod("default/web")
+    assert web is not None
+    assert web.status["phase"] == "Running"
+    assert fingerprint(fork.engine) == fingerprint(cluster.engine)
+    assert fingerprint(again.engine) == fingerprint(cluster.engine)
+
+
+def test_what_was_changed_by_hand_of_a_stopped_attempt_does_not_count_in_a_fork() -> None:
+    cluster = Cluster()
+    for number in range(3):
+        cluster.engine.store.create(node(f"n{number}", "a", cpu=str(2 + number)))
+    cluster.engine.driver.debugger.add(BreakpointSpec(point="filter"), once=True)
+    cluster.do(lambda store: store.create(pod("web", "1")))
+    interventions.force(cluster.engine.driver, "n0")
+    fork = cluster.fork()
+    for each in (cluster, fork):
+        each.engine.driver.debugger.resume()
+        each.engine.run_until_idle()
+    assert (cluster.log[-1]["node"], fork.log[-1]["node"]) == ("n0", "n2")
 
 
 def test_a_closed_fork_gives_back_what_it_held_without_the_garbage_collector() -> None:
