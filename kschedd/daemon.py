@@ -60,8 +60,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without, without_parts
-from kschedd.dumps.loading import LoadOptions, apply_manifests, collection_paused, prepare, told
-from kschedd.dumps.sources import read_sources
+from kschedd.dumps.loading import LoadOptions, collection_paused, read_dump, take_dump, told
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -89,6 +88,7 @@ from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
 from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
+from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
 
@@ -440,9 +440,7 @@ async def _serve(
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,
-                begin=partial(_load, attrs.evolve(options.load, profiles=names), options.origin)
-                if options.origin
-                else None,
+                begin=partial(_load, options.load.of_profiles(names), options.origin) if options.origin else None,
                 clock=started_clock(options, mark),
                 mark_time=_nowhere if mark is None else mark.write,
             )
@@ -490,16 +488,13 @@ def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
     """Fill a new store with a dump; what was assumed is logged."""
     cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
     with collection_paused():
-        sources = read_sources(origin, sys.stdin.buffer)
-        prepared = prepare(sources, lambda key: store.find(*key) is not None, store.now, options)
-        for _ in store.take_in(prepared.objects):
-            pass
-        refused = apply_manifests(store, prepared)
-    for error in (*prepared.errors, *refused):
+        prepared = read_dump(origin, options, stdin=sys.stdin.buffer, now=store.now)
+        taken = run_steps(take_dump(store, prepared))
+    for error in taken.errors:
         log.error("dump", what=error)
     for text in prepared.assumptions.texts():
         log.warning("dump", assumed=text)
-    log.info("dump", loaded=told(prepared.objects), applied=len(prepared.manifests) - len(refused))
+    log.info("dump", loaded=told(prepared.objects), applied=taken.applied)
     cursor.close()
 
 

@@ -7,8 +7,6 @@ import argparse
 import sys
 from typing import Any, Final
 
-import attrs
-
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.run import add_scheduler_flags
 from kschedd.verbs.parsing import path_text, path_value
@@ -44,13 +42,14 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.commands.simulate import read_config
     from kschedd.config.feature_gates import parse_flag
-    from kschedd.dumps.loading import apply_manifests, collection_paused, prepare
-    from kschedd.dumps.sources import STDIN, read_sources
+    from kschedd.dumps.loading import collection_paused, read_dump, take_dump
+    from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
     from kschedd.printing import checking
     from kschedd.printing.safe import exact, safe
     from kschedd.rpc.checking import check
     from kschedd.rpc.virtual import VirtualCluster
+    from kschedd.values import run_steps
 
     if not options.filename:
         print("error: check what? -f FILE", file=sys.stderr)
@@ -60,14 +59,11 @@ def main(options: argparse.Namespace) -> int:
         return BAD_INPUT
     try:
         registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+        with collection_paused():
+            dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
-    with collection_paused():
-        names = [profile.scheduler_name for profile in config.profiles]
-        terms = attrs.evolve(load_options(options), profiles=names)
-        sources = read_sources(options.origin, sys.stdin.buffer)
-        dump = prepare(sources, lambda key: key[0] == "Namespace" and key[2].startswith("kube-"), 0.0, terms)
     cluster = VirtualCluster(
         config,
         seed=options.seed,
@@ -75,9 +71,7 @@ def main(options: argparse.Namespace) -> int:
         start_s=dump.taken_at,
         controlled=not options.frozen,
     )
-    for _ in cluster.engine.store.take_in(dump.objects):
-        pass
-    refused = apply_manifests(cluster.engine.store, dump)
+    taken = run_steps(take_dump(cluster.engine.store, dump))
     for text in dump.assumptions.texts():
         print(safe(f"assumed: {text}"), file=sys.stderr)
     readings = [
@@ -89,7 +83,7 @@ def main(options: argparse.Namespace) -> int:
         manifests += reading
     report = check(cluster, manifests, options.within)
     # Of a dump what can be read is enough; what is to fit must be whole.
-    for text in (*dump.errors, *refused):
+    for text in taken.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
     text = whole.get(options.output, checking.as_junit)(report)

@@ -31,11 +31,14 @@ def add_dump_flags(parser: Any, name: str = "--from") -> None:
     )
 
 
-def load_options(options: argparse.Namespace) -> Any:
-    """The `LoadOptions` that the flags say."""
+def load_options(options: argparse.Namespace, config: Any = None) -> Any:
+    """The `LoadOptions` that the flags say, for a scheduler of that configuration."""
     from kschedd.dumps.loading import LoadOptions
 
-    return LoadOptions(options.keep_secrets, schedulers=dict(options.scheduler))
+    terms = LoadOptions(options.keep_secrets, schedulers=dict(options.scheduler))
+    if config is not None:
+        terms = terms.of_profiles(profile.scheduler_name for profile in config.profiles)
+    return terms
 
 
 def _renamed_scheduler(text: str) -> tuple[str, str]:

@@ -25,8 +25,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import Prepared, collection_paused, prepare
-from kschedd.dumps.sources import read_sources
+from kschedd.dumps.loading import Prepared, collection_paused, read_dump
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
@@ -39,10 +38,8 @@ from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import Trace, read_trace
-from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 from kschedd.verbs.parsing import path_text, path_value
 
-_BUILT_IN: Final = frozenset(("Namespace", "", name) for name in BUILT_IN_NAMESPACES)
 PENDING: Final = 1
 BAD_INPUT: Final = 2
 _EVERY_S: Final = 0.2
@@ -226,12 +223,8 @@ def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool
 def _read_dump(options: argparse.Namespace, config: Config) -> Prepared | None:
     if not options.origin:
         return None
-    names = [profile.scheduler_name for profile in config.profiles]
     with collection_paused():
-        sources = read_sources(options.origin, sys.stdin.buffer)
-        return prepare(
-            sources, lambda key: key in _BUILT_IN, EPOCH, attrs.evolve(load_options(options), profiles=names)
-        )
+        return read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
 
 
 def _run(

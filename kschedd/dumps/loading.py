@@ -1,13 +1,14 @@
 """A dump taken for a cluster: its objects as they stand, in the order in which they were written, and what was assumed.
 
-`prepare` does all that needs no cluster: conversion, duplicates, checking, completion; it may run in a thread. Objects
-without a uid were never on an API server: they are manifests, to be applied as any other afterwards.
+`read_dump` does all that needs no cluster: reading, conversion, duplicates, checking, completion; it may run in a
+thread. `take_dump` fills a cluster. Objects without a uid were never on an API server: they are manifests, to be
+applied as any other afterwards.
 """
 
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import attrs
 
@@ -18,11 +19,13 @@ from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
 from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
-from kschedd.dumps.sources import DumpedObject, Sources
+from kschedd.dumps.sources import DumpedObject, Sources, read_sources
+from kschedd.errors import KscheddError
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.standing import Standing
+from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 
 Raw = dict[str, Any]
 
@@ -41,6 +44,29 @@ class LoadOptions:
     schedulers: Mapping[str, str] = {}  # a pod's schedulerName: the profile that is to schedule it
     profiles: Collection[str] = ("default-scheduler",)
 
+    def of_profiles(self, names: Iterable[str]) -> "LoadOptions":
+        return attrs.evolve(self, profiles=tuple(names))
+
+    def check(self) -> None:
+        """Raises NoSuchProfile."""
+        for name, profile in self.schedulers.items():
+            if profile not in self.profiles:
+                raise NoSuchProfile(name, profile, tuple(self.profiles))
+
+
+@attrs.define(eq=False)
+class NoSuchProfile(KscheddError):
+    """A scheduler of a dump that is to be a profile which is not configured."""
+
+    scheduler: str
+    profile: str
+    profiles: tuple[str, ...]
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        given = f"--scheduler {self.scheduler}={self.profile}"
+        return f'{given}: no profile "{self.profile}"; the profiles here are {", ".join(self.profiles)}'
+
 
 @attrs.define(eq=False)
 class Prepared:
@@ -53,10 +79,46 @@ class Prepared:
     taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
 
 
-def prepare(
-    sources: Sources, is_there: Callable[[Key], bool], now: float, options: LoadOptions = LoadOptions()
+@attrs.frozen
+class Taken:
+    """What became of a dump."""
+
+    in_the_way: list[Object]  # those of the cluster that have the name of one in the dump, and stayed
+    applied: int  # manifests
+    errors: list[str]  # of reading as well
+
+
+def is_in_new_cluster(key: Key) -> bool:
+    """Whether every cluster has the object from the start."""
+    kind, _, name = key
+    return kind == "Namespace" and name in BUILT_IN_NAMESPACES
+
+
+def read_dump(
+    paths: Iterable[str],
+    options: LoadOptions = LoadOptions(),
+    *,
+    stdin: BinaryIO | None = None,
+    is_there: Callable[[Key], bool] = is_in_new_cluster,
+    now: float | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """`is_there` says which objects the cluster has that will take this; `now` is its time."""
+    """What the files and folders hold; for the parameters see `read_sources` and `prepare`. Raises NoSuchProfile."""
+    options.check()
+    return prepare(read_sources(paths, stdin, check), is_there, now, options)
+
+
+def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None, Taken]:
+    """Fill a cluster, step by step; nobody else may write before it is done."""
+    in_the_way = yield from store.take_in(prepared.objects)
+    refused = apply_manifests(store, prepared)
+    return Taken(in_the_way, len(prepared.manifests) - len(refused), [*prepared.errors, *refused])
+
+
+def prepare(
+    sources: Sources, is_there: Callable[[Key], bool], now: float | None, options: LoadOptions = LoadOptions()
+) -> Prepared:
+    """`is_there` says which objects the cluster has that will take this; `now` is its time, None: the dump's."""
     assumptions, errors = sources.assumptions, [*sources.errors]
     standing: dict[tuple[str, str, str, str], DumpedObject] = {}
     manifests: list[DumpedObject] = []
@@ -84,7 +146,9 @@ def prepare(
         assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
 
     places = {id(found.raw): found.place for found in in_order}
-    taker = Standing(lambda: now)
+    taken_at = _latest(found.raw for found in in_order)
+    moment = (taken_at or 0.0) if now is None else now
+    taker = Standing(lambda: moment)
     objects = taker.take((found.raw for found in in_order), on_refusal, on_warning)
     if options.complete:
         for _ in range(_ROUNDS):
@@ -98,7 +162,7 @@ def prepare(
         if isinstance(obj, Pod) and not obj.node_name and obj.scheduler_name not in options.profiles:
             text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
             assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
-    return Prepared(objects, manifests, errors, assumptions, _latest(found.raw for found in in_order))
+    return Prepared(objects, manifests, errors, assumptions, taken_at)
 
 
 @contextmanager

@@ -53,13 +53,16 @@ class CheckReport:
 
 def verdict(report: CheckReport) -> str:
     if report.errors:
-        return f"some of the input cannot be used ({len(report.errors)} faults)"
+        return f"some of the input cannot be used ({_count(len(report.errors), 'fault')})"
     if not report.fits:
-        count = len(report.unplaced)
-        what = [f"{count} pod{'s' * (count != 1)} without a place"] if count else []
-        what += [f"{len(report.refused)} workloads that cannot make their pods"] if report.refused else []
+        what = [f"{_count(len(report.unplaced), 'pod')} without a place"] if report.unplaced else []
+        what += [f"{_count(len(report.refused), 'workload')} that cannot make pods"] if report.refused else []
         return f"does not fit: {', '.join(what)}"
     return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def as_text(report: CheckReport) -> str:
@@ -77,15 +80,17 @@ def as_text(report: CheckReport) -> str:
 
 def as_markdown(report: CheckReport) -> str:
     mark = "✅" if report.fits and not report.errors else "❌"
-    lines = [f"### {mark} {verdict(report).capitalize()}", ""]
-    lines += [f"- **error** {_code(text)}" for text in report.errors]
-    lines += [f"- warning: {_code(text)}" for text in report.warnings]
+    told = verdict(report)
+    lines = [f"### {mark} {told[0].upper()}{told[1:]}"]
+    faults = [f"- **error** {_code(text)}" for text in report.errors]
+    faults += [f"- warning: {_code(text)}" for text in report.warnings]
+    lines += ["", *faults] if faults else []
     if report.unplaced:
         lines += ["", "| pod | why | least change that was tried |", "|---|---|---|"]
         for pod in report.unplaced:
             commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
             lines.append(f"| {_code(pod.pod)} | {_cell(pod.why)} | {_cell(pod.remedy) or 'none found'}{commands} |")
-    lines += [f"- {_cell(text)}" for text in report.refused]
+    lines += ["", *(f"- {_cell(text)}" for text in report.refused)] if report.refused else []
     if report.usage:
         lines += ["", "| | before | after | free |", "|---|---|---|---|"]
         lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
@@ -150,7 +155,7 @@ def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str,
             [f"{name:8} {before:>6} -> {after:>6}, {free} free" for name, before, after, free in _usage(report)],
         )
     if report.pending_before:
-        yield "pending in the cluster already", [f"{report.pending_before} pods"]
+        yield "pending in the cluster already", [_count(report.pending_before, "pod")]
     if not report.at_rest:
         yield "not at rest", ["something was left to do at the end of the time given (--within)"]
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, prepare, told
-from kschedd.dumps.sources import Sources, read_sources
+from kschedd.dumps.loading import LoadOptions, Prepared, read_dump, take_dump, told
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -49,18 +48,16 @@ class LoadMethods:
         options = LoadOptions(call["keep_secrets"], call["complete"], _schedulers(call["schedulers"]), profiles)
         there, now = await self._cluster.store.do(lambda store: (_present(store), store.now))
 
-        def read(given_up: GivenUp) -> tuple[Sources, Prepared]:
-            sources = read_sources(call["paths"], check=given_up.check)
-            return sources, prepare(sources, lambda key: key in there, now, options)
+        def read(given_up: GivenUp) -> Prepared:
+            return read_dump(call["paths"], options, is_there=there.__contains__, now=now, check=given_up.check)
 
-        _, prepared = await call.services.workers.run(call.client, read)
-        stayed = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
-        refused = await self._cluster.store.do(lambda store: apply_manifests(store, prepared))
+        prepared = await call.services.workers.run(call.client, read)
+        taken = await self._cluster.store.do_in_steps(lambda store: take_dump(store, prepared))
         return {
             "loaded": told(prepared.objects),
-            "applied": len(prepared.manifests) - len(refused),
-            "in_the_way": [f"{obj.kind} {obj.key}" for obj in stayed],
-            "errors": [*prepared.errors, *refused],
+            "applied": taken.applied,
+            "in_the_way": [f"{obj.kind} {obj.key}" for obj in taken.in_the_way],
+            "errors": taken.errors,
             "assumptions": prepared.assumptions.texts(),
         }
 

@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.jobs.sync import is_finished
-from kschedd.dumps.loading import Prepared, apply_manifests
+from kschedd.dumps.loading import Prepared, take_dump
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
@@ -26,6 +26,7 @@ from kschedd.simulate.trace import Trace
 from kschedd.simulate.why_pending import why_pending
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED
+from kschedd.values import run_steps
 
 LONGEST_REST_S: Final = 86_400.0
 _WORKLOADS: Final = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
@@ -98,10 +99,8 @@ class Simulation(Engine):
 
     def take(self, prepared: Prepared) -> Applied:
         """Take a dump as it stands; what happens then happens in `finish`."""
-        for _ in self.store.take_in(prepared.objects):
-            pass
-        refused = apply_manifests(self.store, prepared)
-        self.applied = Applied(errors=[*prepared.errors, *refused], warnings=prepared.assumptions.texts())
+        taken = run_steps(take_dump(self.store, prepared))
+        self.applied = Applied(errors=taken.errors, warnings=prepared.assumptions.texts())
         return self.applied
 
     def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:

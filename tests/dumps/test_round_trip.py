@@ -11,10 +11,9 @@ from kschedd.api.manifests import read_paths
 from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import prepare
+from kschedd.dumps.loading import read_dump
 from kschedd.dumps.redaction import redacted
 from kschedd.dumps.saving import dump_objects, json_chunks, yaml_chunks
-from kschedd.dumps.sources import read_sources
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.simulation import Simulation
@@ -53,9 +52,7 @@ def _saved(store: Store) -> list[Raw]:
 
 def _taken(file: Path, start_s: float, log: list[LoggedAttempt] | None = None, *, frozen: bool = False) -> Simulation:
     found = _simulation(start_s, log, frozen=frozen)
-    sources = read_sources([str(file)])
-    there = {("Namespace", "", name) for name in ("default", "kube-system", "kube-public", "kube-node-lease")}
-    found.take(prepare(sources, there.__contains__, start_s))
+    found.take(read_dump([str(file)]))
     return found
 
 
