@@ -52,7 +52,7 @@ from kschedd.actors.time_control import TimeControl
 from kschedd.apiserver.access import HttpSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.config.feature_gates import without_effect
-from kschedd.config.flags import with_flags
+from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -339,7 +339,8 @@ class DaemonOptions:
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
     origin: tuple[str, ...] = ()  # a dump that a new cluster starts as
-    load: LoadOptions = attrs.field(factory=LoadOptions)
+    keep_secrets: bool = False  # the data of Secrets and ConfigMaps of the dump
+    schedulers: Mapping[str, str] = {}  # of pods' schedulerName: the profile as by which they are scheduled
     speed: float = REAL  # seconds of the cluster in a real one; 0: virtual
     start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
@@ -425,7 +426,7 @@ async def _serve(
         if options.http is not None:
             options.http.access()  # refused before anything else is begun
         listener = await opened.enter_async_context(unix_listener(path))
-        names = [profile.scheduler_name for profile in config.profiles]
+        taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
         cluster = await opened.enter_async_context(
             cluster_actors(
@@ -440,7 +441,7 @@ async def _serve(
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,
-                begin=partial(_load, options.load.of_profiles(names), options.origin) if options.origin else None,
+                begin=partial(_load, taking, options.origin) if options.origin else None,
                 clock=started_clock(options, mark),
                 mark_time=_nowhere if mark is None else mark.write,
             )
@@ -534,7 +535,8 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
         log.warning("config", what=str(warning))
     for gate in without_effect(gates):
         log.warning("config", what=f"--feature-gates: {gate} has no effect here: nothing depends on it")
-    return with_flags(config, gates, options.unschedulable_flush_s), registry
+    config = with_flags(config, gates, options.unschedulable_flush_s)
+    return with_schedulers(config, options.schedulers), registry
 
 
 @contextmanager

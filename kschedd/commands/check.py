@@ -42,6 +42,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.commands.simulate import read_config
     from kschedd.config.feature_gates import parse_flag
+    from kschedd.config.flags import with_schedulers
     from kschedd.dumps.loading import collection_paused, read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
@@ -59,6 +60,7 @@ def main(options: argparse.Namespace) -> int:
         return BAD_INPUT
     try:
         registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+        config = with_schedulers(config, dict(options.scheduler))
         with collection_paused():
             dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
     except KscheddError as fault:

@@ -27,18 +27,15 @@ def add_dump_flags(parser: Any, name: str = "--from") -> None:
         action="append",
         default=[],
         metavar="NAME=PROFILE",
-        help="pods of a dump that name this scheduler are scheduled by this profile",
+        help="pods that name this scheduler, as those of a dump may, are scheduled as by this profile",
     )
 
 
-def load_options(options: argparse.Namespace, config: Any = None) -> Any:
+def load_options(options: argparse.Namespace, config: Any) -> Any:
     """The `LoadOptions` that the flags say, for a scheduler of that configuration."""
     from kschedd.dumps.loading import LoadOptions
 
-    terms = LoadOptions(options.keep_secrets, schedulers=dict(options.scheduler))
-    if config is not None:
-        terms = terms.of_profiles(profile.scheduler_name for profile in config.profiles)
-    return terms
+    return LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
 
 
 def _renamed_scheduler(text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.dump_flags import add_dump_flags
 from kschedd.controllers.options import OPTIONS, controller_options
 from kschedd.verbs.parsing import path_value
 
@@ -262,7 +262,8 @@ def run(options: argparse.Namespace) -> int:
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
         origin=tuple(options.origin),
-        load=load_options(options),
+        keep_secrets=options.keep_secrets,
+        schedulers=dict(options.scheduler),
         speed=options.time[0],
         start_s=options.time[1],
         leave_out=tuple(map(read_ref, options.leave_out)),

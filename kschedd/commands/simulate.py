@@ -20,7 +20,7 @@ from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.run import add_scheduler_flags, wants_gates
 from kschedd.config.feature_gates import parse_flag
-from kschedd.config.flags import with_flags
+from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -184,6 +184,7 @@ def _simulate(options: argparse.Namespace) -> int:
         raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
     registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
+    config = with_schedulers(config, dict(options.scheduler))
     dump = _read_dump(options, config)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)

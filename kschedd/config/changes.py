@@ -159,6 +159,13 @@ def with_profile_added(
     return _checked_queue(attrs.evolve(config, profiles=(*config.profiles, *new.profiles)))
 
 
+def with_profile_copied(config: Config, scheduler_name: str, like: str) -> Config:
+    """The configuration by which pods of this scheduler are scheduled as those of the profile `like`."""
+    copied = attrs.evolve(_found(config, like)[0], scheduler_name=scheduler_name)
+    old = config.profile(scheduler_name)
+    return attrs.evolve(config, profiles=(*config.profiles, copied)) if old is None else _replaced(config, old, copied)
+
+
 def with_profile_removed(config: Config, scheduler_name: str) -> Config:
     profile, _ = _found(config, scheduler_name)
     if len(config.profiles) == 1:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import attrs
 
+from kschedd.config.changes import with_profile_copied
 from kschedd.config.feature_gates import FLAG
 from kschedd.config.model import Config
+from kschedd.config.values import changed_origins
 
 
 def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s: int | None) -> Config:
@@ -17,3 +19,13 @@ def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s:
         config = attrs.evolve(config, unschedulable_flush_s=unschedulable_flush_s)
         origins["podMaxInUnschedulablePodsDuration"] = "--pod-max-in-unschedulable-pods-duration"
     return attrs.evolve(config, origins=origins)
+
+
+def with_schedulers(config: Config, schedulers: Mapping[str, str]) -> Config:
+    """The configuration in which each of these schedulers decides as a profile does. Raises ConfigErrors."""
+    if not schedulers:
+        return config
+    changed = config
+    for name, profile in schedulers.items():
+        changed = with_profile_copied(changed, name, profile)
+    return attrs.evolve(changed, origins=changed_origins(config, changed, "--scheduler"))

@@ -161,6 +161,10 @@ class Config:
         """The profile for pods with this `spec.schedulerName`; None if there is none."""
         return next((one for one in self.profiles if one.scheduler_name == scheduler_name), None)
 
+    @property
+    def scheduler_names(self) -> tuple[str, ...]:
+        return tuple(profile.scheduler_name for profile in self.profiles)
+
     def percentage(self, profile: Profile) -> int:
         """percentageOfNodesToScore in effect for the profile; 0 means adaptive."""
         own = profile.percentage_of_nodes_to_score

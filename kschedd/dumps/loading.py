@@ -6,9 +6,9 @@ applied as any other afterwards.
 """
 
 import gc
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import Any, BinaryIO, Final
 
 import attrs
 
@@ -18,9 +18,9 @@ from kschedd.api.times import seconds
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
+from kschedd.dumps.dumped_condition import with_condition
 from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
-from kschedd.errors import KscheddError
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.field_validation import known_fields
@@ -37,35 +37,14 @@ _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
 @attrs.frozen
 class LoadOptions:
-    """`keep_secrets`: with the data of Secrets and ConfigMaps. `complete`: with what is missing, made up."""
+    """`keep_secrets`: with the data of Secrets and ConfigMaps. `complete`: with what is missing, made up.
+
+    `profiles`: the schedulers that pods can name here.
+    """
 
     keep_secrets: bool = False
     complete: bool = True
-    schedulers: Mapping[str, str] = {}  # a pod's schedulerName: the profile that is to schedule it
     profiles: Collection[str] = ("default-scheduler",)
-
-    def of_profiles(self, names: Iterable[str]) -> "LoadOptions":
-        return attrs.evolve(self, profiles=tuple(names))
-
-    def check(self) -> None:
-        """Raises NoSuchProfile."""
-        for name, profile in self.schedulers.items():
-            if profile not in self.profiles:
-                raise NoSuchProfile(name, profile, tuple(self.profiles))
-
-
-@attrs.define(eq=False)
-class NoSuchProfile(KscheddError):
-    """A scheduler of a dump that is to be a profile which is not configured."""
-
-    scheduler: str
-    profile: str
-    profiles: tuple[str, ...]
-    rpc_code: ClassVar[str] = "invalid"
-
-    def __str__(self) -> str:
-        given = f"--scheduler {self.scheduler}={self.profile}"
-        return f'{given}: no profile "{self.profile}"; the profiles here are {", ".join(self.profiles)}'
 
 
 @attrs.define(eq=False)
@@ -103,8 +82,7 @@ def read_dump(
     now: float | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """What the files and folders hold; for the parameters see `read_sources` and `prepare`. Raises NoSuchProfile."""
-    options.check()
+    """What the files and folders hold; for the parameters see `read_sources` and `prepare`."""
     return prepare(read_sources(paths, stdin, check), is_there, now, options)
 
 
@@ -137,6 +115,10 @@ def prepare(
             if other is None
             else _newer(other, DumpedObject(raw, found.place), assumptions)
         )
+    taken_at = _latest(found.raw for found in standing.values())
+    for key, found in standing.items():
+        if key[0] == "Pod" and (said := with_condition(found.raw, taken_at)) is not found.raw:
+            standing[key] = attrs.evolve(found, raw=said)
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:
@@ -146,7 +128,6 @@ def prepare(
         assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
 
     places = {id(found.raw): found.place for found in in_order}
-    taken_at = _latest(found.raw for found in in_order)
     moment = (taken_at or 0.0) if now is None else now
     taker = Standing(lambda: moment)
     objects = taker.take((found.raw for found in in_order), on_refusal, on_warning)
@@ -204,8 +185,6 @@ def _usable(found: DumpedObject, assumptions: Assumptions, errors: list[str], op
         assumptions.note("nodes from which nothing is heard: their kubelets are stopped", _name(raw))
         notes = {**(meta.get("annotations") or {}), KUBELET: "stopped"}
         moved = {**moved, "metadata": {**meta, "annotations": notes}}
-    if kind == "Pod" and options.schedulers:
-        moved = _with_scheduler(moved, options.schedulers)
     return moved
 
 
@@ -217,14 +196,6 @@ def _is_silent(node: Raw) -> bool:
         if isinstance(one, dict) and one.get("type") == "Ready":
             return one.get("status") == "Unknown"
     return False
-
-
-def _with_scheduler(pod: Raw, schedulers: Mapping[str, str]) -> Raw:
-    spec = pod.get("spec")
-    if not isinstance(spec, dict):
-        return pod
-    name = spec.get("schedulerName") or "default-scheduler"
-    return {**pod, "spec": {**spec, "schedulerName": schedulers[name]}} if name in schedulers else pod
 
 
 def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> DumpedObject:

@@ -1,6 +1,7 @@
 """A dump written: a list as kubectl prints it, as JSON or YAML, compressed or not by the file's name.
 
-It has the objects as they are, without what was made up when a dump was taken and without the mark of stopped kubelets.
+It has the objects as they are, without what was made up when a dump was taken and without the annotations of ours that
+such objects get.
 """
 
 import gzip
@@ -13,10 +14,12 @@ from typing import Any, BinaryIO, Final, cast
 import attrs
 
 from kschedd.api.objects import Raw
+from kschedd.dumps import dumped_condition
 from kschedd.dumps.marks import KUBELET, MADE_UP, SECRET_FIELDS
 from kschedd.errors import KscheddError
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
+_OURS: Final = frozenset((KUBELET, dumped_condition.ANNOTATION))
 
 
 @attrs.define(eq=False)
@@ -35,8 +38,8 @@ def dump_objects(objects: Iterable[Raw], *, keep_secrets: bool = False) -> Itera
         notes = meta.get("annotations") or {}
         if MADE_UP in notes:
             continue
-        if KUBELET in notes:
-            left = {key: text for key, text in notes.items() if key != KUBELET}
+        if not _OURS.isdisjoint(notes):
+            left = {key: text for key, text in notes.items() if key not in _OURS}
             kept = {field: value for field, value in meta.items() if field != "annotations"}
             raw = {**raw, "metadata": {**kept, "annotations": left} if left else kept}
         hidden = () if keep_secrets else SECRET_FIELDS.get(raw["kind"], ())

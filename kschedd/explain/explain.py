@@ -30,6 +30,7 @@ the longer part, for any thread; `explain` is both.
     untried         further sentences: what nothing here can carry out
     search          {nodes, feasible, enough}: a search ends when it has found `enough` feasible nodes
     decision        the recorded attempt as it was passed in, or null
+    dumped          what the scheduler of the cluster said that a dump is of: `kschedd.explain.dumped`; null: nothing
     attempt         {number, version, kept} if a past attempt was asked about: `kschedd.explain.past`; null: as of now
     took_us         [{point, plugin, us}], with a clock only
     notes           sentences on how to read all this
@@ -44,7 +45,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
-from kschedd.explain import preempting, upstream_bugs
+from kschedd.explain import dumped, preempting, upstream_bugs
 from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
@@ -75,6 +76,7 @@ SHAPE: Final = (  # for METHODS.md
     "candidate_count, decided_by, left: [{criterion, candidates}], tied}, "
     "would_fit_if: [sentence], suggestions: [{sentence, nodes, commands: [{command, input}], placed_on, displaced}], "
     "untried: [sentence], search: {nodes, feasible, enough}, decision, "
+    "dumped: {reason, message, since, dumped, same, why: [sentence]}, "
     "attempt: {number, version, kept}, took_us: [{point, plugin, us}], "
     "notes: [sentence]}"
 )
@@ -138,6 +140,7 @@ def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str)
         "message": record.message,
         "preemption": None,
         "search": {"nodes": 0, "feasible": record.feasible, "enough": 0},
+        "dumped": None,
         "notes": [f"the state of the time of attempt {record.attempt} is not kept any more: {why}"],
         "attempt": {"number": record.attempt, "version": record.version, "kept": False},
         "decision": dict(decision),
@@ -154,6 +157,7 @@ def finish(
     """The explanation; the fork is used up. `node`: suggested is what would have that node pass."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
+    nodes = [one for one in fork.cluster.table.nodes if one is not None]
     found = _Explaining(scheduler, fork, clock, node).run()
     if was_there:
         found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
@@ -174,13 +178,15 @@ def finish(
         found["notes"].insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
     if was_there and found["chosen"] is None and pod.node_name in found["ties"]:
         found["chosen"] = pod.node_name
+    gated, name = found["gated_by"] is not None, pod.scheduler_name
     return {
         "pod": pod.key,
         "node": pod.node_name or None,
         "node_exists": known if pod.node_name else None,
         "as_if_absent": was_there,
-        "profile": pod.scheduler_name,
+        "profile": name,
         **found,
+        "dumped": dumped.told(pod, nodes, found["message"], gated=gated, profile=name),
         "attempt": None if fork.past is None else _attempt(fork.past, found),
         "decision": None if recorded is None else dict(recorded),
     }

@@ -14,7 +14,7 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
     """The result as text. `node` restricts it to one node; else at most `most` nodes are listed, or `every_node`."""
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
-    text = _attempt(answer) + _where(answer, style) + _would_fit(answer, style)
+    text = _attempt(answer) + _where(answer, style) + _dumped(answer, style) + _would_fit(answer, style)
     if node:
         text += _on_node(answer, node, style)
     else:
@@ -38,6 +38,20 @@ def _attempt(answer: Raw) -> str:
     elif decision.get("score") is not None:
         text += f", with {decision['score']} points"
     return text + f" ({decision.get('feasible')} of {decision.get('visited')} nodes fitted)\n"
+
+
+def _dumped(answer: Raw, style: TerminalStyle) -> str:
+    """What the scheduler of the cluster said that a dump is of."""
+    told = answer.get("dumped")
+    if not told:
+        return ""
+    since = f" (False since {told['since']})" if told.get("since") else ""
+    if told.get("same"):
+        return f"  its own scheduler said the same{since}\n"
+    text = f"  its own scheduler said{since}: {clean(str(told.get('message') or told.get('reason')))}\n"
+    why = told.get("why") or ()
+    text += "  they differ, which may be because\n" if why else ""
+    return text + "".join(f"    {style.plain('·')} {clean(str(reason))}\n" for reason in why)
 
 
 def _passed(verdict: Raw) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.config.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, read_dump, take_dump, told
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
@@ -29,7 +30,12 @@ class LoadMethods:
                     Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
                     Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
                     Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
-                    Param("schedulers", "map", False, doc="schedulerName of pods: the profile that is to have them"),
+                    Param(
+                        "schedulers",
+                        "map",
+                        False,
+                        doc="schedulerName of pods: the profile that is to schedule as",
+                    ),
                 ),
                 doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
                 "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
@@ -44,14 +50,20 @@ class LoadMethods:
         for path in call["paths"]:
             if not Path(path).is_absolute():
                 raise RpcError("invalid", f"{path}: an absolute path is expected: the daemon has a folder of its own")
-        profiles = await self._cluster.scheduler.query(lambda owner: [*owner.machine.schedulers])
-        options = LoadOptions(call["keep_secrets"], call["complete"], _schedulers(call["schedulers"]), profiles)
+        schedulers = _schedulers(call["schedulers"])
+        config = await self._cluster.scheduler.query(lambda owner: with_schedulers(owner.machine.config, schedulers))
+        options = LoadOptions(call["keep_secrets"], call["complete"], config.scheduler_names)
         there, now = await self._cluster.store.do(lambda store: (_present(store), store.now))
 
         def read(given_up: GivenUp) -> Prepared:
             return read_dump(call["paths"], options, is_there=there.__contains__, now=now, check=given_up.check)
 
         prepared = await call.services.workers.run(call.client, read)
+        if schedulers:
+            what = ", ".join(f"scheduler {name} as {profile}" for name, profile in schedulers.items())
+            await self._cluster.scheduler.query(
+                lambda owner: owner.change_config(with_schedulers(owner.machine.config, schedulers), what, now)
+            )
         taken = await self._cluster.store.do_in_steps(lambda store: take_dump(store, prepared))
         return {
             "loaded": told(prepared.objects),

@@ -238,8 +238,25 @@ def test_pods_of_unknown_schedulers_are_named() -> None:
     simulation = _loaded(*raws)
     assert simulation.store.get("Pod", "default", "a").raw["spec"].get("nodeName") is None
     assert any('scheduler "volcano"' in text and "default/a" in text for text in simulation.applied.warnings)
-    placed = _loaded(*raws, schedulers={"volcano": "default-scheduler"})
-    assert placed.store.get("Pod", "default", "a").raw["spec"]["nodeName"] == "n1"
+
+
+def test_a_scheduler_that_is_given_a_profile_schedules(tmp_path: Path, scenario: Any) -> None:
+    owner, labels = ("ReplicaSet", "web-abc", 900), {"app": "web", "pod-template-hash": "abc"}
+    spec = {"schedulerName": "volcano"}
+    raws = [node("n1", 1), node("n2", 2), pod("web-abc-x", 3, "n1", owner=owner, labels=labels, spec=spec)]
+    raws.append(pod("a", 4, spec=spec))
+    source = tmp_path / "dump.json"
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": raws}))
+    wrong = scenario.do(f"load {source} --scheduler volcano=b", "")
+    assert '"b"' in wrong
+    assert "no such profile" in wrong
+    assert "default-scheduler" in wrong
+    assert "nobody schedules" not in scenario.do(f"load {source} --scheduler volcano=default-scheduler", "")
+    assert scenario.expect("expect pod a running within 1m").met
+    # The pods' successors name it as well.
+    scenario.do("delete pod web-abc-x --force --grace-period 0", "")
+    assert scenario.expect("expect 2 pods running within 1m").met, scenario.do("get pods -o wide", "")
+    assert "volcano" in scenario.do("get pod a -o yaml", "")
 
 
 def test_objects_without_a_uid_are_manifests() -> None:
@@ -273,3 +290,71 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     assert "kubectl get -A -o json" in scenario.do("load --how", "")
     again = scenario.do(f"load {tmp_path / name}", "")
     assert "error" not in again
+
+
+def _pending(message: str, reason: str = "Unschedulable", **more: Any) -> Raw:
+    """A pod that wants more than a node has, and what its cluster's scheduler said of it."""
+    condition = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2026-11-20T09:00:00Z"}
+    status = {"phase": "Pending", "conditions": [{**condition, "reason": reason, "message": message}]}
+    return {**pod("big", 7, cpu="8", **more), "status": status}
+
+
+_SHORT_OF_CPU = "0/2 nodes are available: 2 Insufficient cpu."
+_NO_VICTIMS = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+
+
+@pytest.mark.parametrize(
+    ("dumped", "reasons"),
+    [
+        pytest.param(_pending(f"{_SHORT_OF_CPU} {_NO_VICTIMS}"), None, id="the-same-but-for-preemption"),
+        pytest.param(
+            _pending("0/3 nodes are available: 3 Insufficient cpu."),
+            ("3 nodes were counted there and 2 are here", "False since 60m before the dump", 'profile "default-sch'),
+            id="other-nodes-and-an-hour-old",
+        ),
+        pytest.param(
+            _pending("0/2 nodes are available: 2 Too many pods."),
+            ("nodes are v1.29, so its scheduler may be",),
+            id="old",
+        ),
+        pytest.param(
+            {**_pending(_SHORT_OF_CPU), "spec": pod("small", 8)["spec"]},
+            ("it fits here: what it lacked",),
+            id="it-fits",
+        ),
+        pytest.param(
+            _pending("Scheduling is blocked due to non-empty scheduling gates", "SchedulingGated"),
+            ("it was gated there",),
+            id="gated-there",
+        ),
+        pytest.param(
+            _pending("blocked", "SchedulingGated", spec={"schedulingGates": [{"name": "a/b"}]}),
+            None,
+            id="gated-in-both",
+        ),
+    ],
+)
+def test_what_the_clusters_own_scheduler_said_is_told_without_an_attempt(
+    tmp_path: Path, scenario: Any, dumped: Raw, reasons: tuple[str, ...] | None
+) -> None:
+    nodes = [node("n1", 1), node("n2", 2)]
+    if reasons and "v1.29" in reasons[0]:
+        for one in nodes:
+            one["status"]["nodeInfo"] = {"kubeletVersion": "v1.29.4"}
+    source = tmp_path / "dump.json"
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, dumped]}))
+    scenario.do("pause", "")
+    scenario.do(f"load {source}", "")
+    told = json.loads(scenario.do("explain big -o json", ""))
+    assert told["decision"] is None
+    said = told["dumped"]
+    assert said["message"] == dumped["status"]["conditions"][0]["message"]
+    assert said["same"] is (reasons is None)
+    why = "\n".join(said["why"])
+    for reason in reasons or ():
+        assert reason in why
+    text = scenario.do("explain big", "")
+    assert ("its own scheduler said the same (False since 2026-11-20T09:00:00Z)" in text) is (reasons is None)
+    assert ("they differ, which may be because" in text) is bool(reasons)
+    scenario.do(f"save {tmp_path / 'again.json'}", "")
+    assert "dumped-condition" not in (tmp_path / "again.json").read_text()

@@ -107,6 +107,7 @@ EXPLANATION: Raw = {
     "attempt": None,
     "search": {"nodes": 2, "feasible": 1, "enough": 2},
     "decision": None,
+    "dumped": None,
     "took_us": [],
     "notes": [],
 }

@@ -1,0 +1,83 @@
+"""What the cluster's own scheduler said of a pod that is pending in a dump, beside what is found here.
+
+reason, message   of its PodScheduled condition, as the dump has it
+since, dumped     when the condition became False, and the latest time in the dump, in RFC 3339; null: not known
+same              whether it says the same of the nodes; what it says of preemption is not compared
+why               where it does not: sentences on why that may be
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.dumps.dumped_condition import DumpedCondition, dumped_condition
+from kschedd.printing.ages import span
+from kschedd.store.times import stamp
+
+RELEASE: Final = "v1.34"
+_AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
+_PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not schedulable, )?preemption: .*", re.DOTALL)
+_LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a condition that is as young as the dump
+
+
+def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, profile: str) -> dict[str, Any] | None:
+    """See the module; None if the pod comes from no dump, or was not pending in it. `message`: what is found here,
+    without regard to a gate; `gated`: there is one."""
+    condition = dumped_condition(pod)
+    if condition is None:
+        return None
+    gated_there = condition.reason == "SchedulingGated"
+    same = gated if gated_there else not gated and _of_nodes(condition.message) == _of_nodes(message)
+    return {
+        "reason": condition.reason,
+        "message": condition.message,
+        "since": _stamp(condition.since),
+        "dumped": _stamp(condition.dumped),
+        "same": same,
+        "why": [] if same else list(_why(condition, nodes, message, profile)),
+    }
+
+
+def _why(condition: DumpedCondition, nodes: Sequence[Node], message: str, profile: str) -> Iterator[str]:
+    if condition.reason == "SchedulingGated":  # and not gated here
+        yield "it was gated there when that was written: no scheduler had tried it"
+        return
+    there, here = _AVAILABLE.search(condition.message), len(nodes)
+    if there is not None and int(there[1]) != here:
+        yield f"{there[1]} nodes were counted there and {here} are here: nodes came or went, or the dump lacks some"
+    if not message:
+        yield "it fits here: what it lacked has come since its last attempt there, or that scheduler has other rules"
+    releases = sorted({_release(node) for node in nodes} - {"", RELEASE})
+    if releases:
+        yield (
+            f"the cluster's nodes are {', '.join(releases)}, so its scheduler may be as well; what decides here is "
+            f"{RELEASE}, whose rules and words are others"
+        )
+    if condition.since is not None and condition.dumped is not None:
+        age = condition.dumped - condition.since
+        if age > _LONGEST_ATTEMPT_S:
+            yield (
+                f"the condition is False since {span(age)} before the dump: its message may be as old, and pods and "
+                "nodes have changed since"
+            )
+    yield (
+        f'a dump does not say how its scheduler is configured: here profile "{profile}" decides (--config FILE gives '
+        "another)"
+    )
+
+
+def _of_nodes(message: str) -> str:
+    """The message without what it says of preemption."""
+    return _PREEMPTION.sub("", message).rstrip(". ")
+
+
+def _release(node: Node) -> str:
+    info = node.status.get("nodeInfo")
+    text = str(info.get("kubeletVersion") or "") if isinstance(info, dict) else ""
+    return ".".join(text.split(".")[:2])
+
+
+def _stamp(moment: float | None) -> str | None:
+    return None if moment is None else stamp(moment)
