@@ -1,19 +1,16 @@
-"""ResourceClaims as the allocator reads them: requests, subrequests, constraints, and allocated devices.
+"""ResourceClaims as the allocator reads them: requests, subrequests, constraints.
 
-Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go;
-scheduler plugins/dynamicresources/allocateddevices.go.
+Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
 Errors: ClaimError, with upstream's messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.cache.versions import Versions
-from kschedd.devices.inventory import DeviceId
 from kschedd.errors import KscheddError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -42,6 +39,8 @@ class DeviceSubRequest:
     admin_access: bool
     asks_admin_access: bool  # whether the field adminAccess is set, even to false
     tolerations: tuple[Raw, ...]
+    states_capacity: bool = False
+    capacity: Mapping[str, str] = attrs.field(factory=dict)  # requested of each device
 
     @classmethod
     def read(cls, name: str, raw: Raw, *, alternative: bool) -> "DeviceSubRequest":
@@ -55,6 +54,8 @@ class DeviceSubRequest:
             not alternative and bool(raw.get("adminAccess")),
             not alternative and raw.get("adminAccess") is not None,
             tuple(raw.get("tolerations") or ()),
+            raw.get("capacity") is not None,
+            {name: str(amount) for name, amount in ((raw.get("capacity") or {}).get("requests") or {}).items()},
         )
 
 
@@ -168,37 +169,3 @@ def is_reserved_for(claim: Object, pod: Pod) -> bool:
 def consumer(pod: Pod) -> dict[str, Any]:
     """The pod's entry for a claim's `status.reservedFor`."""
     return {"resource": "pods", "name": pod.name, "uid": pod.uid}
-
-
-def devices_of(allocated: Raw | None) -> Iterator[DeviceId]:
-    """The devices that an allocation holds exclusively: those without admin access."""
-    for result in ((allocated or {}).get("devices") or {}).get("results") or ():
-        if not result.get("adminAccess"):
-            yield DeviceId(result.get("driver") or "", result.get("pool") or "", result.get("device") or "")
-
-
-@attrs.define(eq=False)
-class InUse:
-    """Cache of the devices held by allocated claims, updated incrementally by claim."""
-
-    _stamp: int = -1
-    _by_claim: dict[str, tuple[Object, tuple[DeviceId, ...]]] = attrs.field(factory=dict)
-    _devices: frozenset[DeviceId] = frozenset()
-
-    def devices(self, claims: Mapping[str, Object], versions: Versions) -> frozenset[DeviceId]:
-        """All devices in use."""
-        if self._stamp >= versions.latest("ResourceClaim"):
-            return self._devices
-        known, self._by_claim = self._by_claim, {}
-        changed = len(known) != len(claims)
-        for key, claim in claims.items():
-            entry = known.get(key)
-            if entry is None or entry[0] is not claim:
-                held = tuple(devices_of(allocation(claim)))
-                changed = changed or entry is None or entry[1] != held
-                entry = (claim, held)
-            self._by_claim[key] = entry
-        if changed:
-            self._devices = frozenset(device for _, held in self._by_claim.values() for device in held)
-        self._stamp = versions.now
-        return self._devices

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.claims import allocation, consumer, devices_of, reserved_for
-from kschedd.devices.inventory import DeviceId
+from kschedd.devices.allocated import Held, held_devices
+from kschedd.devices.claims import allocation, consumer, reserved_for
 
 _MANY = 64  # number of claims with pending entries above which `forget_seen` drops the written ones
 
@@ -38,9 +38,9 @@ class ClaimsInFlight:
         """Whether an allocation of the claim is in flight."""
         return claim.uid in self._allocations
 
-    def devices(self) -> Iterator[DeviceId]:
+    def held(self) -> Iterator[Held]:
         """The devices of allocations in flight."""
-        return (device for _, kept in self._allocations.values() for device in devices_of(kept))
+        return (held for _, kept in self._allocations.values() for held in held_devices(kept))
 
     def allocate(self, claim: Object, kept: Raw) -> None:
         self._allocations[claim.uid] = (claim.key, kept)

@@ -1,29 +1,35 @@
-"""Device inventory: ResourceSlices grouped into resource pools, per node.
+"""Device inventory: ResourceSlices as the allocator reads them, indexed by the nodes that can use them.
 
-A driver publishes a pool of devices as one or more slices of one generation. A node can use the slices that name it,
-those for all nodes, and those whose node selector matches. A pool with a missing slice in its generation is
-incomplete; one with a duplicate device name is invalid.
+A driver publishes a pool of devices as one or more slices of one generation; `kschedd.devices.pools` puts the pools of
+a node together. A node can use the slices that name it, those for all nodes, those whose node selector matches, and of
+slices with selection per device (`perDeviceNodeSelection`) the devices of which that holds.
 
 An `Inventory` is a read-only snapshot of the slices; `updated` makes the next one and reuses unchanged slices, so that
-cached selector results (`Device.verdicts`) are kept.
+cached selector results (`Device.verdicts`) are kept. Slices are in the order of their names.
 
-Source: Kubernetes v1.34, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (the variant
-that runs with default feature gates). Upstream gathers slices in no particular order; here it is that of their names.
-Errors: InventoryError where a slice's node selector cannot be read.
+Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
+(NodeMatches). Upstream of 1.34 gathers slices in no particular order; here it is that of their names, as in 1.36.
+Errors: InventoryError where a node selector cannot be read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 import attrs
 
+from kschedd.api.cached import cached
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
+from kschedd.api.quantity import parse
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.errors import KscheddError
 
 _ATTRIBUTE_TYPES: Final = ("int", "bool", "string", "version")
+
+CounterSets = Mapping[str, Mapping[str, Fraction]]
+"""Counters by the name of their set and their own."""
 
 
 @attrs.frozen
@@ -44,7 +50,38 @@ class InventoryError(KscheddError):
         return self.why
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
+class Reach:
+    """The nodes that can use a slice, or a device: the one named, all, or those a selector matches."""
+
+    node_name: str
+    all_nodes: bool
+    raw_selector: Raw | None
+    _selector: NodeSelector | None = None
+
+    @classmethod
+    def read(cls, raw: Raw) -> "Reach":
+        return cls(raw.get("nodeName") or "", bool(raw.get("allNodes")), raw.get("nodeSelector"))
+
+    def __bool__(self) -> bool:
+        """Whether it says anything."""
+        return bool(self.node_name or self.all_nodes or self.raw_selector is not None)
+
+    def includes(self, node: Node) -> bool:
+        """Raises SelectorError."""
+        if self.node_name:
+            return self.node_name == node.name
+        if self.all_nodes or self.raw_selector is None:
+            return self.all_nodes
+        if self._selector is None:
+            selector = parse_node_selector(self.raw_selector)
+            if problems := selector.problems:
+                raise SelectorError(problems)
+            self._selector = selector
+        return self._selector.matches(node.labels, node.name)
+
+
+@attrs.frozen(eq=False, slots=False)
 class Device:
     id: DeviceId
     raw: Raw
@@ -53,10 +90,24 @@ class Device:
     verdicts: dict[str, Any] = attrs.field(factory=dict)
     view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: empty, or one element
 
-    @property
-    def usable(self) -> bool:
-        """Whether the device can be allocated with v1.34's default feature gates."""
-        return not self.raw.get("consumesCounters")
+    @cached
+    def reach(self) -> Reach:
+        """The nodes that can use the device: its own where its slice selects per device."""
+        return Reach.read(self.raw) if self.slice.per_device else self.slice.reach
+
+    @cached
+    def shared(self) -> bool:
+        """Whether several claims may be given this device (`allowMultipleAllocations`)."""
+        return bool(self.raw.get("allowMultipleAllocations"))
+
+    @cached
+    def counters(self) -> tuple[tuple[str, str, Fraction], ...]:
+        """What the device consumes while it is allocated: (counter set, counter, amount)."""
+        return tuple(
+            (consumption.get("counterSet") or "", name, parse(counter.get("value", "0")))
+            for consumption in self.raw.get("consumesCounters") or ()
+            for name, counter in (consumption.get("counters") or {}).items()
+        )
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
         """(type, value) of the attribute with this qualified name; the driver domain is the default domain."""
@@ -86,31 +137,34 @@ class Slice:
     pool: str
     generation: int
     slices_in_pool: int
-    node_name: str
-    all_nodes: bool
-    raw_selector: Raw | None
+    reach: Reach
+    states_per_device: bool  # whether the field perDeviceNodeSelection is set, even to false
+    per_device: bool
+    counter_sets: tuple[tuple[str, Mapping[str, Fraction]], ...]
     devices: tuple[Device, ...] = ()
-    _selector: NodeSelector | None = None
 
     @classmethod
-    def read(cls, obj: Object) -> "Slice | None":
-        """The slice of an API object; None if it depends on disabled feature gates."""
+    def read(cls, obj: Object) -> "Slice":
         spec = obj.spec
-        if spec.get("perDeviceNodeSelection") is not None:
-            return None
         pool = spec.get("pool") or {}
+        per_device = spec.get("perDeviceNodeSelection")
         made = cls(
             obj.name,
             spec.get("driver") or "",
             pool.get("name") or "",
             pool.get("generation") or 0,
             pool.get("resourceSliceCount") or 0,
-            spec.get("nodeName") or "",
-            bool(spec.get("allNodes")),
-            spec.get("nodeSelector"),
+            Reach.read(spec),
+            per_device is not None,
+            bool(per_device),
+            tuple(
+                (
+                    one.get("name") or "",
+                    {name: parse(c.get("value", "0")) for name, c in (one.get("counters") or {}).items()},
+                )
+                for one in spec.get("sharedCounters") or ()
+            ),
         )
-        if not (made.node_name or made.all_nodes or made.raw_selector is not None):
-            return None
         made.devices = tuple(
             Device(DeviceId(made.driver, made.pool, raw.get("name") or ""), raw, made)
             for raw in spec.get("devices") or ()
@@ -118,45 +172,40 @@ class Slice:
         return made
 
     def reaches(self, node: Node) -> bool:
-        if self.node_name:
-            return self.node_name == node.name
-        if self.all_nodes:
-            return True
+        """Whether the node can use the slice: with selection per device, at least one device of it."""
+        if self.reach or not self.per_device:
+            try:
+                return self.reach.includes(node)
+            except SelectorError as fault:
+                raise InventoryError(
+                    f"failed to perform node selection for slice {self.name}: failed to parse node selector: {fault}"
+                ) from fault
+        return any(self.device_reaches(device, node) for device in self.devices)
+
+    def device_reaches(self, device: Device, node: Node) -> bool:
+        """Whether the node can use the device of this slice, which selects per device."""
         try:
-            if self._selector is None:
-                self._selector = parse_node_selector(self.raw_selector)
-                if problems := self._selector.problems:
-                    raise SelectorError(problems)
-            return self._selector.matches(node.labels, node.name)
+            return device.reach.includes(node)
         except SelectorError as fault:
-            self._selector = None
             raise InventoryError(
-                f"failed to perform node selection for slice {self.name}: failed to parse node selector: {fault}"
+                f"failed to perform node selection for device {device.id.name} in slice {self.name}: "
+                f"failed to parse node selector: {fault}"
             ) from fault
 
 
-@attrs.frozen(eq=False)
-class Pool:
-    driver: str
-    name: str
-    slices: tuple[Slice, ...]  # those the node can use, of one generation
-    incomplete: bool
-    invalid: str  # why the pool is invalid; "" if it is valid
-
-    def __str__(self) -> str:
-        return f"{self.driver}/{self.name}"
-
-
 PoolKey = tuple[str, str]
+"""Driver and name of a pool."""
 
 
 @attrs.frozen(eq=False)
 class Inventory:
-    _read: dict[str, tuple[Object, Slice | None]] = attrs.field(factory=dict)  # by slice name
+    """All slices. `cache` is for what is worked out of this snapshot."""
+
+    _read: dict[str, tuple[Object, Slice]] = attrs.field(factory=dict)  # by slice name
     _by_node: dict[str, list[Slice]] = attrs.field(factory=dict)
-    _shared: list[Slice] = attrs.field(factory=list)  # slices without nodeName
-    _generations: dict[PoolKey, dict[int, int]] = attrs.field(factory=dict)  # generation -> number of slices
-    _pools: dict[str, tuple[Node, tuple[Pool, ...]]] = attrs.field(factory=dict)  # cache by node name
+    _elsewhere: list[Slice] = attrs.field(factory=list)  # slices without nodeName
+    _by_pool: dict[PoolKey, list[Slice]] = attrs.field(factory=dict)
+    cache: dict[Any, Any] = attrs.field(factory=dict)
 
     def updated(self, slices: Iterable[Object]) -> "Inventory":
         """The inventory of these slices."""
@@ -166,54 +215,20 @@ class Inventory:
             entry = known if known is not None and known[0] is obj else (obj, Slice.read(obj))
             made._read[obj.name] = entry
             found = entry[1]
-            if found is None:
-                continue
-            counts = made._generations.setdefault((found.driver, found.pool), {})
-            counts[found.generation] = counts.get(found.generation, 0) + 1
-            if found.node_name:
-                made._by_node.setdefault(found.node_name, []).append(found)
+            made._by_pool.setdefault((found.driver, found.pool), []).append(found)
+            if found.reach.node_name:
+                made._by_node.setdefault(found.reach.node_name, []).append(found)
             else:
-                made._shared.append(found)
+                made._elsewhere.append(found)
         return made
 
-    def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools the node can use, in the order of their first slices' names."""
-        known = self._pools.get(node.name)
-        if known is not None and known[0] is node:
-            return known[1]
-        reached = self._by_node.get(node.name, [])
-        if self._shared:
-            shared = [one for one in self._shared if one.reaches(node)]
-            reached = sorted([*reached, *shared], key=lambda one: one.name) if shared else reached
-        pools = tuple(self._gathered(reached))
-        self._pools[node.name] = (node, pools)
-        return pools
+    def slices(self) -> Iterable[Slice]:
+        return (found for _, found in self._read.values())
 
-    def _gathered(self, slices: list[Slice]) -> Iterable[Pool]:
-        gathered: dict[PoolKey, list[Slice]] = {}
-        for one in slices:
-            members = gathered.setdefault((one.driver, one.pool), [])
-            if members and one.generation < members[0].generation:
-                continue
-            if members and one.generation > members[0].generation:
-                members.clear()
-            members.append(one)
-        for key, members in gathered.items():
-            generation, wanted = members[0].generation, members[0].slices_in_pool
-            complete = len(members) == wanted
-            if not complete:
-                everywhere = self._generations[key]
-                if max(everywhere) > generation:
-                    continue  # obsolete: the driver is replacing this generation
-                complete = everywhere[generation] == wanted
-            yield Pool(*key, tuple(members), not complete, _fault(members))
+    def usable_on(self, node: Node) -> list[Slice]:
+        """The slices that the node may be able to use, by name: those that do not name another node."""
+        local = self._by_node.get(node.name, [])
+        return sorted([*local, *self._elsewhere], key=lambda one: one.name) if self._elsewhere else local
 
-
-def _fault(slices: list[Slice]) -> str:
-    names: set[str] = set()
-    for one in slices:
-        for device in one.devices:
-            if device.id.name in names:
-                return f"duplicate device name {device.id.name}"
-            names.add(device.id.name)
-    return ""
+    def of_pool(self, key: PoolKey) -> Sequence[Slice]:
+        return self._by_pool.get(key, ())

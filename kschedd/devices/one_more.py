@@ -10,7 +10,8 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.devices.allocator import AllocationError, Allocator, NodeFailure
+from kschedd.devices.allocator import Allocator
+from kschedd.devices.solution import AllocationError, NodeFailure
 
 Raw = Mapping[str, Any]
 _COUNTS: Final = (1, 2, 4, 8)

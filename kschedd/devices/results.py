@@ -1,23 +1,30 @@
 """Converts an allocation to the `status.allocation` of its claims.
 
-Source: Kubernetes v1.34, dynamic-resource-allocation/structured (Allocate: results, configs, createNodeSelector).
+The id of a device's share is a random one upstream; here it follows from the claim and the place in its allocation.
+
+Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured (Allocate: results, configs,
+createNodeSelector).
 Errors: AllocationError for a slice whose node selector has several terms.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.objects import Object
-from kschedd.devices.allocator import AllocatedDevice, Allocation, AllocationError
 from kschedd.devices.claims import Claim, DeviceSubRequest
+from kschedd.devices.solution import AllocatedDevice, Allocation, AllocationError
+
+_SHARES: Final = uuid.UUID("5a8f3f1c-6d0e-4a53-9d43-0c8c9f1f6b7e")
 
 
 def allocations(
-    solution: Allocation, claims: Sequence[Claim], classes: Callable[[str], Object | None]
+    solution: Allocation, claims: Sequence[Claim], classes: Callable[[str], Object | None], node_name: str
 ) -> list[dict[str, Any]]:
-    """`status.allocation` of each claim."""
+    """`status.allocation` of each claim, for devices allocated on this node."""
     return [
-        _allocation(claim, solution.given[place], solution.chosen[place], classes) for place, claim in enumerate(claims)
+        _allocation(claim, solution.given[place], solution.chosen[place], classes, node_name)
+        for place, claim in enumerate(claims)
     ]
 
 
@@ -26,19 +33,21 @@ def _allocation(
     given: Sequence[AllocatedDevice],
     chosen: Sequence[DeviceSubRequest],
     classes: Callable[[str], Object | None],
+    node_name: str,
 ) -> dict[str, Any]:
-    devices: dict[str, Any] = {"results": [_result(one) for one in given]}
+    devices: dict[str, Any] = {"results": [_result(one, f"{claim.obj.uid}/{n}") for n, one in enumerate(given)]}
     config = _configs(claim, chosen, classes)
     if config:
         devices["config"] = config
     made: dict[str, Any] = {"devices": devices}
-    selector = _node_selector(claim, given)
+    selector = _node_selector(claim, given, node_name)
     if selector is not None:
         made["nodeSelector"] = selector
     return made
 
 
-def _result(given: AllocatedDevice) -> dict[str, Any]:
+def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
+    """`place`: something no other result of any claim has."""
     device = given.device.id
     result: dict[str, Any] = {
         "request": given.request.full_name(given.subrequest),
@@ -50,6 +59,13 @@ def _result(given: AllocatedDevice) -> dict[str, Any]:
         result["adminAccess"] = True
     if given.subrequest.tolerations:
         result["tolerations"] = list(given.subrequest.tolerations)
+    for field in ("bindingConditions", "bindingFailureConditions"):
+        if given.device.raw.get(field):
+            result[field] = list(given.device.raw[field])
+    if given.share is not None:
+        result["shareID"] = str(uuid.uuid5(_SHARES, place))
+        if given.share:
+            result["consumedCapacity"] = dict(given.share)
     return result
 
 
@@ -82,14 +98,14 @@ def _for(requests: list[str], claim: Claim) -> dict[str, Any]:
     return {"requests": requests} if requests and len(requests) != len(claim.requests) else {}
 
 
-def _node_selector(claim: Claim, given: Sequence[AllocatedDevice]) -> dict[str, Any] | None:
+def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:
     """Where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:
-        reach = one.device.slice
-        if reach.node_name:
-            only = {"key": "metadata.name", "operator": "In", "values": [reach.node_name]}
+        reach = one.device.reach
+        if reach.node_name or one.device.raw.get("bindsToNode"):
+            only = {"key": "metadata.name", "operator": "In", "values": [node_name]}
             return {"nodeSelectorTerms": [{"matchFields": [only]}]}
         terms = (reach.raw_selector or {}).get("nodeSelectorTerms") or ()
         if len(terms) > 1:

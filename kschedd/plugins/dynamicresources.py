@@ -25,12 +25,12 @@ from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import ArgsContext, arg, duration_s
 from kschedd.config.reading import ConfigFields
-from kschedd.devices.allocator import Allocation, AllocationError, Allocator, Features, NodeFailure
+from kschedd.devices.allocated import InUse
+from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import (
     FINALIZER,
     Claim,
     ClaimError,
-    InUse,
     allocation,
     is_reserved_for,
     pod_claims,
@@ -41,6 +41,8 @@ from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
 from kschedd.devices.one_more import one_more_slice
 from kschedd.devices.results import allocations
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.solution import Allocation, AllocationError, NodeFailure
 from kschedd.framework.changes import Change, create
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -106,7 +108,7 @@ class DynamicResources:
 
     _handle: Handle
     _enabled: bool
-    _features: Features
+    _rules: DeviceRules
     _most_steps: int
     _in_flight: ClaimsInFlight
     _in_use: InUse = attrs.field(factory=InUse)
@@ -123,7 +125,9 @@ class DynamicResources:
         return cls(
             handle,
             gates.get("DynamicResourceAllocation", True),
-            Features(gates.get("DRAAdminAccess", True), gates.get("DRAPrioritizedList", True)),
+            DeviceRules(
+                admin_access=gates.get("DRAAdminAccess", True), prioritized_list=gates.get("DRAPrioritizedList", True)
+            ),
             max(1, int(timeout * STEPS_PER_SECOND)) if limited else 0,
             handle.shared(ClaimsInFlight),
         )
@@ -178,7 +182,7 @@ class DynamicResources:
         for request in claim.requests:
             if not request.subrequests:
                 return unresolvable(f"resource claim {claim}, request {request.name}: unknown request type")
-            if request.prioritised and not self._features.prioritized_list:
+            if request.prioritised and not self._rules.prioritized_list:
                 return unresolvable(
                     f"resource claim {claim}, request {request.name}: "
                     "has subrequests, but the DRAPrioritizedList feature is disabled"
@@ -196,13 +200,13 @@ class DynamicResources:
         if self._inventory_stamp < versions.latest("ResourceSlice"):
             self._inventory = self._inventory.updated(cluster.of_kind("ResourceSlice").values())
             self._inventory_stamp = versions.now
-        known = self._in_use.devices(cluster.of_kind("ResourceClaim"), versions)
+        in_flight = self._in_flight.held() if self._in_flight else None
         return Allocator(
             claims,
-            known.union(self._in_flight.devices()) if self._in_flight else known,
+            self._in_use.state(cluster.of_kind("ResourceClaim"), versions, in_flight),
             lambda name: cluster.get("DeviceClass", name),
             self._inventory,
-            self._features,
+            self._rules,
             self._most_steps,
         )
 
@@ -268,7 +272,7 @@ class DynamicResources:
         if solution is None or attempt.allocator is None:
             return error("claim allocation not found for node")
         try:
-            made = allocations(solution, attempt.allocator.claims, attempt.allocator.classes)
+            made = allocations(solution, attempt.allocator.claims, attempt.allocator.classes, node_name)
         except AllocationError as fault:
             return error(str(fault))
         for place, kept in zip(attempt.open_claims, made, strict=True):

@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedd.api.objects import Object, parse
-from kschedd.devices.allocator import AllocationError, Allocator, Features, NodeFailure
+from kschedd.devices.allocated import AllocatedState, Held
+from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import Claim, read_claim
 from kschedd.devices.inventory import Device, DeviceId, Inventory
+from kschedd.devices.pools import pools_of
 from kschedd.devices.results import allocations
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.solution import AllocationError, NodeFailure
 from tests.devices.made import (
     DRIVER,
     claim_raw,
@@ -35,7 +39,7 @@ def allocator(
     known = {c["metadata"]["name"]: parse(c) for c in classes or [class_raw("gpu", f'device.driver == "{DRIVER}"')]}
     return Allocator(
         tuple(read_claim(parse(raw)) for raw in claims),
-        frozenset(DeviceId(DRIVER, "n1", name) for name in used),
+        AllocatedState.of(Held(DeviceId(DRIVER, "n1", name)) for name in used),
         known.get,
         Inventory().updated(slices),
         **more,
@@ -282,11 +286,11 @@ def test_broken_class_is_named() -> None:
 
 
 def test_features_that_are_off_are_refused() -> None:
-    off = Features(admin_access=False, prioritized_list=False)
+    off = DeviceRules(admin_access=False, prioritized_list=False)
     with pytest.raises(AllocationError, match="admin access is requested, but the feature is disabled"):
-        names(allocator([claim_raw("c", exact("r", adminAccess=True))], [GPUS], features=off))
+        names(allocator([claim_raw("c", exact("r", adminAccess=True))], [GPUS], rules=off))
     with pytest.raises(AllocationError, match="has subrequests, but the DRAPrioritizedList feature is disabled"):
-        names(allocator([claim_raw("c", first_of("r", subrequest("a")))], [GPUS], features=off))
+        names(allocator([claim_raw("c", first_of("r", subrequest("a")))], [GPUS], rules=off))
 
 
 def test_hopeless_search_among_equals_ends_soon() -> None:
@@ -309,7 +313,7 @@ def test_written_allocation_names_requests_configs_and_the_node() -> None:
     made = allocator([claim], [GPUS], classes=classes)
     solution = made.allocate(NODE)
     assert solution is not None
-    [written] = allocations(solution, made.claims, made.classes)
+    [written] = allocations(solution, made.claims, made.classes, "n1")
     only = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     assert written == {
         "devices": {
@@ -335,14 +339,14 @@ def test_devices_that_many_nodes_reach_leave_the_choice_open() -> None:
         made = allocator([claim_raw("c", exact("r"))], slices)
         solution = made.allocate(here)
         assert solution is not None
-        assert allocations(solution, made.claims, made.classes)[0].get("nodeSelector") == selector
+        assert allocations(solution, made.claims, made.classes, "n1")[0].get("nodeSelector") == selector
 
 
 # -- the rule in plain words: try every device for every place, in order, and keep the first that works out -------
 
 
 def plain_search(made: Allocator) -> list[list[str]] | None:
-    devices = [d for pool in made.inventory.pools(NODE) for s in pool.slices for d in s.devices]
+    devices = [d for pool in pools_of(made.inventory, NODE, made.rules) for d in pool.devices()]
 
     def fits(claim: Claim, given: list[tuple[str, Device]]) -> bool:
         return all(
@@ -368,7 +372,7 @@ def plain_search(made: Allocator) -> list[list[str]] | None:
         if missing == 0:
             yield from solutions(rest, taken)
             return
-        held = {d.id for given in taken for _, d in given} | made.in_use
+        held = {d.id for given in taken for _, d in given} | made.in_use.whole
         for one in matching(alternative):
             given = [*taken[c], (name, one)]
             if one.id not in held and fits(made.claims[c], given):
@@ -418,7 +422,7 @@ class PlainAllocation:
 
     def __init__(self, made: Allocator) -> None:
         self.made = made
-        self.devices = [d for pool in made.inventory.pools(NODE) for s in pool.slices for d in s.devices]
+        self.devices = [d for pool in pools_of(made.inventory, NODE, made.rules) for d in pool.devices()]
         self.given: list[list[tuple[str, Device]]] = [[] for _ in made.claims]
         self.every = [[self._every(request.subrequests) for request in claim.requests] for claim in made.claims]
 

@@ -1,0 +1,145 @@
+"""Resource pools of a node: the slices of one generation that the node can use, put together from the inventory.
+
+A pool with a missing slice in its generation is incomplete; one with a duplicate device name, or with counters that
+are missing or there twice, is invalid. `Pool.slices` are those that devices may be taken from, by the rules: of 1.34
+all, of 1.36 none of incomplete and invalid pools.
+
+Pools are in the order of driver and name, as in 1.36.3 (of 1.34, whose order is random, in that of their slices'
+names), those with binding conditions after all others.
+
+Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
+(GatherPools, buildPool).
+Errors: InventoryError where a slice's node selector cannot be read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.devices.inventory import CounterSets, Device, Inventory, PoolKey, Slice
+from kschedd.devices.rules import DeviceRules
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    driver: str
+    name: str
+    slices: tuple[Slice, ...] = ()  # with devices that the node can use
+    incomplete: bool = False
+    invalid: str = ""  # why the pool is invalid; "" if it is valid
+    others: tuple[Slice, ...] = ()  # of the same generation, for other nodes
+    counter_sets: CounterSets = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.name}"
+
+    def devices(self) -> Iterator[Device]:
+        return (device for one in self.slices for device in one.devices)
+
+
+def pools_of(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool, ...]:
+    """The pools that the node can use; remembered as long as the slices and the node do not change."""
+    key = (rules, node.name)
+    known: tuple[Node, tuple[Pool, ...]] | None = inventory.cache.get(key)
+    if known is None or known[0] is not node:
+        known = inventory.cache[key] = (node, tuple(_gathered(inventory, node, rules)))
+    return known[1]
+
+
+def _gathered(inventory: Inventory, node: Node, rules: DeviceRules) -> list[Pool]:
+    usable = []
+    for one in inventory.usable_on(node):
+        if one.states_per_device and not rules.partitionable_devices:
+            continue
+        if (one.counter_sets and rules.partitionable_devices) or one.reaches(node):
+            usable.append(one)
+    pools = []
+    for key, members in _newest(usable).items():
+        state = _completeness(inventory, key, members)
+        if state is None:
+            continue
+        if not state.complete and rules.incomplete_pools_passed_over:
+            pools.append(Pool(*key, incomplete=True))
+            continue
+        pool = _built(key, members, state, partitionable=rules.partitionable_devices)
+        pools.append(attrs.evolve(pool, slices=()) if pool.invalid and rules.invalid_pools_passed_over else pool)
+    if rules.incomplete_pools_passed_over:
+        pools.sort(key=lambda pool: (pool.driver, pool.name))
+    if rules.binding_conditions:
+        pools.sort(key=_has_binding_conditions)
+    return pools
+
+
+@attrs.frozen
+class _Completeness:
+    complete: bool
+    everywhere: Sequence[Slice]  # all slices of the generation, whichever nodes they are for
+
+
+def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) -> _Completeness | None:
+    """Whether all slices of these members' generation are there; None: a newer generation replaces theirs."""
+    generation, wanted = members[0].generation, members[0].slices_in_pool
+    if len(members) == wanted:
+        return _Completeness(True, members)
+    published = inventory.of_pool(key)
+    if any(one.generation > generation for one in published):
+        return None
+    everywhere = [one for one in published if one.generation == generation]
+    return _Completeness(len(everywhere) == wanted, everywhere)
+
+
+def _newest(slices: Iterable[Slice]) -> dict[PoolKey, list[Slice]]:
+    """The slices of each pool's newest generation among these."""
+    pools: dict[PoolKey, list[Slice]] = {}
+    for one in slices:
+        members = pools.setdefault((one.driver, one.pool), [])
+        if members and one.generation < members[0].generation:
+            continue
+        if members and one.generation > members[0].generation:
+            members.clear()
+        members.append(one)
+    return pools
+
+
+def _duplicate_device(slices: Iterable[Slice]) -> str:
+    names: set[str] = set()
+    for one in slices:
+        for device in one.devices:
+            if device.id.name in names:
+                return f"duplicate device name {device.id.name}"
+            names.add(device.id.name)
+    return ""
+
+
+def _built(key: PoolKey, members: Sequence[Slice], state: _Completeness, *, partitionable: bool) -> Pool:
+    with_devices = tuple(one for one in members if not (one.counter_sets and partitionable))
+    pool = Pool(*key, with_devices, not state.complete, _duplicate_device(with_devices))
+    if pool.invalid or not partitionable:
+        return pool
+    counter_sets: dict[str, Mapping[str, Fraction]] = {}
+    for one in members:
+        for name, counters in one.counter_sets:
+            if name in counter_sets:
+                return attrs.evolve(pool, invalid=f"duplicate counter set name {name}")
+            counter_sets[name] = counters
+    there = set(map(id, members))
+    others = tuple(one for one in state.everywhere if id(one) not in there)
+    fault = _missing_counter(counter_sets, [*members, *others])
+    return attrs.evolve(pool, invalid=fault, others=others, counter_sets=counter_sets)
+
+
+def _missing_counter(counter_sets: CounterSets, slices: Iterable[Slice]) -> str:
+    for one in slices:
+        for device in one.devices:
+            for of_set, name, _ in device.counters:
+                if of_set not in counter_sets:
+                    return f"counter set {of_set} not found"
+                if name not in counter_sets[of_set]:
+                    return f"counter {name} not found in counter set {of_set}"
+    return ""
+
+
+def _has_binding_conditions(pool: Pool) -> bool:
+    return any(device.raw.get("bindingConditions") for device in pool.devices())

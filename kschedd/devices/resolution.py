@@ -1,0 +1,161 @@
+"""A claim's requests as they are on one node: device class, number of devices, and which devices suit.
+
+Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+(Allocate, validateDeviceRequest, isSelectable).
+Errors: AllocationError for a claim or class that cannot be used as it is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.api.requirements import SelectorError
+from kschedd.devices.allocated import AllocatedState
+from kschedd.devices.capacity import Amounts, consumed_capacity, fits
+from kschedd.devices.claims import Claim, DeviceRequest, DeviceSubRequest
+from kschedd.devices.inventory import Device, DeviceId
+from kschedd.devices.pools import Pool
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.selection import SelectorFailure, selects
+from kschedd.devices.solution import AllocationError
+
+_NOTHING: Final[Mapping[str, Fraction]] = {}
+
+
+@attrs.frozen(eq=False)
+class ResolvedRequest:
+    """A request or subrequest resolved for this node."""
+
+    claim: Claim
+    subrequest: DeviceSubRequest
+    device_class: Object
+    count: int
+    every: tuple[Device, ...] | None  # mode All: all matching devices; None for ExactCount
+    _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
+
+    def consumed(self, device: Device) -> Amounts | None:
+        """What the request consumes of the device's capacities; None if the device cannot serve the request."""
+        if device.id not in self._consumed:
+            capacities: Mapping[str, Raw] = device.raw.get("capacity") or {}
+            self._consumed[device.id] = consumed_capacity(self.subrequest.capacity, capacities)
+        return self._consumed[device.id]
+
+
+@attrs.frozen(eq=False)
+class RequestResolver:
+    node: Node
+    pools: Sequence[Pool]
+    classes: Callable[[str], Object | None]
+    in_use: AllocatedState
+    rules: DeviceRules
+    _reached: dict[DeviceId, bool] = attrs.field(factory=dict)
+
+    def alternatives(self, claim: Claim, request: DeviceRequest) -> list[ResolvedRequest]:
+        """The request, or each of its subrequests."""
+        if request.prioritised and not self.rules.prioritized_list:
+            raise AllocationError(
+                f"claim {claim}, request {request.name}: "
+                "has subrequests, but the DRAPrioritizedList feature is disabled"
+            )
+        if not self.rules.consumable_capacity:
+            for subrequest in request.subrequests:
+                if subrequest.states_capacity:
+                    kind = "subrequest" if request.prioritised else "request"
+                    raise AllocationError(
+                        f"claim {claim}, {kind} {subrequest.name}: "
+                        "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                    )
+        found: list[ResolvedRequest] = []
+        for which, subrequest in enumerate(request.subrequests):
+            # Upstream's bug: taken from the first alternative's cache entry, which exists only in mode All.
+            matched = found[0].every if which == 1 and not self.rules.alternatives_kept_apart else None
+            found.append(self._resolved(claim, subrequest, matched))
+        return found
+
+    def _resolved(
+        self, claim: Claim, subrequest: DeviceSubRequest, matched: tuple[Device, ...] | None
+    ) -> ResolvedRequest:
+        """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
+        here = f"claim {claim}, request {subrequest.name}"
+        for number, selector in enumerate(subrequest.selectors):
+            if selector.get("cel") is None:
+                raise AllocationError(f"{here}, selector #{number}: CEL expression empty (unsupported selector type?)")
+        if subrequest.asks_admin_access and not self.rules.admin_access:
+            raise AllocationError(f"{here}: admin access is requested, but the feature is disabled")
+        if not subrequest.device_class:
+            raise AllocationError(f"{here}: missing device class name (unsupported request type?)")
+        device_class = self.classes(subrequest.device_class)
+        if device_class is None:
+            raise AllocationError(
+                f"{here}: could not retrieve device class {subrequest.device_class}: "
+                f'deviceclass.resource.k8s.io "{subrequest.device_class}" not found'
+            )
+        wanted = ResolvedRequest(claim, subrequest, device_class, subrequest.count, None)
+        if subrequest.mode == "ExactCount":
+            return wanted
+        if subrequest.mode != "All":
+            raise AllocationError(f"{here}: unsupported count mode {subrequest.mode}")
+        every = tuple(self._every(here, wanted, evaluate=matched is None))
+        if matched is not None:
+            every = matched
+        return attrs.evolve(wanted, count=len(every), every=every)
+
+    def _every(self, here: str, wanted: ResolvedRequest, *, evaluate: bool) -> Iterator[Device]:
+        for pool in self.pools:
+            if pool.incomplete or pool.invalid:
+                state = "being updated" if pool.incomplete else "invalid"
+                raise AllocationError(f"{here}: asks for all devices, but resource pool {pool} is currently {state}")
+            if evaluate:
+                for device in pool.devices():
+                    if self.selected(wanted, device) and self.capacity_fits(wanted, device, _NOTHING):
+                        yield device
+
+    def selected(self, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether class and request select the device, and the node can use it."""
+        if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
+            return False
+        of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
+        return (
+            _all_select(f"class {wanted.device_class.name}", of_class, device)
+            and _all_select(f"claim {wanted.claim}", wanted.subrequest.selectors, device)
+            and (not device.slice.per_device or self._reaches(device))
+        )
+
+    def capacity_fits(self, wanted: ResolvedRequest, device: Device, taken: Mapping[str, Fraction]) -> bool:
+        """Whether the device's capacity suffices for the request, beside what is allocated and this that is taken."""
+        if not self.rules.consumable_capacity:
+            return True
+        consumed = wanted.consumed(device)
+        if consumed is None:
+            return False
+        used = self.in_use.capacity.get(device.id, _NOTHING)
+        if taken:
+            used = {name: used.get(name, Fraction()) + taken.get(name, Fraction()) for name in {**used, **taken}}
+        capacities: Mapping[str, Raw] = device.raw.get("capacity") or {}
+        return fits(consumed, used, capacities)
+
+    def _reaches(self, device: Device) -> bool:
+        known = self._reached.get(device.id)
+        if known is None:
+            try:
+                known = self._reached[device.id] = device.reach.includes(self.node)
+            except SelectorError as fault:
+                raise AllocationError(f"failed to parse node selector: {fault}") from fault
+        return known
+
+
+def _all_select(whose: str, selectors: tuple[Mapping[str, Any], ...], device: Device) -> bool:
+    for number, selector in enumerate(selectors):
+        expression = (selector.get("cel") or {}).get("expression") or ""
+        try:
+            if not selects(expression, device):
+                return False
+        except SelectorFailure as failure:
+            if failure.at_compile_time:
+                raise AllocationError(f"{whose}: selector #{number}: CEL compile error: {failure}") from failure
+            raise AllocationError(f"{whose}: selector #{number}: CEL runtime error: {failure}") from failure
+    return True

@@ -1,0 +1,294 @@
+"""The search for devices on one node: backtracking over claims, requests and devices.
+
+Each step picks the first candidate that is free, selected and within the constraints, and the next candidate when the
+remaining search fails. The subrequests of a prioritised list are tried in order. The result is that of an exhaustive
+search, but failed states are memoised and not searched twice: whether the remaining search succeeds depends only on the
+devices taken so far and the constraints' current values. Steps are counted and limited to `most_steps`, in place of
+upstream's timeout (real time would make two runs differ).
+
+Bugs of upstream that are reproduced here:
+
+* 1.34: after its first device, mode All of a subrequest other than the first continues as if the first were tried.
+* 1.36.3: a device that is refused late leaves traces. Counters stay consumed by a device that its taints or a
+  constraint refuse, and by one given out in shares that the search gives back; a device of mode All whose capacity is
+  used up by then stays taken. Once that has happened, failed states are not memoised: they depend on more than the
+  devices taken.
+
+Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+(allocateOne, allocateDevice).
+"""
+
+from collections.abc import Generator, Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Final
+
+import attrs
+
+from kschedd.devices.allocated import AllocatedState
+from kschedd.devices.capacity import add
+from kschedd.devices.claims import MOST_DEVICES, Claim, DeviceSubRequest
+from kschedd.devices.constraints import Constraint
+from kschedd.devices.counters import Consumed
+from kschedd.devices.inventory import Device, DeviceId
+from kschedd.devices.pools import Pool
+from kschedd.devices.resolution import RequestResolver, ResolvedRequest
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.solution import AllocatedDevice, Allocation, AllocationError, AllocationTimeout
+from kschedd.devices.taints import untolerated
+
+_NOBODY: Final[frozenset[int]] = frozenset()
+_NOTHING: Final[Mapping[str, Fraction]] = {}
+_MOST_REMEMBERED: Final = 100_000
+_REMEMBER_FROM: Final = 32  # steps after which memoising failed states pays off
+
+# Position of the search: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
+_Place = tuple[int, int, int, int, int]
+
+
+class _DeadEnd(Enum):
+    """Why the search from a position failed."""
+
+    FAILED = 0
+    TOO_MANY = 1  # the claim would exceed its device limit whichever devices are chosen: no others are tried
+
+
+_Choices = Generator[_Place, _DeadEnd, _DeadEnd]
+_Candidate = tuple[Pool, Device]
+
+
+@attrs.define(eq=False)
+class Search:
+    claims: tuple[Claim, ...]
+    resolver: RequestResolver
+    counters: Consumed
+    most_steps: int  # 0: no limit
+    wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative
+    constraints: list[list[Constraint]] = attrs.field(factory=list)
+    candidates: list[_Candidate | Pool] = attrs.field(factory=list)  # a pool that ends the search stands for itself
+    pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
+    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> indices of claims holding it in this search
+    shares: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)  # capacity taken in this search
+    given: list[list[AllocatedDevice]] = attrs.field(factory=list)
+    chosen: list[list[int]] = attrs.field(factory=list)
+    failed: set[Any] = attrs.field(factory=set)
+    has_leaked: bool = False
+    steps: int = 0
+
+    @property
+    def _rules(self) -> DeviceRules:
+        return self.resolver.rules
+
+    @property
+    def _in_use(self) -> AllocatedState:
+        return self.resolver.in_use
+
+    def add(self, requests: list[list[ResolvedRequest]], constraints: list[Constraint]) -> None:
+        """The next claim's requests and constraints."""
+        self.wanted.append(requests)
+        self.constraints.append(constraints)
+        self.given.append([])
+        self.chosen.append([0] * len(requests))
+
+    def run(self) -> Allocation | None:
+        for pool in self.resolver.pools:
+            if pool.invalid and not self._rules.invalid_pools_passed_over:
+                self.candidates.append(pool)
+            else:
+                self.candidates += [(pool, device) for device in pool.devices()]
+                self.pool_of.update((device.id, pool) for device in pool.devices())
+        if not self._solve():
+            return None
+        return Allocation(
+            tuple(tuple(given) for given in self.given),
+            tuple(
+                tuple(claim.requests[r].subrequests[which] for r, which in enumerate(self.chosen[c]))
+                for c, claim in enumerate(self.claims)
+            ),
+        )
+
+    def _capacity_fits(self, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether the device's capacity suffices for the request, beside what is allocated and what the search took."""
+        return self.resolver.capacity_fits(wanted, device, self.shares.get(device.id, _NOTHING))
+
+    # -- the search -------------------------------------------------------------------------------------------
+
+    def _solve(self) -> bool:
+        """Depth-first search with an explicit stack of generators, each of which makes its choices and undoes them."""
+        begin: _Place = (0, 0, -1, 0, 0)
+        if not self.claims:
+            return True
+        stack: list[tuple[_Place, _Choices]] = [(begin, self._choices(begin))]
+        led_to: _DeadEnd | None = None  # why the last choice failed
+        while stack:
+            place, choices = stack[-1]
+            try:
+                following = next(choices) if led_to is None else choices.send(led_to)
+            except StopIteration as end:
+                led_to = end.value
+                stack.pop()
+                remember = self.steps > _REMEMBER_FROM and len(self.failed) < _MOST_REMEMBERED and not self.has_leaked
+                if remember and led_to is _DeadEnd.FAILED:
+                    self.failed.add(self._state(place))
+                continue
+            if following[0] >= len(self.claims):
+                return True
+            if self.failed and not self.has_leaked and self._state(following) in self.failed:
+                led_to = _DeadEnd.FAILED
+                continue
+            led_to = None
+            self._count_step()
+            stack.append((following, self._choices(following)))
+        if led_to is _DeadEnd.TOO_MANY:
+            raise AllocationError("allocation max size exceeded")
+        return False
+
+    def _count_step(self) -> None:
+        self.steps += 1
+        if 0 < self.most_steps < self.steps:
+            raise AllocationTimeout("timed out trying to allocate devices")
+
+    def _state(self, place: _Place) -> Any:
+        """Memo key: everything that the search from this position depends on."""
+        taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
+        shares = frozenset((device, tuple(sorted(used.items()))) for device, used in self.shares.items())
+        seen = tuple(constraint.state() for constraints in self.constraints[place[0] :] for constraint in constraints)
+        return (place, taken, shares, seen, len(self.given[place[0]]))
+
+    def _choices(self, place: _Place) -> _Choices:
+        claim, request, alternative, number, start = place
+        requests = self.wanted[claim]
+        if request >= len(requests):
+            yield (claim + 1, 0, -1, 0, 0)
+            return _DeadEnd.FAILED  # another claim's device limit is not a fault of this claim
+        if alternative < 0:
+            return (yield from self._alternatives(claim, request))
+        wanted = requests[request][alternative]
+        if wanted.every is not None and not wanted.every:
+            return _DeadEnd.FAILED  # "all" means at least one
+        if number >= wanted.count:
+            return (yield (claim, request + 1, -1, 0, 0))
+        if len(self.given[claim]) + wanted.count - number > MOST_DEVICES:
+            return _DeadEnd.TOO_MANY
+        if wanted.every is not None:
+            device = wanted.every[number]
+            if not self._take(place, wanted, device, must=True):
+                return _DeadEnd.FAILED
+            led_to = yield (claim, request, alternative if self._rules.alternatives_kept_apart else 0, number + 1, 0)
+            self._give_back(place, wanted, device)
+            return led_to
+        for at in range(start, len(self.candidates)):
+            candidate = self.candidates[at]
+            if isinstance(candidate, Pool):
+                raise AllocationError(f"pool {candidate.name} is invalid: {candidate.invalid}")
+            device = candidate[1]
+            if self._occupied(claim, wanted.subrequest, device):
+                continue
+            if not (self.resolver.selected(wanted, device) and self._capacity_fits(wanted, device)):
+                continue
+            if self._take(place, wanted, device, must=False):
+                # The order of devices within a request does not matter: continue after this one.
+                led_to = yield (claim, request, alternative, number + 1, at + 1)
+                self._give_back(place, wanted, device)
+                if led_to is _DeadEnd.TOO_MANY:
+                    return led_to
+        return _DeadEnd.FAILED
+
+    def _alternatives(self, claim: int, request: int) -> _Choices:
+        """Try the alternatives in order; TOO_MANY only if every alternative exceeds the device limit."""
+        ends = set()
+        for which in range(len(self.wanted[claim][request])):
+            self.chosen[claim][request] = which
+            ends.add((yield (claim, request, which, 0, 0)))
+        return _DeadEnd.TOO_MANY if ends == {_DeadEnd.TOO_MANY} else _DeadEnd.FAILED
+
+    # -- one device -------------------------------------------------------------------------------------------
+
+    def _in_shares(self, device: Device) -> bool:
+        return device.shared and self._rules.consumable_capacity
+
+    def _occupied(self, claim: int, subrequest: DeviceSubRequest, device: Device) -> bool:
+        takers = self.taken.get(device.id, _NOBODY)
+        if subrequest.admin_access:
+            return claim in takers
+        held = device.id in (self._in_use.whole if self._rules.consumable_capacity else self._in_use)
+        return bool(takers) or held
+
+    def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
+        """Take the device if it is free and nothing refuses it. Checks and their traces are in upstream's order."""
+        claim, subrequest = place[0], wanted.subrequest
+        if self._occupied(claim, subrequest, device) or not self._take_counters(device):
+            return False
+        if self._rules.device_taints and untolerated(device.raw.get("taints") or (), subrequest.tolerations):
+            self.has_leaked |= bool(device.counters)
+            return False
+        if not self._add_to_constraints(place, wanted, device, must=must):
+            self.has_leaked |= bool(device.counters)
+            return False
+        in_shares = self._in_shares(device)
+        if not in_shares:
+            self.taken.setdefault(device.id, set()).add(claim)
+        if not self._capacity_fits(wanted, device):
+            self.has_leaked = True
+            return False
+        share = wanted.consumed(device) if in_shares else None
+        if share is not None:
+            add(self.shares.setdefault(device.id, {}), share)
+        request = self.claims[claim].requests[place[1]]
+        self.given[claim].append(AllocatedDevice(request, subrequest, device, share))
+        return True
+
+    def _take_counters(self, device: Device) -> bool:
+        if not device.raw.get("consumesCounters"):
+            return True
+        if not self._rules.partitionable_devices:
+            return False
+        shared_already = device.id in self._in_use.capacity or device.id in self.shares
+        if self._in_shares(device) and shared_already:
+            return True
+        return self.counters.take(self.pool_of[device.id], device)
+
+    def _add_to_constraints(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
+        of_claim = self.claims[place[0]]
+        request = of_claim.requests[place[1]]
+        added: list[Constraint] = []
+        for constraint in self.constraints[place[0]]:
+            if not constraint.concerns(request, wanted.subrequest):
+                continue
+            if not constraint.add(request, device):
+                if must:
+                    raise AllocationError(
+                        f"claim {of_claim}, request {wanted.subrequest.name}: cannot add device {device.id} "
+                        "because a claim constraint would not be satisfied"
+                    )
+                for earlier in added:
+                    self._remove(earlier, place, wanted)
+                return False
+            added.append(constraint)
+        return True
+
+    def _remove(self, constraint: Constraint, place: _Place, wanted: ResolvedRequest) -> None:
+        if not constraint.remove(self.claims[place[0]].requests[place[1]]):
+            self.has_leaked = True
+
+    def _give_back(self, place: _Place, wanted: ResolvedRequest, device: Device) -> None:
+        claim = place[0]
+        request = self.claims[claim].requests[place[1]]
+        for constraint in self.constraints[claim]:
+            if constraint.concerns(request, wanted.subrequest):
+                self._remove(constraint, place, wanted)
+        share = self.given[claim].pop().share
+        if not self._in_shares(device):
+            holders = self.taken[device.id]
+            holders.discard(claim)
+            if not holders:
+                del self.taken[device.id]
+            if device.counters and self._rules.partitionable_devices:
+                self.counters.give_back(self.pool_of[device.id], device)
+        else:
+            self.has_leaked |= bool(device.counters)
+            if share:
+                used = self.shares[device.id]
+                add(used, share, -1)
+                if not any(used.values()):
+                    del self.shares[device.id]
