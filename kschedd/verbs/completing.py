@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import attrs
-
 from kschedd.api.kinds import KINDS, lookup
 from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing.scheduling import PLACES
+from kschedd.values import fast_frozen
 from kschedd.verbs.config import SETS
 from kschedd.verbs.grammar import LiveState, Verb, VerbParser
 from kschedd.verbs.node import CHANGES as NODE_CHANGES
@@ -71,7 +70,7 @@ class CompletionNames(Protocol):
         """The names of what is in this state now."""
 
 
-@attrs.frozen
+@fast_frozen
 class CompletionCandidate:
     text: str
     meaning: str = ""
@@ -101,12 +100,13 @@ def split(line: str) -> tuple[list[str], str]:
 
 
 def candidates(
-    line: str, names: CompletionNames, namespace: str, others: Mapping[str, str] = {}
+    line: str, names: CompletionNames, namespace: str, others: Mapping[str, str] = {}, most: int | None = None
 ) -> list[CompletionCandidate]:
-    """Completions of the line's last word, in display order. `others`: commands that are not verbs, with their help."""
+    """Completions of the line's last word, in display order, the first `most` of them. `others`: commands that are not
+    verbs, with their help."""
     words, last = split(line)
     found = _all(words, last, names, namespace, others)
-    return [c for c in found if c.text.startswith(last) and c.text != last]
+    return list(itertools.islice((c for c in found if c.text.startswith(last) and c.text != last), most))
 
 
 def _all(
@@ -313,9 +313,9 @@ def _choices(verb: Verb) -> Sequence[str]:
     return next((argument.choices for argument in verb.parser().noted if not argument.names), ())
 
 
-def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> list[CompletionCandidate]:
-    """Those that begin with what is typed: thousands of others are not even made candidates."""
-    return [CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain]
+def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[CompletionCandidate]:
+    """Those that begin with what is typed, as many as are asked for: there may be thousands."""
+    return (CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain)
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:

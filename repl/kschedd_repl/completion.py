@@ -14,9 +14,9 @@ _MOST_SHOWN = 200
 
 
 def line_candidates(
-    line: str, names: CompletionNames, namespace: str, macros: Mapping[str, str] = {}
+    line: str, names: CompletionNames, namespace: str, macros: Mapping[str, str] = {}, most: int | None = None
 ) -> tuple[list[CompletionCandidate], int]:
-    """Completions at the end of a line, and how many characters before it they replace."""
+    """Completions at the end of a line, `most` of the names, and how many characters before it they replace."""
     start = 0
     for token in tokens(line):
         if token.operator and token.text == "|":
@@ -35,7 +35,7 @@ def line_candidates(
         found += [CompletionCandidate(name, body) for name, body in macros.items() if words[1:] == ["delete"]]
         return _begin_with(last, found), len(last)
     others = {**SUMMARIES, **{name: f"macro: {body}" for name, body in macros.items()}}
-    return candidates(part, names, namespace, others), len(last)
+    return candidates(part, names, namespace, others, most), len(last)
 
 
 def _of_setting(words: list[str]) -> list[CompletionCandidate]:
@@ -63,8 +63,8 @@ class NameCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         line = document.text_before_cursor
-        found, replaced = line_candidates(line, self._names(), self._namespace(), self._macros)
         # Tab needs all of them, for what they have in common; the menu shows the first few, and is made at each key.
-        most = len(found) if complete_event.completion_requested else _MOST_SHOWN
+        most = None if complete_event.completion_requested else _MOST_SHOWN
+        found, replaced = line_candidates(line, self._names(), self._namespace(), self._macros, most)
         for candidate in found[:most]:
             yield Completion(candidate.text, -replaced, display_meta=candidate.meaning)

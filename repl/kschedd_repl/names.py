@@ -16,6 +16,7 @@ import trio
 from kschedd.api.kinds import KINDS, kind_of
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
+from kschedd.values import fast_frozen
 from kschedd.verbs.grammar import LiveState
 from kschedd_repl.link import together
 
@@ -28,7 +29,7 @@ Raw = Mapping[str, Any]
 Labels = Mapping[str, str]
 
 
-@attrs.frozen
+@fast_frozen
 class ScheduledState:
     """What is known of a pod or node besides its labels."""
 
@@ -153,9 +154,11 @@ class NameBook:
         if kind not in self._plurals:
             return bool(change["type"] != "DELETED")
         known = self._objects.get(kind)
-        self._changed.add(kind)
         key, labels = _entry(raw)
         state = ScheduledState.of(kind, raw)
+        if change["type"] == "MODIFIED" and known is not None and known.get(key) == (labels, state):
+            return False  # such as the heartbeats of thousands of nodes
+        self._changed.add(kind)
         self._note_pending(kind, key, None if change["type"] == "DELETED" else state)
         if known is None:
             if self._counts[kind] or change["type"] == "DELETED":
