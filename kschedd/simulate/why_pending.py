@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.nodes import HOSTNAME_LABEL, Node
+from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.similar_nodes import similar_node
 from kschedd.explain.explain import begin, explain
 from kschedd.explain.fork import scheduler_on
 from kschedd.explain.trial import try_changes
@@ -119,17 +120,8 @@ def _kind_for(engine: Engine, pod: Pod) -> Node | None:
 
 
 def _copy(node: Node, number: int) -> dict[str, Any]:
-    name = f"missing-{number}"
-    labels = {**node.labels, HOSTNAME_LABEL: name}
-    status = {field: node.raw.get("status", {}).get(field) or {} for field in ("capacity", "allocatable")}
-    spec = {"taints": list((node.raw.get("spec") or {}).get("taints") or ())}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-        "status": {**status, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    made = similar_node(node.raw, f"missing-{number}")
+    return {**made, "status": {**made["status"], "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 def _after(engine: Engine, like: Node, count: int) -> list[Pod]:

@@ -16,6 +16,7 @@ from kschedd.printing.scheduling import PLACES
 from kschedd.values import fast_frozen
 from kschedd.verbs.config import SETS
 from kschedd.verbs.grammar import LiveState, Verb, VerbParser
+from kschedd.verbs.node import ADD as NODE_ADD
 from kschedd.verbs.node import CHANGES as NODE_CHANGES
 from kschedd.verbs.node import PRESSURE as NODE_PRESSURE
 from kschedd.verbs.node import SWITCH
@@ -281,6 +282,8 @@ def _positional(
         case "kubelet":
             if not plain:
                 return [CompletionCandidate(word) for word in NODE_WORDS]
+            if plain[0] == NODE_ADD:
+                return [CompletionCandidate(name) for name in names.of("Node", "") if len(plain) == 1]
             if plain[0] == NODE_PRESSURE and plain[-1] in PRESSURES:
                 return [CompletionCandidate(word) for word in SWITCH]
             found = (

@@ -1,4 +1,4 @@
-"""node: stops, starts and initializes nodes, makes them short of something; zones, what is next, and who leaves."""
+"""node: more of a kind; stops, starts and initializes nodes, makes them short of something; zones, and who leaves."""
 
 import argparse
 from collections.abc import Mapping
@@ -8,29 +8,37 @@ from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing import documents
 from kschedd.printing.ages import seconds_of, span
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest
-from kschedd.verbs.nodes import each_node, node_names
+from kschedd.rpc.errors import RpcError
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest, whole_number
+from kschedd.verbs.nodes import NODE, each_node, node_names
 from kschedd.verbs.session import VerbSession
+from kschedd.verbs.targets import with_near_name
 
 CHANGES: Final = {"stop": "stopped", "start": "started", "initialize": "initialized"}
-PRESSURE, ZONES, LEAVING = "pressure", "zones", "leaving"
-WORDS: Final = (*CHANGES, PRESSURE, ZONES, LEAVING)
+ADD, PRESSURE, ZONES, LEAVING = "add", "pressure", "zones", "leaving"
+WORDS: Final = (ADD, *CHANGES, PRESSURE, ZONES, LEAVING)
 SWITCH: Final = ("on", "off")
 _FORMS: Final = ("table", "json", "yaml")
 _NONE: Final = "<none>"
 
 
 def _words(words: VerbParser) -> None:
-    uses = "stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
+    uses = "add NODE | stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
     words.add_argument("what", nargs="+", metavar=uses)
     words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
+    words.add_argument("--count", type=whole_number, metavar="N", help="add so many nodes like that one (1)")
+    words.add_argument("--prefix", metavar="NAME", help="what the names of added nodes begin with (that node's name)")
     output_flag(words, _FORMS)
 
 
 def node(session: VerbSession, options: argparse.Namespace) -> int:
     word, names = options.what[0], options.what[1:]
     form = output_of(options.output, _FORMS).form
+    if word == ADD:
+        return _add(session, options, names)
+    if options.count is not None or options.prefix is not None:
+        raise UsageError("--count and --prefix are for `node add NODE`", "node")
     if word in CHANGES:
         done = CHANGES[word]
         return each_node(
@@ -54,6 +62,21 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
         _write_zones(session, answer)
     else:
         _write_leaving(session, answer)
+    return 0
+
+
+def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) -> int:
+    """Create nodes like one that is there."""
+    if options.selector or options.all or len(names) != 1:
+        raise UsageError("node add NODE [--count N]: like which node? One is expected", "node")
+    (like,) = node_names(session, options, names)
+    try:
+        added = session.daemon.call("nodes.add", like=like, count=options.count or 1, prefix=options.prefix)
+    except RpcError as error:
+        session.error(str(with_near_name(session, error, NODE, like, None)))
+        return 1
+    for name in added:
+        session.write(f"node/{name} created\n")
     return 0
 
 
@@ -130,10 +153,11 @@ def _ahead(session: VerbSession, time: str | None) -> str:
 VERBS = (
     Verb(
         "node",
-        "Stop, start and initialize nodes, make them short of something; see zones, and which pods leave.",
+        "Add nodes like one; stop, start, initialize nodes, make them short of something; zones, and which pods leave.",
         node,
         _words,
         examples=(
+            "node add node-a --count 20",
             "node stop node-a",
             "node stop -l topology.kubernetes.io/zone=zone-a",
             "node start --all",

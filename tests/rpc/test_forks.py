@@ -113,6 +113,20 @@ async def test_what_is_done_in_a_fork_does_not_touch_the_cluster(talk: Talk) -> 
     assert await state_of(talk.cluster) == before
 
 
+async def test_nodes_like_one_that_is_there_are_added_in_a_fork_and_in_the_cluster(talk: Talk) -> None:
+    await talk("nodes.taint", name="n1", taints=["team=red:NoSchedule"])
+    await talk("nodes.cordon", name="n1")
+    await talk("fork.create", name="a")
+    await talk("nodes.add", like="n1", prefix="n1")
+    assert await talk.within("a", "nodes.add", like="n1", count=2) == ["n1-1", "n1-2"]
+    assert await talk("nodes.add", like="n1", count=2) == ["n1-2", "n1-3"]
+    added = (await talk("objects.get", kind="Node", name="n1-3"))["object"]
+    assert added["spec"]["taints"] == [{"key": "team", "value": "red", "effect": "NoSchedule"}]
+    assert added["metadata"]["labels"]["topology.kubernetes.io/zone"] == "n1"
+    with pytest.raises(RpcError, match='nodes "n9" not found'):
+        await talk("nodes.add", like="n9")
+
+
 async def test_what_was_planned_is_what_happens(talk: Talk) -> None:
     await talk("fork.create", name="plan")
     bigger = deployment(replicas=10, cpu="500m")

@@ -1,0 +1,65 @@
+"""Another node of the same kind: what a manifest of it would say.
+
+It has the labels, taints and annotations of the first, as far as these are somebody's choice; what is so of the first
+node alone, or only now, is left out: addresses, images, that it is cordoned, taints of its conditions, a kubelet that
+was stopped.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.nodes import HOSTNAME_LABEL
+from kschedd.api.simulation_annotations import PREFIX, PRESSURE
+
+Raw = Mapping[str, Any]
+_OF_CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_OF_ONE_NODE: Final = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "volumes.kubernetes.io/controller-managed-attach-detach",
+    "node.alpha.kubernetes.io/ttl",
+    PREFIX + "kubelet",
+    PRESSURE,
+)
+
+
+def similar_node(raw: Raw, name: str) -> dict[str, Any]:
+    """The manifest of a node of that name, like this one."""
+    meta, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
+    labels = {**(meta.get("labels") or {}), HOSTNAME_LABEL: name}
+    annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key not in _OF_ONE_NODE}
+    taints = [taint for taint in spec.get("taints") or () if not str(taint.get("key")).startswith(_OF_CONDITIONS)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, **({"annotations": annotations} if annotations else {})},
+        "spec": {"taints": taints} if taints else {},
+        "status": {part: status[part] for part in ("capacity", "allocatable") if status.get(part)},
+    }
+
+
+def similar_csi_node(raw: Raw, name: str) -> dict[str, Any]:
+    """The CSINode of a node like the one that this is of."""
+    drivers = [{**driver, "nodeID": name} for driver in (raw.get("spec") or {}).get("drivers") or ()]
+    return {
+        "apiVersion": raw["apiVersion"],
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": drivers},
+    }
+
+
+def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
+    """A ResourceSlice of a node like the one that this is of: the same devices, in a pool of its own."""
+    own, spec = str((raw.get("metadata") or {}).get("name")), raw["spec"]
+    like, pool = str(spec["nodeName"]), spec["pool"]
+    return {
+        "apiVersion": raw["apiVersion"],
+        "kind": "ResourceSlice",
+        "metadata": {"name": _named(own, like, name)},
+        "spec": {**spec, "nodeName": name, "pool": {**pool, "name": _named(str(pool["name"]), like, name)}},
+    }
+
+
+def _named(text: str, like: str, name: str) -> str:
+    """What is called by a node's name, or not, called by another's."""
+    return text.replace(like, name, 1) if like in text else f"{name}-{text}"
