@@ -1,5 +1,6 @@
 """Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
@@ -15,8 +16,9 @@ from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
-from kschedd.simulate.capacity import MOST_NODES, NodeShape, fit_count, nodes_needed, pod_of, uids_of
+from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, fit_count, nodes_needed, pod_of, uids_of
 from kschedd.simulate.comparison import OnResult, Side, compare
+from kschedd.simulate.engine import Engine
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -38,11 +40,15 @@ class CapacityMethods:
                 (
                     Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
                     Param("limit", "integer", False, 10_000, "count no further", (), 1, _MOST_PODS),
+                    Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
+                    Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
                 ),
-                doc="How many more pods of each spec the cluster takes as it is now, each spec by itself: found by "
-                "scheduling one after the other on a copy, without preemption. Nothing is changed.",
-                returns="An array of `{kind, namespace, name, fits, nodes, limited, why}`: nodes is how many nodes got "
-                "some; limited is true if the limit was reached; why says why not one more.",
+                doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
+                "together: found by scheduling one after the other on a copy, without preemption. Nothing is changed.",
+                returns="An array of `{specs: [{kind, namespace, name}], fits, nodes, limited, why, lacking, shapes: "
+                "[{name, price, more}]}`, one for each spec, or a single one for all together: nodes is how many nodes "
+                "got some; limited is true if the limit was reached; why says why not one more, and lacking of which "
+                "spec (an index); more is how many more fit with one more node of that shape, null at the limit.",
             ),
             Method(
                 "capacity.nodes",
@@ -115,11 +121,26 @@ class CapacityMethods:
     async def pods(self, call: Call) -> Any:
         snapshot = await self._cluster.snapshot()
 
+        shapes = _shapes(call["shapes"])
+
         def count(given_up: GivenUp) -> list[dict[str, Any]]:
             wanted = _wanted(call["manifests"])
+            sets = [wanted] if call["together"] else [[raw] for raw in wanted]
             cluster = VirtualCluster(resumed=snapshot)
             try:
-                return [_fits(cluster, raw, call["limit"], given_up) for raw in wanted]
+                engine = cluster.engine
+                found = [_fits(engine, raws, call["limit"], given_up) for raws in sets]
+                told = [_told(raws, fits) for raws, fits in zip(sets, found, strict=True)]
+                for shape in shapes:
+                    larger = _with_one(engine, shape)
+                    try:
+                        for raws, before, answer in zip(sets, found, told, strict=True):
+                            after = _fits(larger, raws, call["limit"], given_up)
+                            more = after.count - before.count if after.why and before.why else None
+                            answer["shapes"].append({"name": shape.name, "price": shape.price, "more": more})
+                    finally:
+                        larger.close()
+                return told
             finally:
                 cluster.engine.close()
 
@@ -128,9 +149,7 @@ class CapacityMethods:
     async def nodes(self, call: Call) -> Any:
         if not call["shapes"]:
             raise RpcError("invalid", "shapes: at least one is needed")
-        shapes = [_shape(number, given) for number, given in enumerate(call["shapes"], 1)]
-        if len({shape.name for shape in shapes}) < len(shapes):
-            raise RpcError("invalid", "shapes: two of them have one name")
+        shapes = _shapes(call["shapes"])
         snapshot = await self._cluster.snapshot()
         return await call.services.workers.run(
             call.client, lambda given_up: self._needed(snapshot, call["manifests"], shapes, call["limit"], given_up)
@@ -172,8 +191,13 @@ def _wanted(manifests: Any) -> list[dict[str, Any]]:
     return [wanted.raw for wanted in parsed.wanted]
 
 
-def _fits(cluster: VirtualCluster, raw: dict[str, Any], limit: int, given_up: GivenUp) -> dict[str, Any]:
-    engine = cluster.engine
+def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: GivenUp) -> FitCount:
+    """How many more sets of these fit."""
+    return fit_count(engine.machine, [_pod(engine, raw) for raw in raws], limit, engine.now, given_up.check)
+
+
+def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
+    """The pod that a manifest is, or makes, as it would be created."""
     template = dict(pod_of(raw))
     own = dict(template.get("metadata") or {})
     own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
@@ -182,17 +206,40 @@ def _fits(cluster: VirtualCluster, raw: dict[str, Any], limit: int, given_up: Gi
     assert isinstance(pod, Pod), "a pod is expected"
     if not engine.machine.responsible(pod.scheduler_name):
         raise RpcError("invalid", f'no profile here is called "{pod.scheduler_name}"')
-    found = fit_count(engine.machine, pod, limit, engine.now, given_up.check)
-    named = raw.get("metadata") or {}
+    return pod
+
+
+def _told(raws: Sequence[dict[str, Any]], found: FitCount) -> dict[str, Any]:
+    specs = []
+    for raw in raws:
+        meta = raw.get("metadata") or {}
+        name = str(meta.get("name") or meta.get("generateName") or "")
+        specs.append({"kind": str(raw.get("kind")), "namespace": str(meta.get("namespace") or "default"), "name": name})
     return {
-        "kind": str(raw.get("kind")),
-        "namespace": pod.namespace,
-        "name": str(named.get("name") or named.get("generateName") or ""),
+        "specs": specs,
         "fits": found.count,
         "nodes": found.nodes,
         "limited": not found.why,
         "why": found.why,
+        "lacking": found.lacking if found.why else None,
+        "shapes": [],
     }
+
+
+def _with_one(engine: Engine, shape: NodeShape) -> Engine:
+    """A fork with one more node of that shape, at rest: DaemonSets and pending pods have got their part of it."""
+    larger = Engine(resumed=engine.snapshot())
+    for raw in shape.nodes(1):
+        larger.store.create(raw)
+    larger.run_to_rest(_REST_S)
+    return larger
+
+
+def _shapes(given: Sequence[Any]) -> list[NodeShape]:
+    shapes = [_shape(number, each) for number, each in enumerate(given, 1)]
+    if len({shape.name for shape in shapes}) < len(shapes):
+        raise RpcError("invalid", "shapes: two of them have one name")
+    return shapes
 
 
 def _shape(number: int, given: Any) -> NodeShape:

@@ -3,7 +3,7 @@
 Nothing is estimated from sums: each number comes from attempts of the scheduler itself, with every filter of the pod's
 profile, on a fork. So affinity, spreading, ports, volumes and taints count; preemption does not.
 
-`fit_counts` asks the scheduler for one pod after the other, each assumed where it went, until one fits nowhere.
+`fit_count` asks the scheduler for one pod after the other, each assumed where it went, until one fits nowhere.
 `nodes_needed` adds nodes to a fork with all its controllers (so DaemonSets take their share), lets time pass until
 nothing is left to do, and counts who is pending. For one shape the smallest number is found by bisection; for several
 the counts are lowered one after the other, by bisection each, in several orders, and the cheapest result is taken: no
@@ -65,21 +65,27 @@ def pod_of(raw: Raw) -> Raw:
 
 @attrs.frozen
 class FitCount:
-    """How many fit; `why` not one more, "" where the limit was reached first. `nodes`: how many got some."""
+    """How many sets fit; `why` not one more, "" where the limit was reached first, and which pod of a set it was that
+    did not. `nodes`: how many got some."""
 
     count: int
     why: str
     nodes: int
+    lacking: int = 0
 
 
-def fit_count(machine: SchedulingMachine, pod: Pod, limit: int, now: float, check: Callable[[], None]) -> FitCount:
-    """How many more of this pod fit; the machine is as before when this returns. Its profile must be there."""
+def fit_count(
+    machine: SchedulingMachine, pods: Sequence[Pod], limit: int, now: float, check: Callable[[], None]
+) -> FitCount:
+    """How many more sets of these pods fit, one of each in a set; the machine is as before when this returns. Their
+    profiles must be there."""
     placed: list[AssumedPod] = []
     why = ""
-    while len(placed) < limit:
+    while len(placed) < limit * len(pods):
         check()
-        number = len(placed)
-        one = attrs.evolve(pod, name=f"{pod.name}-{number}", uid=f"capacity-{number}", node_name="")
+        number, which = divmod(len(placed), len(pods))
+        pod = pods[which]
+        one = attrs.evolve(pod, name=f"{pod.name}-{number}", uid=f"capacity-{len(placed)}", node_name="")
         result = drive(machine.begin(one, {}))
         if isinstance(result, FitError):
             why = result.message.partition(" preemption: ")[0]  # which would look for the pod in the store
@@ -89,11 +95,12 @@ def fit_count(machine: SchedulingMachine, pod: Pod, limit: int, now: float, chec
             why = outcome.message
             break
         placed.append(outcome)
-    nodes = len({assumed.pod.node_name for assumed in placed})
+    sets, lacking = divmod(len(placed), len(pods))
+    nodes = len({assumed.pod.node_name for assumed in placed[: sets * len(pods)]})
     for assumed in reversed(placed):
         machine.waiting.pods.pop(assumed.pod.uid, None)
         machine.undo(assumed, _TRIED, now)
-    return FitCount(len(placed), why, nodes)
+    return FitCount(sets, why, nodes, lacking)
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

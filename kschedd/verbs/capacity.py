@@ -31,37 +31,54 @@ def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any
 
 def _capacity_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
+    words.add_argument("--together", action="store_true", help="how many sets fit, with one of each spec in each")
+    _shape_flag(words, "also: how many more with one more node of this kind")
     words.add_argument("--limit", type=whole_number, default=10_000, metavar="N", help="count no further (10000)")
     output_flag(words, FORMS)
 
 
+def _shape_flag(words: VerbParser, purpose: str) -> None:
+    words.add_argument("--shape", action="append", default=[], metavar="NODE.yaml[=PRICE]", help=purpose)
+
+
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
-    """One row for each spec; the status is 3 where some spec does not fit once."""
+    """One row for each spec, or for all together; the status is 3 where one does not fit once."""
     manifests = _manifests(session, options.filename)
-    found = session.daemon.call("capacity.pods", manifests=manifests, limit=options.limit)
+    shapes = [_shape(session, text, "capacity") for text in options.shape]
+    given = {"manifests": manifests, "limit": options.limit, "together": options.together, "shapes": shapes}
+    found = session.daemon.call("capacity.pods", **given)
     if not write_answer(session, options.output, found):
-        rows = tuple(
-            (
-                f"{each['kind'].lower()}/{each['name']}",
-                f"{each['fits']}{'+' if each['limited'] else ''}",
-                str(each["nodes"]),
-                "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0],
-            )
-            for each in found
-        )
-        session.write(render(Table(("SPEC", "MORE FIT", "NODES", "WHY NOT MORE"), rows), session.style))
+        rows = tuple(_fits_row(each) for each in found)
+        headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
+        session.write(render(Table(("SPEC", "MORE FIT", *headers, "NODES", "WHY NOT MORE"), rows), session.style))
     return 0 if all(each["fits"] for each in found) else FITS_NOT
+
+
+def _fits_row(each: dict[str, Any]) -> tuple[str, ...]:
+    names = [f"{spec['kind'].lower()}/{spec['name']}" for spec in each["specs"]]
+    why = "(--limit)" if each["limited"] else each["why"].partition(". no new claims")[0]
+    if len(names) > 1 and not each["limited"]:
+        why = f"{names[each['lacking']]}: {why}"
+    return (
+        " + ".join(names),
+        f"{each['fits']}{'+' if each['limited'] else ''}",
+        *(_more_text(shape) for shape in each["shapes"]),
+        str(each["nodes"]),
+        why,
+    )
+
+
+def _more_text(shape: dict[str, Any]) -> str:
+    """How many more fit with one more node, and what each then costs where prices were given."""
+    if shape["more"] is None:
+        return "?"
+    price = f" ({shape['price'] / shape['more']:.3g} each)" if shape["more"] > 0 and shape["price"] != 1 else ""
+    return f"{shape['more']:+d}{price}"
 
 
 def _needed_words(words: VerbParser) -> None:
     file_flag(words, needed=False)
-    words.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NODE.yaml[=PRICE]",
-        help="a kind of node that can be had, and its price (1); may be repeated",
-    )
+    _shape_flag(words, "a kind of node that can be had, and its price (1); may be repeated")
     words.add_argument("--limit", type=whole_number, default=512, metavar="N", help="nodes of each shape at most (512)")
     output_flag(words, FORMS)
 
@@ -70,7 +87,7 @@ def needed(session: VerbSession, options: argparse.Namespace) -> int:
     """The status is 3 where no number of these nodes does."""
     if not options.shape:
         raise UsageError("which nodes can be had? --shape NODE.yaml[=PRICE]", "nodes-needed")
-    shapes = [_shape(session, text) for text in options.shape]
+    shapes = [_shape(session, text, "nodes-needed") for text in options.shape]
     manifests = _manifests(session, options.filename) if options.filename else []
     found = session.daemon.call("capacity.nodes", manifests=manifests, shapes=shapes, limit=options.limit)
     if not write_answer(session, options.output, found):
@@ -94,17 +111,17 @@ def _write(session: VerbSession, found: dict[str, Any]) -> None:
     session.write(f"price {found['price']:g}: {how} ({tried})\n")
 
 
-def _shape(session: VerbSession, text: str) -> dict[str, Any]:
+def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:
     file, equals, price = text.rpartition("=")
     if not equals:
         file, price = text, "1"
     try:
         amount = float(price)
     except ValueError:
-        raise UsageError(f'--shape {text}: "{price}" is no price', "nodes-needed") from None
+        raise UsageError(f'--shape {text}: "{price}" is no price', verb) from None
     manifests = _manifests(session, [file])
     if len(manifests) != 1 or manifests[0].get("kind") != "Node":
-        raise UsageError(f"--shape {file}: one Node is expected in it", "nodes-needed")
+        raise UsageError(f"--shape {file}: one Node is expected in it", verb)
     return {"manifest": manifests[0], "price": amount}
 
 
@@ -155,10 +172,15 @@ VERBS = (
     ),
     Verb(
         "capacity",
-        "How many more pods of each spec fit, as things are.",
+        "How many more pods of each spec, or of several together, fit; and with one more node of a kind.",
         capacity,
         _capacity_words,
-        examples=("capacity -f pod.yaml", "capacity -f small.yaml -f large.yaml"),
+        examples=(
+            "capacity -f pod.yaml",
+            "capacity -f small.yaml -f large.yaml",
+            "capacity -f web.yaml -f cache.yaml --together",
+            "capacity -f web.yaml --shape small.yaml=1 --shape large.yaml=3.5",
+        ),
     ),
     Verb(
         "nodes-needed",

@@ -63,7 +63,7 @@ def test_as_many_pods_fit_as_are_told(seed: int, more: dict[str, Any]) -> None:
     checked = engine.store.create(spec, dry_run=True)
     assert isinstance(checked, Pod)
     requested = engine.machine.cluster.table.requested.copy()
-    told = fit_count(engine.machine, checked, 1_000, engine.now, lambda: None)
+    told = fit_count(engine.machine, [checked], 1_000, engine.now, lambda: None)
     assert (engine.machine.cluster.table.requested == requested).all()
     assert engine.machine.cluster.assumed_pods() == []
     for number in range(told.count + 1):
@@ -80,7 +80,7 @@ def test_counting_ends_at_the_limit() -> None:
     engine.run_until_idle()
     checked = engine.store.create(pod("more", "100m"), dry_run=True)
     assert isinstance(checked, Pod)
-    told = fit_count(engine.machine, checked, 5, engine.now, lambda: None)
+    told = fit_count(engine.machine, [checked], 5, engine.now, lambda: None)
     assert (told.count, told.why, told.nodes) == (5, "", 1)
 
 

@@ -35,8 +35,32 @@ def test_capacity_counts_each_spec_by_itself(scenario: ScenarioCluster) -> None:
     assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
 
 
+def test_capacity_of_several_together_counts_sets(scenario: ScenarioCluster, tmp_path: Path) -> None:
+    (tmp_path / "pair.yaml").write_text(POD % ("web", "500m") + "---\n" + POD % ("cache", "750m"))
+    assert scenario.do("capacity -f pair.yaml --together", "").splitlines() == [
+        "SPEC                  MORE FIT   NODES   WHY NOT MORE",
+        "pod/web + pod/cache   1          1       pod/cache: 0/1 nodes are available: 1 Insufficient cpu.",
+    ]
+    scenario.do("apply", NODE % ("there", "4"))
+    assert "pod/web + pod/cache   4 " in scenario.do("capacity -f pair.yaml --together", "")
+    assert "pod/web + pod/cache   3+ " in scenario.do("capacity -f pair.yaml --together --limit 3", "")
+
+
+def test_capacity_says_what_one_more_node_of_a_shape_would_bring(scenario: ScenarioCluster) -> None:
+    assert scenario.do("capacity -f pods.yaml --shape one.yaml=1 --shape four.yaml=3", "").splitlines() == [
+        "SPEC        MORE FIT   +1 ONE   +1 FOUR           NODES   WHY NOT MORE",
+        "pod/small   4          +2       +8 (0.375 each)   1       0/1 nodes are available: 1 Insufficient cpu.",
+        "pod/large   0          +0       +1 (3 each)       0       0/1 nodes are available: 1 Insufficient cpu.",
+    ]
+    assert scenario.do("get nodes -o name", "") == "node/here\n"
+
+
 def test_capacity_ends_at_the_limit(scenario: ScenarioCluster) -> None:
     assert "pod/small   3+         1       (--limit)" in scenario.do("capacity -f pods.yaml --limit 3", "")
+
+
+def test_capacity_with_a_shape_at_the_limit_makes_nothing_up(scenario: ScenarioCluster) -> None:
+    assert "pod/small   3+         ?" in scenario.do("capacity -f pods.yaml --limit 3 --shape one.yaml", "")
 
 
 def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) -> None:
@@ -67,6 +91,8 @@ def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) ->
         ("nodes-needed --shape one.yaml=cheap", '"cheap" is no price'),
         ("nodes-needed --shape one.yaml=-1", "a number from 0 up is expected"),
         ("nodes-needed --shape one.yaml --shape one.yaml", "two of them have one name"),
+        ("capacity -f pods.yaml --shape pods.yaml", "one Node is expected in it"),
+        ("capacity -f pods.yaml --shape one.yaml --shape one.yaml", "two of them have one name"),
         ("capacity -f one.yaml", "a Node is no pod and has no pod template"),
         ("capacity -f nowhere.yaml", "nowhere.yaml"),
     ],
