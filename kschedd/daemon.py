@@ -54,6 +54,7 @@ from kschedd.apiserver.serving import http_face
 from kschedd.config.feature_gates import without_effect
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
@@ -336,6 +337,7 @@ class DaemonOptions:
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
+    version: KubernetesVersion = DEFAULT  # whose decisions are made
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
     origin: tuple[str, ...] = ()  # a dump that a new cluster starts as
@@ -522,18 +524,18 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     for file in options.plugin_files:
         registry.add_file(file)
     catalogue = {**IN_TREE, **registry.catalogue()}
-    gates = options.feature_gates
+    version, gates = options.version, options.feature_gates
     if options.config_file is None:
-        config = default_config(catalogue=catalogue, feature_gates=gates)
+        config = default_config(catalogue=catalogue, version=version, feature_gates=gates)
     else:
         try:
             text = options.config_file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as wrong:
             raise UnreadableFile(str(options.config_file), getattr(wrong, "strerror", None) or str(wrong)) from wrong
-        config = load_config(text, str(options.config_file), catalogue=catalogue, feature_gates=gates)
+        config = load_config(text, str(options.config_file), catalogue=catalogue, version=version, feature_gates=gates)
     for warning in config.warnings:
         log.warning("config", what=str(warning))
-    for gate in without_effect(gates):
+    for gate in without_effect(gates, version.gates):
         log.warning("config", what=f"--feature-gates: {gate} has no effect here: nothing depends on it")
     config = with_flags(config, gates, options.unschedulable_flush_s)
     return with_schedulers(config, options.schedulers), registry

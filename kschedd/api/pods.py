@@ -144,6 +144,13 @@ class PodSpec:
         return tuple(image_name(container.get("image") or "") for container in containers)
 
     @_unaffected_by_node_affinity
+    def volume_images(self) -> tuple[str, ...]:
+        """Normalised names of the images that are mounted as volumes."""
+        return tuple(
+            image_name(volume["image"].get("reference") or "") for volume in self.volumes if volume.get("image")
+        )
+
+    @_unaffected_by_node_affinity
     def node_selector(self) -> Mapping[str, str]:
         return self.raw.get("nodeSelector") or {}
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Final
 
 from kschedd.commands.dump_flags import add_dump_flags, load_options
-from kschedd.commands.run import add_scheduler_flags
+from kschedd.commands.run import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
@@ -41,7 +41,6 @@ def add_parser(subparsers: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.commands.simulate import read_config
-    from kschedd.config.feature_gates import parse_flag
     from kschedd.config.flags import with_schedulers
     from kschedd.dumps.loading import collection_paused, read_dump, take_dump
     from kschedd.dumps.sources import STDIN
@@ -52,6 +51,8 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.rpc.virtual import VirtualCluster
     from kschedd.values import run_steps
 
+    if wants_gates(options):
+        return FITS
     if not options.filename:
         print("error: check what? -f FILE", file=sys.stderr)
         return BAD_INPUT
@@ -59,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
         print(f"error: --within {options.within}: must be seconds, 0 or more", file=sys.stderr)
         return BAD_INPUT
     try:
-        registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+        registry, config = read_config(options)
         config = with_schedulers(config, dict(options.scheduler))
         with collection_paused():
             dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)

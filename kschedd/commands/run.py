@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,7 @@ def add_scheduler_flags(parser: Any) -> None:
         metavar="FILE",
         help="a KubeSchedulerConfiguration of any release, or a Policy; `kschedd config check -f FILE` checks it",
     )
+    add_kube_version_flag(parser)
     parser.add_argument(
         "--feature-gates",
         action="append",
@@ -149,6 +151,33 @@ def add_scheduler_flags(parser: Any) -> None:
     )
 
 
+def add_kube_version_flag(parser: Any) -> None:
+    parser.add_argument(
+        "--kube-version",
+        type=_kube_version,
+        default="1.34",
+        metavar="VERSION",
+        help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
+    )
+
+
+def _kube_version(text: str) -> Any:
+    """Raises ArgumentTypeError."""
+    from kschedd.config.kube_versions import UnknownVersionError, kube_version
+
+    try:
+        return kube_version(text)
+    except UnknownVersionError as unknown:
+        raise argparse.ArgumentTypeError(str(unknown)) from unknown
+
+
+def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
+    """What --feature-gates says, for that version. Raises ConfigErrors."""
+    from kschedd.config.feature_gates import parse_flag
+
+    return parse_flag(options.feature_gates, options.kube_version.gates)
+
+
 def _duration_s(text: str) -> int:
     """Whole seconds of a duration as Go writes it. Raises ArgumentTypeError."""
     from kschedd.config.reading import seconds_of
@@ -159,13 +188,13 @@ def _duration_s(text: str) -> int:
     return int(seconds)
 
 
-def wants_gates(texts: list[str]) -> bool:
+def wants_gates(options: argparse.Namespace) -> bool:
     """Whether the list of gates is asked for; then it has been printed."""
-    if "help" not in texts:
+    if "help" not in options.feature_gates:
         return False
     from kschedd.config.feature_gates import listing
 
-    print(listing(), end="")
+    print(listing(options.kube_version.gates), end="")
     return True
 
 
@@ -230,13 +259,12 @@ def _plugin_names(text: str) -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    if wants_gates(options.feature_gates):
+    if wants_gates(options):
         return 0
     import trio
 
     from kschedd import daemon
     from kschedd.apiserver.access import AccessError, HttpSettings, read_address
-    from kschedd.config.feature_gates import parse_flag
     from kschedd.store.admission import configured_plugins
     from kschedd.store.set_aside import read_ref
 
@@ -258,7 +286,8 @@ def run(options: argparse.Namespace) -> int:
         state_dir=options.state,
         seed=options.seed,
         log_level=level,
-        feature_gates=parse_flag(options.feature_gates),
+        version=options.kube_version,
+        feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
         origin=tuple(options.origin),

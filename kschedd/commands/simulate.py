@@ -7,9 +7,7 @@ or a scenario's output differs; 2 some input was invalid (the valid input was si
 import argparse
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -18,8 +16,7 @@ from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
-from kschedd.commands.run import add_scheduler_flags, wants_gates
-from kschedd.config.feature_gates import parse_flag
+from kschedd.commands.run import add_scheduler_flags, gates_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
@@ -128,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     try:
-        if wants_gates(options.feature_gates):
+        if wants_gates(options):
             return 0
         if options.scenario:
             return _scenarios(options)
@@ -168,7 +165,13 @@ def _scenarios(options: argparse.Namespace) -> int:
         )
     with DecisionLog(options.decisions) as log:
         hear = log.write if options.decisions is not None else None
-        return run_files(options.scenario, rewrite=options.rewrite, out=sys.stdout, on_decision=hear)
+        return run_files(
+            options.scenario,
+            rewrite=options.rewrite,
+            out=sys.stdout,
+            on_decision=hear,
+            version=options.kube_version,
+        )
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -182,7 +185,7 @@ def _simulate(options: argparse.Namespace) -> int:
         raise SimulateUsageError("--frozen goes with --from")
     if options.until is not None and not 0 <= options.until < 1e12:
         raise SimulateUsageError(f"--until {options.until}: must be seconds, 0 or more")
-    registry, config = read_config(options.config, options.plugin, parse_flag(options.feature_gates))
+    registry, config = read_config(options)
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     config = with_schedulers(config, dict(options.scheduler))
     dump = _read_dump(options, config)
@@ -205,20 +208,21 @@ def _simulate(options: argparse.Namespace) -> int:
     return PENDING if summary.pending and not options.allow_pending else 0
 
 
-def read_config(path: Path | None, plugins: list[Path], gates: Mapping[str, bool]) -> tuple[Registry, Config]:
+def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
+    path, version, gates = options.config, options.kube_version, gates_of(options)
     registry = Registry(run_async=run_async)
     registry.add_entry_points()
-    for plugin in plugins:
+    for plugin in options.plugin:
         registry.add_file(plugin)
     catalogue = {**IN_TREE, **registry.catalogue()}
     if path is None:
-        return registry, default_config(catalogue=catalogue, feature_gates=gates)
+        return registry, default_config(catalogue=catalogue, version=version, feature_gates=gates)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise SimulateUsageError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-    return registry, load_config(text, str(path), catalogue=catalogue, feature_gates=gates)
+    return registry, load_config(text, str(path), catalogue=catalogue, version=version, feature_gates=gates)
 
 
 def _read_dump(options: argparse.Namespace, config: Config) -> Prepared | None:

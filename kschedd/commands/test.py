@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from kschedd.commands.run import add_kube_version_flag
 from kschedd.errors import KscheddError
 from kschedd.printing.safe import safe
 from kschedd.scenarios.junit import junit_xml
@@ -24,6 +25,7 @@ def add_parser(subparsers: Any) -> None:
         "Exit status: 0 all is as expected, 1 something is not, 2 some input cannot be used.",
     )
     parser.add_argument("paths", nargs="+", type=path_value, metavar="PATH", help="a scenario, or a folder of them")
+    add_kube_version_flag(parser)
     parser.add_argument("--junit", type=path_value, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument(
         "--rewrite", action="store_true", help="write what came out into the files, as what is expected from now on"
@@ -41,7 +43,8 @@ def main(options: argparse.Namespace) -> int:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
     results, status, failed = [], 0, 0
-    for result in run_each(files, jobs=min(options.jobs, os.cpu_count() or 1), rewrite=options.rewrite):
+    jobs = min(options.jobs, os.cpu_count() or 1)
+    for result in run_each(files, jobs=jobs, rewrite=options.rewrite, version=options.kube_version):
         came_to = report(result, lambda text: sys.stdout.write(safe(text)))
         results.append(result)
         failed += came_to != 0

@@ -71,9 +71,9 @@ def with_plugin_enabled(
     info = catalogue.get(plugin)
     if info is None:
         _refuse(f"{path}.plugins", plugin, *unknown_plugin(plugin, catalogue))
-    takes_part = info.points
+    takes_part = info.points_under(config.rules)
     points = [at for at in EXTENSION_POINTS if at in takes_part] if points is None else points
-    defaults = dict(default_plugins(config.feature_gates))
+    defaults = dict(default_plugins(config.rules, config.feature_gates))
     if weight is not None and not 1 <= weight <= INT32[1]:
         _refuse(f"{path}.plugins.score", weight, "not a weight", f"1 to {INT32[1]}")
     changed: dict[str, tuple[PluginRef, ...]] = {}
@@ -155,7 +155,9 @@ def with_profile_added(
         "kind": KIND,
         "profiles": [{**(profile or {}), "schedulerName": scheduler_name}],
     }
-    new = config_from_raw(raw, catalogue=catalogue, feature_gates=config.feature_gates, source=SOURCE)
+    new = config_from_raw(
+        raw, catalogue=catalogue, version=config.version, feature_gates=config.feature_gates, source=SOURCE
+    )
     return _checked_queue(attrs.evolve(config, profiles=(*config.profiles, *new.profiles)))
 
 

@@ -1,9 +1,9 @@
-"""The feature gates that kube-scheduler v1.34 reads, with their defaults and what each changes here.
+"""The feature gates that kube-scheduler reads, release by release, with their defaults and what each changes here.
 
 As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file.  Gates of other
 components are unknown here, though kube-scheduler's flag accepts them.
 
-Source: Kubernetes v1.34, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
+Source: Kubernetes v1.34 and v1.36, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class FeatureGate:
 
 _NOTHING: Final = ""
 
-FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
+Gates = Mapping[str, FeatureGate]
+
+GATES_1_34: Final[Gates] = {
     "CSIMigrationPortworx": FeatureGate(True, "GA", _NOTHING, locked=True),
     "DRAAdminAccess": FeatureGate(True, "BETA", "claims with adminAccess get devices that others use"),
     "DRAConsumableCapacity": FeatureGate(False, "ALPHA", _NOTHING),
@@ -63,7 +65,45 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
     "VolumeAttributesClass": FeatureGate(True, "GA", "a claim binds only volumes of its VolumeAttributesClass"),
 }
 
-GATES: Final[Mapping[str, bool]] = {name: gate.default for name, gate in FEATURE_GATES.items()}
+GATES_1_34_1: Final[Gates] = {**GATES_1_34, "SchedulerAsyncAPICalls": FeatureGate(True, "BETA", _NOTHING)}
+
+_NEW_IN_1_36: Final[Gates] = {
+    "DRAAdminAccess": FeatureGate(True, "GA", "claims with adminAccess get devices that others use", locked=True),
+    "DRAConsumableCapacity": FeatureGate(True, "BETA", "several claims may share a device up to its capacity"),
+    "DRADeviceBindingConditions": FeatureGate(True, "BETA", "devices may have to be made ready before a pod is bound"),
+    "DRADeviceTaintRules": FeatureGate(False, "BETA", _NOTHING),
+    "DRADeviceTaints": FeatureGate(True, "BETA", "requests must tolerate the taints of devices"),
+    "DRAExtendedResource": FeatureGate(True, "BETA", "extended resources may have a DeviceClass behind them"),
+    "DRAListTypeAttributes": FeatureGate(False, "ALPHA", _NOTHING),
+    "DRANodeAllocatableResources": FeatureGate(False, "ALPHA", _NOTHING),
+    "DRAPartitionableDevices": FeatureGate(True, "BETA", "devices share counters of their pool"),
+    "DRAPrioritizedList": FeatureGate(True, "GA", "claims may list alternatives (firstAvailable)"),
+    "DRAWorkloadResourceClaims": FeatureGate(False, "ALPHA", _NOTHING),
+    "DynamicResourceAllocation": FeatureGate(
+        True, "GA", "DynamicResources is a default plugin and looks at claims", locked=True
+    ),
+    "GangScheduling": FeatureGate(False, "ALPHA", _NOTHING),
+    "GenericWorkload": FeatureGate(False, "ALPHA", _NOTHING),
+    "InPlacePodLevelResourcesVerticalScaling": FeatureGate(
+        True, "BETA", "pod-level resources count as the most of what is asked, allocated and in force"
+    ),
+    "InPlacePodVerticalScaling": FeatureGate(True, "GA", _NOTHING, locked=True),
+    "NodeDeclaredFeatures": FeatureGate(
+        True, "BETA", "NodeDeclaredFeatures is a default plugin: nodes must declare the features that a pod needs"
+    ),
+    "NominatedNodeNameForExpectation": FeatureGate(
+        True, "BETA", "the node is written to a pod's status before it is bound, where that may take a while"
+    ),
+    "OpportunisticBatching": FeatureGate(True, "BETA", _NOTHING),
+    "TaintTolerationComparisonOperators": FeatureGate(False, "ALPHA", _NOTHING),
+    "TopologyAwareWorkloadScheduling": FeatureGate(False, "ALPHA", _NOTHING),
+    "VolumeAttributesClass": FeatureGate(
+        True, "GA", "a claim binds only volumes of its VolumeAttributesClass", locked=True
+    ),
+    "VolumeLimitScaling": FeatureGate(False, "ALPHA", _NOTHING),
+    "WorkloadAwarePreemption": FeatureGate(False, "ALPHA", _NOTHING),
+}
+GATES_1_36: Final[Gates] = dict(sorted({**GATES_1_34, **_NEW_IN_1_36}.items()))
 
 ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 """Names that stand for all gates of a stage; a gate named by itself goes before."""
@@ -73,21 +113,25 @@ _FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
 FLAG: Final = "--feature-gates"
 
 
-def feature_gates(overrides: Mapping[str, bool] | None = None, source: str = "feature gates") -> dict[str, bool]:
-    """Every gate with its state; raises `ConfigErrors` for one that does not exist or cannot be changed."""
+def defaults(known: Gates) -> dict[str, bool]:
+    return {name: gate.default for name, gate in known.items()}
+
+
+def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: str = "feature gates") -> dict[str, bool]:
+    """Every gate of a release with its state; raises `ConfigErrors` for one that it lacks or that cannot be changed."""
     faults = []
-    states = dict(GATES)
+    states = defaults(known)
     given = dict(overrides or {})
     for name, stage in ALL_OF_STAGE.items():
         if name in given:
             state = given.pop(name)
-            states.update({one: state for one, gate in FEATURE_GATES.items() if gate.stage == stage})
+            states.update({one: state for one, gate in known.items() if gate.stage == stage})
     for name, state in given.items():
-        gate = FEATURE_GATES.get(name)
+        gate = known.get(name)
         if gate is None:
-            close = difflib.get_close_matches(name, FEATURE_GATES, n=1)
+            close = difflib.get_close_matches(name, known, n=1)
             why = "no such feature gate" + (f"; did you mean {close[0]}?" if close else "")
-            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(FEATURE_GATES)))
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(known)))
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
@@ -96,7 +140,7 @@ def feature_gates(overrides: Mapping[str, bool] | None = None, source: str = "fe
     return {**states, **given}
 
 
-def parse_flag(texts: Iterable[str]) -> dict[str, bool]:
+def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
     """What the flag says, `A=true,B=false`, given once or several times.  Raises `ConfigErrors`."""
     found: dict[str, bool] = {}
     faults = []
@@ -111,24 +155,24 @@ def parse_flag(texts: Iterable[str]) -> dict[str, bool]:
         found[name] = value in _TRUE
     if faults:
         raise ConfigErrors(tuple(faults))
-    feature_gates(found, FLAG)
+    feature_gates(found, known, FLAG)
     return found
 
 
-def without_effect(given: Mapping[str, bool]) -> list[str]:
+def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
     """The gates among these that are not as by default, though nothing here depends on them."""
-    return [name for name, state in given.items() if (gate := FEATURE_GATES.get(name)) and _is_idle(gate, state)]
+    return [name for name, state in given.items() if (gate := known.get(name)) and _is_idle(gate, state)]
 
 
 def _is_idle(gate: FeatureGate, state: bool) -> bool:
     return not gate.what and state != gate.default
 
 
-def listing() -> str:
+def listing(known: Gates) -> str:
     """Every gate in a line: its default, its stage, what it changes."""
-    width = max(map(len, FEATURE_GATES))
+    width = max(map(len, known))
     lines = []
-    for name, gate in FEATURE_GATES.items():
+    for name, gate in known.items():
         stage = f"{gate.stage}, locked" if gate.locked else gate.stage
         what = gate.what or "nothing here depends on it"
         lines.append(f"{name:<{width}}  {str(gate.default).lower():<5}  {stage:<10}  {what}\n")

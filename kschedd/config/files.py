@@ -38,7 +38,7 @@ def convert(
 def written_as_v1(config: Config, catalogue: Catalogue, *, upstream: bool = False) -> str:
     if upstream:
         config = upstream_only(config)
-    default = default_config(catalogue=catalogue, feature_gates=config.feature_gates)
+    default = default_config(catalogue=catalogue, version=config.version, feature_gates=config.feature_gates)
     return converted(config, default, catalogue)
 
 

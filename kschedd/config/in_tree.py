@@ -1,4 +1,4 @@
-"""The in-tree plugins: those of kube-scheduler v1.34 in the order of the default profile, and those of older releases.
+"""The in-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
 
 A plugin's module is its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
 imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
@@ -6,7 +6,10 @@ by implementing its methods. Adding a plugin takes its module, its test, and a l
 
 Plugins of older releases are in no default profile but those of their release; any profile may enable them.
 
-Source: Kubernetes v1.34, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the older ones.
+What a release added to 1.34 takes a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
+
+Source: Kubernetes v1.34 and v1.36, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the
+older ones.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.config.plugin_info import PluginInfo
+from kschedd.config.rules import Rules
 
 Catalogue = Mapping[str, PluginInfo]
 
@@ -44,7 +48,14 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
     "DefaultBinder": 0,
+    "NodeDeclaredFeatures": 0,
 }
+# Rule -> the plugin that is in the default profile by it, or has this weight there by it.
+_BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
+    "devices_scored": ("DynamicResources", 2),
+    "declared_features": ("NodeDeclaredFeatures", 0),
+}
+_NEWER: Final = frozenset(("NodeDeclaredFeatures",))
 
 
 @attrs.frozen
@@ -107,14 +118,17 @@ def _info(name: str) -> PluginInfo:
     interface = importlib.import_module("kschedd.framework.interface")
     cls = in_tree_class(name)
     info: PluginInfo = interface.plugin_info(cls)
-    return attrs.evolve(info, points=info.points | getattr(cls, "idle_points", frozenset()))
+    points = info.points | getattr(cls, "idle_points", frozenset())
+    return attrs.evolve(info, points=points, rule_of_point=getattr(cls, "rule_of_point", {}))
 
 
 IN_TREE: Final[Catalogue] = _InTree()
 
 
-def default_plugins(gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
+def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
     """The default MultiPoint list: names and weights, in order."""
-    if gates.get("DynamicResourceAllocation", True):
-        return tuple(_PLUGINS.items())
-    return tuple(item for item in _PLUGINS.items() if item[0] != "DynamicResources")
+    by_rule = dict(said for rule, said in _BY_RULE.items() if getattr(rules, rule))
+    absent = _NEWER - by_rule.keys()
+    if not gates.get("DynamicResourceAllocation", True):
+        absent |= {"DynamicResources"}
+    return tuple((name, by_rule.get(name, weight)) for name, weight in _PLUGINS.items() if name not in absent)

@@ -23,6 +23,7 @@ from kschedd.config.extenders_spelling import legacy_extenders
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import feature_gates as all_gates
 from kschedd.config.in_tree import IN_TREE, Catalogue
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.legacy import read_algorithm_source, with_switches
 from kschedd.config.loading import Loading, ReadFile, read_beside
 from kschedd.config.model import Config, Extender, Profile
@@ -43,38 +44,47 @@ def load_config(
     source: str,
     *,
     catalogue: Catalogue = IN_TREE,
+    version: KubernetesVersion = DEFAULT,
     feature_gates: Mapping[str, bool] | None = None,
     read_file: ReadFile | None = None,
 ) -> Config:
     """The configuration in `text`, YAML or JSON; raises `ConfigErrors` with all faults.
 
     `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones.
+    `version`: whose defaults, feature gates and rules they are.
     `read_file` gives the text of a Policy file that the configuration names; by default from beside `source`.
     """
     document = read_document(text, source)
     reading = ConfigReader(source, document)
-    gates = all_gates(feature_gates)
-    return _config(document.value, Loading(reading, catalogue, gates, read_file or read_beside(source)))
+    gates = all_gates(feature_gates, version.gates)
+    return _config(document.value, Loading(reading, catalogue, version, gates, read_file or read_beside(source)))
 
 
 def config_from_raw(
     raw: Mapping[str, Any] | None,
     *,
     catalogue: Catalogue = IN_TREE,
+    version: KubernetesVersion = DEFAULT,
     feature_gates: Mapping[str, bool] | None = None,
     source: str = "configuration",
 ) -> Config:
     """The configuration in a mapping (None: the default one); as `load_config`, but faults have no lines."""
     if raw is None:
-        return default_config(catalogue=catalogue, feature_gates=feature_gates)
+        return default_config(catalogue=catalogue, version=version, feature_gates=feature_gates)
     reading = ConfigReader(source)
-    return _config(raw, Loading(reading, catalogue, all_gates(feature_gates), read_beside(source)))
+    gates = all_gates(feature_gates, version.gates)
+    return _config(raw, Loading(reading, catalogue, version, gates, read_beside(source)))
 
 
-def default_config(*, catalogue: Catalogue = IN_TREE, feature_gates: Mapping[str, bool] | None = None) -> Config:
-    """The configuration of kube-scheduler v1.34 started without a configuration file."""
+def default_config(
+    *,
+    catalogue: Catalogue = IN_TREE,
+    version: KubernetesVersion = DEFAULT,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Config:
+    """The configuration of kube-scheduler of that version started without a configuration file."""
     raw = {"apiVersion": API_VERSION, "kind": KIND}
-    return config_from_raw(raw, catalogue=catalogue, feature_gates=feature_gates)
+    return config_from_raw(raw, catalogue=catalogue, version=version, feature_gates=feature_gates)
 
 
 def _config(value: Any, loading: Loading) -> Config:
@@ -94,7 +104,13 @@ def _read(root: ConfigValue, loading: Loading) -> Config | None:
     if kind == POLICY and version in ("v1", API_VERSION):
         profile, extenders = read_policy(root, loading)
         profile = _with_ignored(profile, extenders)
-        return Config((profile,), extenders=extenders, feature_gates=loading.gates, release=loading.release.kube)
+        return Config(
+            (profile,),
+            extenders=extenders,
+            version=loading.version,
+            feature_gates=loading.gates,
+            release=loading.release_name,
+        )
     known = {f"{API_GROUP}/{one}": release for one, release in RELEASES.items()}
     release = known.get(version) if isinstance(version, str) else None
     if release is None:
@@ -147,8 +163,9 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
         enable_profiling=profiling,
         enable_contention_profiling=fields.boolean("enableContentionProfiling", profiling),
         delay_cache_until_active=fields.boolean("delayCacheUntilActive", False),
+        version=loading.version,
         feature_gates=loading.gates,
-        release=loading.release.kube,
+        release=loading.release_name,
     )
 
 

@@ -10,8 +10,10 @@ import attrs
 
 from kschedd.config.args import ArgsContext, default_args
 from kschedd.config.in_tree import Catalogue
+from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.reading import ConfigReader, ConfigValue
 from kschedd.config.releases import V1, Release
+from kschedd.config.rules import Rules
 
 ReadFile = Callable[[str], str]
 """Path as a configuration says it -> the file's text.  Raises OSError or UnicodeDecodeError."""
@@ -26,19 +28,30 @@ def read_beside(source: str) -> ReadFile:
 class Loading:
     reading: ConfigReader
     catalogue: Catalogue
+    version: KubernetesVersion
     gates: Mapping[str, bool]
     read_file: ReadFile
     release: Release = V1
     origins: dict[str, str] = attrs.field(factory=dict)
     """Where each value in force was said, as `Config.origins`."""
+    rules: Rules = attrs.field(init=False)
+
+    @rules.default
+    def _rules(self) -> Rules:
+        return self.version.rules.under(self.gates)
 
     @property
     def context(self) -> ArgsContext:
         return ArgsContext(self.gates, self.release.version)
 
+    @property
+    def release_name(self) -> str:
+        """The release whose defaults hold: of a v1 file that is the version's own."""
+        return self.version.release if self.release is V1 else self.release.kube
+
     def implements(self, name: str) -> frozenset[str] | None:
         info = self.catalogue.get(name)
-        return None if info is None else info.points
+        return None if info is None else info.points_under(self.rules)
 
     def default_args(self, plugin: str) -> Any:
         return default_args(plugin, self.catalogue.get(plugin), self.context)

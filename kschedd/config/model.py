@@ -13,7 +13,9 @@ import attrs
 
 from kschedd.config.args import RawArgs
 from kschedd.config.faults import ConfigError
-from kschedd.config.feature_gates import GATES
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.rules import Rules
 
 EXTENSION_POINTS = (
     "pre_enqueue",
@@ -145,8 +147,10 @@ class Config:
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
-    feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: dict(GATES))
-    """Every known feature gate, with its state."""
+    version: KubernetesVersion = DEFAULT
+    """Whose decisions are made."""
+    feature_gates: Mapping[str, bool] = attrs.field(factory=lambda: defaults(DEFAULT.gates))
+    """Every feature gate of the version, with its state."""
     unschedulable_flush_s: int = 300
     """How long a pod may stay unschedulable before it is tried again anyhow: podMaxInUnschedulablePodsDuration."""
     release: str = attrs.field(default="v1.34", eq=False)
@@ -172,6 +176,11 @@ class Config:
 
     def gate(self, name: str) -> bool:
         return self.feature_gates[name]
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of its version that hold under its feature gates."""
+        return self.version.rules.under(self.feature_gates)
 
 
 Raw = Mapping[str, Any]

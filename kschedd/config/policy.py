@@ -43,6 +43,7 @@ from kschedd.config.policy_plugins import (
 from kschedd.config.profiles import made_profile
 from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigValue
 from kschedd.config.releases import RELEASES, Release
+from kschedd.config.rules import Rules
 
 POLICY_RELEASE: Final = Release("Policy", "v1.19", ())
 
@@ -88,7 +89,7 @@ def read_policy(
             loading.note_path(f"profiles[{name}].plugins.score[{plugin}]", path)
     defaults = {
         point: PluginSet((*set_.enabled, *(PluginEntry(ref.name) for ref in points[point])))
-        for point, set_ in RELEASES["v1beta1"].default_sets({}).items()
+        for point, set_ in RELEASES["v1beta1"].default_sets(Rules(), {}).items()
     }
     completed = with_new_points({p: tuple(refs) for p, refs in points.items()}, defaults, loading.implements)
     profile = made_profile(name, completed, _arguments(fields, said, completed, loading, name), loading)

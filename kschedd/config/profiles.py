@@ -114,7 +114,7 @@ def read_plugins(
             custom[point] = _plugin_set(said, point, loading)
     if fields and more and (said := fields.mapping("unreserve")) is not None:
         reading.warn(said.path, None, "has no effect: a plugin at reserve unreserves, too, since v1.19")
-    defaults = release.default_sets(loading.gates)
+    defaults = release.default_sets(loading.rules, loading.gates)
     sets = merged(custom, defaults, replaces=release.replaces)
     # The plugin sets are incomplete after faults: expanding them would only report consequential faults.
     broken = len(reading.faults) > faults_before

@@ -17,6 +17,7 @@ import attrs
 
 from kschedd.config.in_tree import default_plugins
 from kschedd.config.plugin_sets import FIELD_OF_POINT, MULTI_POINT, PluginEntry, PluginSet, PluginSets
+from kschedd.config.rules import Rules
 
 _Defaults = Mapping[str, tuple[str | tuple[str, int], ...]]
 
@@ -103,7 +104,7 @@ class Release:
     kube: str
     fields: tuple[str, ...]
     _defaults: _Defaults | None = None
-    """None: the defaults of today, which depend on feature gates."""
+    """None: the defaults of the version that decides, which depend on its rules and on feature gates."""
     replaces: bool = True
     """Whether enabling a default again replaces it; before v1beta2 it was then enabled twice, an error."""
     removed: frozenset[str] = frozenset()
@@ -122,9 +123,10 @@ class Release:
             unknown.discard("pre_enqueue")
         return tuple(point for point in FIELD_OF_POINT if point not in unknown)
 
-    def default_sets(self, gates: Mapping[str, bool]) -> PluginSets:
+    def default_sets(self, rules: Rules, gates: Mapping[str, bool]) -> PluginSets:
         if self._defaults is None:
-            return {MULTI_POINT: PluginSet(tuple(PluginEntry(name, weight) for name, weight in default_plugins(gates)))}
+            listed = default_plugins(rules, gates)
+            return {MULTI_POINT: PluginSet(tuple(PluginEntry(name, weight) for name, weight in listed))}
         return {point: PluginSet(tuple(map(_entry, listed))) for point, listed in self._defaults.items()}
 
 

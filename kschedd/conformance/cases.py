@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.conformance.records import GoldenRecord
@@ -32,12 +33,12 @@ Raw = Mapping[str, Any]
 Actual = dict[str, Any]
 
 
-def run_case(record: GoldenRecord, *, remember: bool = False) -> Actual:
-    """Our scheduler's outcome of the case, in the format of the record's `want`.
+def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = False) -> Actual:
+    """Our scheduler's outcome of the case by the rules of `version`, in the format of the record's `want`.
 
     `remember` evaluates the pod twice beforehand, so that the outcome comes from cached evaluations.
     """
-    config = attrs.evolve(config_from_raw(record.config), percentage_of_nodes_to_score=100)
+    config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
     cluster = SchedulerCache()
     cluster.load(map(parse, record.objects))
@@ -83,7 +84,9 @@ def _scheduler(
             pending = Pod.from_raw(raw)
             if pending.nominated_node_name:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
-    handle = Handle(cluster, config.feature_gates, nominated_pods=lambda node: nominated.get(node, ()))
+    handle = Handle(
+        cluster, config.feature_gates, rules=config.rules, nominated_pods=lambda node: nominated.get(node, ())
+    )
     running = build_profile(config, profile, Registry(), handle)
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember), nominated
 
@@ -205,7 +208,7 @@ def _describe_post_filter(result: PostFilterResult) -> Raw:
         "nominated_node": result.nominated_node,
         "nominated_ties": None if details is None else list(details.ties),
         "victims": sorted(victim.key for victim in result.victims),
-        "deleted": sorted(victim.key for victim in result.victims if not victim.deletion_timestamp),
+        "deleted": [] if details is None else sorted(victim.key for victim in details.deleted),
         "cleared_nominations": [] if details is None else sorted(pod.key for pod in details.cleared),
         "candidates": []
         if details is None

@@ -5,10 +5,11 @@ Errors: RecordError with file, line and reason; the caller may go on with other 
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -26,6 +27,18 @@ class RecordError(KscheddError):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
+
+
+_RECORDED: Final = re.compile(r"kube-scheduler \**v(\d+\.\d+\.\d+)")
+
+
+def recorded_version(file: Path) -> str | None:
+    """The release whose decisions a file of records has: the first that the README beside it names."""
+    try:
+        found = _RECORDED.search((file.parent / "README.md").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return found[1] if found else None
 
 
 class UnsupportedRecord(Exception):

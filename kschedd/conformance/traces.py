@@ -16,6 +16,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
+from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.conformance.compare import differences
@@ -40,9 +41,11 @@ _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _SHOWN = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 
 
-def trace_differences(record: GoldenRecord, *, remember: bool = True) -> Iterator[str]:
+def trace_differences(
+    record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = True
+) -> Iterator[str]:
     """The differences of the first step that differs; none if the whole trace matches."""
-    run = Lockstep(record, remember=remember)
+    run = Lockstep(record, version, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
         found = list(differences(want, run.step(op, want["attempts"]), f"steps[{number}]"))
         if found:
@@ -66,12 +69,19 @@ class RecordedChoice:
 class Lockstep:
     """The run of one trace. `loop` and `environment` may be inspected between steps."""
 
-    def __init__(self, record: GoldenRecord, *, remember: bool = True, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        record: GoldenRecord,
+        version: KubernetesVersion = V1_34_1,
+        *,
+        remember: bool = True,
+        recorder: Recorder | None = None,
+    ) -> None:
         raw = record.raw
         self.autorun: bool = raw["autorun"]
         self.environment = TraceEnvironment(raw["graceful_deletion"])
         self._choose = RecordedChoice()
-        config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
+        config = trace_config(config_from_raw(record.config, version=version, feature_gates=raw["feature_gates"]))
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet

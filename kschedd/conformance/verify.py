@@ -14,19 +14,27 @@ from typing import Any
 
 import attrs
 
+from kschedd.config.kube_versions import V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
 from kschedd.conformance import cases, traces
 from kschedd.conformance.compare import differences
-from kschedd.conformance.records import GoldenRecord, RecordError, UnsupportedRecord, read_records, record_files
+from kschedd.conformance.records import (
+    GoldenRecord,
+    RecordError,
+    UnsupportedRecord,
+    read_records,
+    record_files,
+    recorded_version,
+)
 from kschedd.conformance.report import ProgressLine, RecordOutcome, Verdict, VerifyReport
 from kschedd.errors import KscheddError
 
 TRACES = "traces"
 
 
-def check(record: GoldenRecord, *, remembered: bool = False) -> Verdict:
+def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembered: bool = False) -> Verdict:
     """Run one record. `remembered`: cache evaluations from attempt to attempt, as the daemon does."""
     try:
-        found = tuple(_differences(record, remembered))
+        found = tuple(_differences(record, version, remembered))
     except ModuleNotFoundError as missing:
         if not (missing.name or "").startswith("kschedd."):
             raise
@@ -40,10 +48,22 @@ def check(record: GoldenRecord, *, remembered: bool = False) -> Verdict:
     return Verdict(record, RecordOutcome.FAILED if found else RecordOutcome.PASSED, found)
 
 
-def _differences(record: GoldenRecord, remembered: bool) -> Iterator[str]:
+def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
     if record.family == TRACES:
-        return traces.trace_differences(record, remember=remembered)
-    return differences(record.want, cases.run_case(record, remember=remembered))
+        return traces.trace_differences(record, version, remember=remembered)
+    return differences(record.want, cases.run_case(record, version, remember=remembered))
+
+
+def version_of(file: Path) -> KubernetesVersion:
+    """The version that a file's records were made by: as the README beside it says, else 1.34.1.
+
+    Raises RecordError for one that there is not here.
+    """
+    recorded = recorded_version(file)
+    try:
+        return V1_34_1 if recorded is None else kube_version(recorded)
+    except UnknownVersionError as unknown:
+        raise RecordError(str(file.parent / "README.md"), 0, str(unknown)) from unknown
 
 
 def _where(bug: Exception) -> str:
@@ -60,6 +80,7 @@ class VerifyOptions:
     paths: tuple[Path, ...]
     remembered: bool = False
     only: str = ""  # run only records whose id contains this
+    version: KubernetesVersion | None = None  # None: that of each file's records
 
 
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
@@ -67,8 +88,9 @@ def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lamb
     report = VerifyReport()
     for file in record_files(options.paths):
         try:
+            version = options.version or version_of(file)
             for record in _records(file, options.only):
-                verdict = check(record, remembered=options.remembered)
+                verdict = check(record, version, remembered=options.remembered)
                 report.add(verdict)
                 progress(verdict)
         except RecordError as fault:
@@ -106,6 +128,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.add_argument("--remembered", action="store_true", help="evaluate by what earlier attempts left remembered")
+    parser.add_argument(
+        "--kube-version",
+        metavar="VERSION",
+        help="by whose rules: 1.34.1, 1.34 or 1.36; default: as the README.md beside the records says, else 1.34.1",
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="run only records whose id contains this")
     parser.add_argument(
         "--show", metavar="N", type=int, default=1, help="failed records of each family to show (default: 1)"
@@ -117,8 +144,9 @@ def run(args: argparse.Namespace) -> int:
     """Execute the parsed command; returns the exit status."""
     progress = ProgressLine(sys.stderr)
     try:
-        report = verify(VerifyOptions(tuple(args.paths), args.remembered, args.only), progress=progress)
-    except RecordError as fault:
+        version = None if args.kube_version is None else kube_version(args.kube_version)
+        report = verify(VerifyOptions(tuple(args.paths), args.remembered, args.only, version), progress=progress)
+    except (RecordError, UnknownVersionError) as fault:
         print(f"kschedd verify: {fault}", file=sys.stderr)
         return 2
     finally:

@@ -36,13 +36,14 @@ class ActionType(IntFlag):
     UPDATE_NODE_TAINT = 1 << 4  # its taints, or spec.unschedulable cleared
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
-    UPDATE_POD_LABEL = 1 << 7
-    UPDATE_POD_SCALE_DOWN = 1 << 8  # a request became smaller
-    UPDATE_POD_TOLERATION = 1 << 9
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10  # the last scheduling gate was removed
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 11
-    UPDATE = 0b1111_1111_1100
-    ALL = 0b1111_1111_1111
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7  # since v1.35
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9  # a request became smaller
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11  # the last scheduling gate was removed
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    UPDATE = 0b1_1111_1111_1100
+    ALL = 0b1_1111_1111_1111
 
     @property
     def label(self) -> str:
@@ -58,6 +59,7 @@ _ACTION_LABELS = {
     ActionType.UPDATE_NODE_TAINT: "UpdateNodeTaint",
     ActionType.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
     ActionType.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    ActionType.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
     ActionType.UPDATE_POD_LABEL: "UpdatePodLabel",
     ActionType.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
     ActionType.UPDATE_POD_TOLERATION: "UpdatePodToleration",
@@ -230,6 +232,8 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
         found.append(ActionType.UPDATE_NODE_CONDITION)
     if old.annotations != new.annotations:
         found.append(ActionType.UPDATE_NODE_ANNOTATION)
+    if old.status.get("declaredFeatures") != new.status.get("declaredFeatures"):
+        found.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
     return [ClusterEvent(EventResource.NODE, action) for action in found]
 
 

@@ -1,6 +1,6 @@
 """Handle: the scheduler's services that a plugin receives at construction.
 
-A plugin instance lives as long as its name, its arguments and the feature gates are unchanged. State of the
+A plugin instance lives as long as its name, its arguments, the feature gates and the rules are unchanged. State of the
 cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive it:
 it is kept in an object (`shared`) common to all instances in all profiles.
 
@@ -14,6 +14,8 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.rules import Rules
 
 S = TypeVar("S")
 
@@ -29,6 +31,7 @@ class Handle:
     cluster: SchedulerCache
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     seed: int = 0  # for plugins that need randomness; same seed, same choices
+    rules: Rules = DEFAULT.rules  # those of the version whose decisions are made, without any whose gate is off
     nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to it
     # Live waiting pods (uid -> (pod, node)); coscheduling plugins allow or reject them.
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
@@ -45,7 +48,7 @@ class Handle:
         What plugins share is forked if it says how (a method `fork(cluster)`), else made anew when asked for.
         """
         waiting = tuple(self.waiting_pods())
-        forked = Handle(cluster, self.feature_gates, self.seed, waiting_pods=lambda: waiting)
+        forked = Handle(cluster, self.feature_gates, self.seed, self.rules, waiting_pods=lambda: waiting)
         for make, kept in self._shared.items():
             if hasattr(kept, "fork"):
                 forked._shared[make] = kept.fork(cluster)

@@ -44,6 +44,7 @@ class Preemption:
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
     cleared: tuple[Pod, ...]  # pods that lose their nomination to the node
+    deleted: tuple[Pod, ...]  # the victims that a delete call is made for, or that are rejected at Permit
 
 
 class PostFilterView(Protocol):

@@ -7,6 +7,8 @@ start. The pod is nominated to that node; the victims get a DisruptionTarget con
 
 writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller executes them.
 
+Rules: terminating_victims_deleted.
+
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go.
 Errors: none of its own; a filter that fails on every candidate makes the result an Error.
 """
@@ -60,6 +62,7 @@ class DefaultPreemption:
     args_type: ClassVar = DefaultPreemptionArgs
     args: DefaultPreemptionArgs
     _seed: int
+    _deletes: Callable[[Pod], bool]  # whether this victim is to be deleted
     _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
@@ -70,6 +73,7 @@ class DefaultPreemption:
         return cls(
             args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs(),
             handle.seed,
+            every_victim if handle.rules.terminating_victims_deleted else unless_terminating,
             handle.feature_gates.get("SchedulerAsyncPreemption", True),
             lambda uid: handle.evicting(uid),
             lambda: handle.waiting_pods(),
@@ -106,7 +110,7 @@ class DefaultPreemption:
             if tried.fault:
                 return PostFilterResult(error(f"preemption: {tried.fault}"))
             return PostFilterResult(unschedulable(f"preemption: {tried.message}"), nominated_node=tried.nominated_node)
-        evicted = [victim for victim in best.victims if not victim.deletion_timestamp]
+        evicted = tuple(victim for victim in best.victims if self._deletes(victim))
         cleared = cleared_nominations(pod, view.nominated_on(best.node_name)) if evicted else ()
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
         writes: list[Write] = [_no_nomination(other) for other in cleared]
@@ -119,13 +123,21 @@ class DefaultPreemption:
             best.victims,
             tuple(writes),
             tuple(victim for victim in evicted if victim.uid in waiting),
-            Preemption(tried.candidates, tried.ties, cleared),
+            Preemption(tried.candidates, tried.ties, cleared, evicted),
         )
 
     def wanted(self, nodes: int) -> int:
         """How many candidates end the search among this many eligible nodes."""
         share = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
+
+
+def every_victim(victim: Pod) -> bool:
+    return True
+
+
+def unless_terminating(victim: Pod) -> bool:
+    return not victim.deletion_timestamp
 
 
 def ineligible(pod: Pod, cluster: SchedulerCache, view: PostFilterView) -> str:

@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
+import numpy as np
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.args import ArgsContext, arg, duration_s
 from kschedd.config.reading import ConfigFields
 from kschedd.devices.allocated import InUse
@@ -55,7 +57,7 @@ from kschedd.framework.events import (
     on,
 )
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern, by_reason
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
@@ -105,6 +107,7 @@ class DynamicResources:
     args_type: ClassVar = DynamicResourcesArgs
     without_pre_filter: ClassVar = "not found"
     depends_on: ClassVar = None  # free devices depend on the claims of the whole cluster
+    rule_of_point: ClassVar = {"score": "devices_scored"}
 
     _handle: Handle
     _enabled: bool
@@ -261,6 +264,18 @@ class DynamicResources:
                     unschedulable("deallocation of ResourceClaim completed"), writes=(status_of(claim, gone),)
                 )
         return PostFilterResult(unschedulable("still not schedulable"))
+
+    # -- scores -----------------------------------------------------------------------------------------------
+
+    def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
+        return None if self._enabled and pod.pod_spec.raw.get("resourceClaims") else 0
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return np.zeros(len(rows), dtype=np.int64)
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        most = int(scores.max(initial=0))
+        return scores * MAX_NODE_SCORE // most if most else scores
 
     # -- the chosen node --------------------------------------------------------------------------------------
 

@@ -2,16 +2,18 @@
 
 An image on few nodes counts less, so that these nodes do not attract all pods that use it.
 
-Source: Kubernetes v1.34, plugins/imagelocality/image_locality.go.
+Rules: image_volumes_scored.
+Source: Kubernetes v1.34 and v1.36, plugins/imagelocality/image_locality.go.
 Units: sizes in bytes; int64, and sums overflow as upstream's do.
 """
 
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.quantity import MAX_INT64, MIN_INT64
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -25,32 +27,41 @@ _LEAST = 23 * _MIB
 _MOST_PER_CONTAINER = 1000 * _MIB
 
 
+def of_containers(spec: PodSpec) -> tuple[str, ...]:
+    return spec.images
+
+
+def of_containers_and_volumes(spec: PodSpec) -> tuple[str, ...]:
+    return spec.images + spec.volume_images if spec.volumes else spec.images
+
+
 @attrs.frozen
 class ImageLocality:
     name: ClassVar = "ImageLocality"
     depends_on: ClassVar = frozenset({"node"})
+    _images: Callable[[PodSpec], tuple[str, ...]]
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls()
+        return cls(of_containers_and_volumes if handle.rules.image_volumes_scored else of_containers)
 
     def cache_key(self, cluster: SchedulerCache) -> int:
         return cluster.versions.at[IMAGES]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
         known = table.images
-        return None if any(image in known for image in pod.pod_spec.images) else 0
+        return None if any(image in known for image in self._images(pod.pod_spec)) else 0
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         sums = np.zeros(len(rows), dtype=np.int64)
-        images = pod.pod_spec.images
+        spec = pod.pod_spec
         nodes = table.node_count
-        for image in images:
+        for image in self._images(spec):
             found = table.images.get(image)
             if found is not None:
                 there = np.zeros(table.capacity, dtype=np.bool_)
                 there[list(found.rows)] = True
                 share = int(float(found.size) * (len(found.rows) / nodes))
                 sums[there[rows]] += share if share <= MAX_INT64 else MIN_INT64
-        most = _MOST_PER_CONTAINER * len(images)
+        most = _MOST_PER_CONTAINER * len(spec.images)
         return MAX_NODE_SCORE * (np.clip(sums, _LEAST, most) - _LEAST) // (most - _LEAST)

@@ -1,20 +1,23 @@
 """NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
 
-The score is (1 - standard deviation of the used fractions) * 100, truncated. Pods that request nothing are not
-scored, or they would all go to the same node.
+How even a node is: (1 - standard deviation of the used fractions) * 100, truncated. That is the score, of the node
+with the pod; by the rule balance_before_and_after the score says by how much the pod makes the node more even, 75 being
+not at all. Pods that request nothing are not scored, or they would all go to the same node.
 
-Source: Kubernetes v1.34, plugins/noderesources/balanced_allocation.go.
+Rules: balance_before_and_after.
+Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
 Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedd.api.pods import Pod
-from kschedd.cache.scoring_columns import scoring_resources
+from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
@@ -22,6 +25,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import SKIP, Status
 from kschedd.plugins.noderesources_args import NodeResourcesBalancedAllocationArgs
 
+_HALF: Final = MAX_NODE_SCORE // 2
 Floats = npt.NDArray[np.float64]
 
 
@@ -32,10 +36,12 @@ class NodeResourcesBalancedAllocation:
     depends_on: ClassVar = frozenset({"node", "requested"})
     pre_score_by_signature: ClassVar = True
     resources: tuple[str, ...]
+    _score: Callable[[Fractions, Sequence[int]], Ints]
 
     @classmethod
     def from_args(cls, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Self:
-        return cls(tuple(resource.name for resource in args.resources))
+        scorer = before_and_after if handle.rules.balance_before_and_after else after
+        return cls(tuple(resource.name for resource in args.resources), scorer)
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
         return SKIP if self._best_effort(pod) else None
@@ -46,19 +52,32 @@ class NodeResourcesBalancedAllocation:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if self._best_effort(pod):  # where the profile disables PreScore
             return np.zeros(len(rows), dtype=np.int64)
-        fractions = scoring_resources(pod.pod_spec.requests, table, rows, self.resources, nonzero=False)
-        columns = fractions.columns
-        if len(columns) == 2 and all(np.count_nonzero(capacity) == len(rows) for _, _, capacity in columns):
-            (_, used, capacity), (_, used_too, capacity_too) = columns
-            one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
-            deviation = np.abs((one - other) / 2)
-        else:
-            deviation = _deviation(columns, len(rows))
-        scores = (1 - deviation) * MAX_NODE_SCORE
-        if fractions.wraps:
-            with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
-                return scores.astype(np.int64)
-        return scores.astype(np.int64)
+        requests = pod.pod_spec.requests
+        asked = [requests.get(name, 0) for name in self.resources]
+        return self._score(scoring_resources(requests, table, rows, self.resources, nonzero=False), asked)
+
+
+def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+    """How even each node is with the pod."""
+    columns, rows = fractions.columns, fractions.rows
+    if len(columns) == 2 and all(np.count_nonzero(capacity) == rows for _, _, capacity in columns):
+        (_, used, capacity), (_, used_too, capacity_too) = columns
+        one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
+        deviation = np.abs((one - other) / 2)
+    else:
+        deviation = _deviation(columns, rows)
+    scores = (1 - deviation) * MAX_NODE_SCORE
+    if fractions.wraps:
+        with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
+            return scores.astype(np.int64)
+    return scores.astype(np.int64)
+
+
+def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+    """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
+    before = [(place, used - asked[place], capacity) for place, used, capacity in fractions.columns]
+    gained = after(fractions, asked) - after(attrs.evolve(fractions, columns=before), asked)
+    return _HALF + truncated(_HALF + gained, np.full(len(gained), 2))
 
 
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:

@@ -3,11 +3,14 @@ taints that a pod does not tolerate lower the node's score.
 
 Many nodes share few taint sets, so a pod signature is evaluated once per set and every node looks up its set's result.
 
-Source: Kubernetes v1.34, plugins/tainttoleration/taint_toleration.go.
+Rules: untolerated_taints_unnamed.
+
+Source: Kubernetes v1.34 and v1.36, plugins/tainttoleration/taint_toleration.go.
 Codes: 1 + the number of the first taint that is not tolerated.
 Shapes: one verdict and one score (int64) for each taint set of the table.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -53,6 +56,14 @@ def intolerable(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) 
     return sum(taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in soft) for taint in taints)
 
 
+def with_taint(taint: Taint) -> str:
+    return f"node(s) had untolerated taint {taint}"
+
+
+def without_taint(taint: Taint) -> str:
+    return "node(s) had untolerated taint(s)"
+
+
 @attrs.define(eq=False)
 class _Judged:
     verdicts: Ints
@@ -69,6 +80,7 @@ class TaintToleration:
     without_pre_score: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node"})
     _cluster: SchedulerCache
+    _reason: Callable[[Taint], str]
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
@@ -76,7 +88,7 @@ class TaintToleration:
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls(handle.cluster)
+        return cls(handle.cluster, without_taint if handle.rules.untolerated_taints_unnamed else with_taint)
 
     def cache_key(self, cluster: SchedulerCache) -> int:
         """Codes number all taints that ever rejected a pod; with too many, they are reassigned and the key changes."""
@@ -92,7 +104,7 @@ class TaintToleration:
         return None if judged.passes_all else judged.verdicts[table.taints[rows]]
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
-        return unresolvable(f"node(s) had untolerated taint {self._taints[code - 1]}")
+        return unresolvable(self._reason(self._taints[code - 1]))
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._judge(pod.signature).scores[table.taints[rows]]

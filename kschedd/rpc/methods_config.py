@@ -158,12 +158,19 @@ class ConfigMethods:
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
         """Takes in a whole file, which is read here."""
         text = given.needed("text")
-        gates, catalogue = await self._cluster.scheduler.query(
-            lambda owner: (owner.machine.config.feature_gates, _catalogue_of(owner))
+        config, catalogue = await self._cluster.scheduler.query(
+            lambda owner: (owner.machine.config, _catalogue_of(owner))
         )
         new = await call.services.workers.run(
             call.client,
-            lambda _: load_config(text, "change", catalogue=catalogue, feature_gates=gates, read_file=_unread),
+            lambda _: load_config(
+                text,
+                "change",
+                catalogue=catalogue,
+                version=config.version,
+                feature_gates=config.feature_gates,
+                read_file=_unread,
+            ),
         )
         # What a flag says is no part of the file.
         return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)

@@ -1,7 +1,7 @@
 """The commands of a scenario file: the command line's verbs, and commands for set-up and virtual time.
 
 Optional, before all other commands:
-    seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
+    kube-version 1.36 | seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
     controllers --node-eviction-rate 1 ...         the controllers' flags of `kschedd run`
 Time; after every command all work pending at the current virtual time is done:
     advance 10s | rest [1h]                        rest: until the cluster is idle
@@ -23,7 +23,9 @@ import attrs
 
 from kschedd.actors.plugin_calls import run_async
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import load_config
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
+from kschedd.config.load import default_config, load_config
+from kschedd.config.model import Config
 from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
@@ -80,11 +82,13 @@ class ScenarioCluster:
         folder: Path,
         on_decision: Callable[[LoggedAttempt], None] | None = None,
         cluster: VirtualCluster | None = None,
+        version: KubernetesVersion = DEFAULT,
     ) -> None:
         self._folder = folder
         self._on_decision = on_decision
         self._seed = 1
         self._config = ""
+        self._version = version
         self._options: dict[str, Any] = {}
         self._registry = Registry(run_async=run_async)
         self._cluster = cluster
@@ -94,10 +98,8 @@ class ScenarioCluster:
     def cluster(self) -> VirtualCluster:
         """Created by the first command that needs it."""
         if self._cluster is None:
-            catalogue = {**IN_TREE, **self._registry.catalogue()}
-            config = load_config(self._config, "config", catalogue=catalogue) if self._config else None
             self._cluster = VirtualCluster(
-                config,
+                self._read_config(),
                 seed=self._seed,
                 registry=self._registry,
                 options=controller_options(self._options),
@@ -191,8 +193,24 @@ class ScenarioCluster:
         if words[:1] == ["-f"]:
             (file,) = _exactly(words[1:], "config -f FILE")
             given = (self._folder / file).read_text(encoding="utf-8")
-        load_config(given, "config", catalogue={**IN_TREE, **self._registry.catalogue()})
-        self._config = given
+        before, self._config = self._config, given
+        try:
+            self._read_config()
+        except KscheddError:
+            self._config = before
+            raise
+        return ""
+
+    def _read_config(self) -> Config:
+        catalogue = {**IN_TREE, **self._registry.catalogue()}
+        if not self._config:
+            return default_config(catalogue=catalogue, version=self._version)
+        return load_config(self._config, "config", catalogue=catalogue, version=self._version)
+
+    def kube_version(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        (name,) = _exactly(words, "kube-version 1.34")
+        self._version = kube_version(name)
         return ""
 
     def plugin(self, words: list[str], given: str) -> str:
@@ -239,6 +257,7 @@ def _exactly(words: list[str], usage: str) -> list[str]:
 
 
 OWN: Final[Mapping[str, Callable[[ScenarioCluster, list[str], str], str]]] = {
+    "kube-version": ScenarioCluster.kube_version,
     "seed": ScenarioCluster.seed,
     "config": ScenarioCluster.config,
     "plugin": ScenarioCluster.plugin,

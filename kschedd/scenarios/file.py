@@ -26,6 +26,7 @@ from typing import Final
 
 import attrs
 
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.simulate.engine import LoggedAttempt
@@ -146,9 +147,14 @@ def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
 OnDecision = Callable[[LoggedAttempt], None]
 
 
-def run(scenario: Scenario, on_decision: OnDecision | None = None) -> Iterator[StepResult]:
-    """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError."""
-    cluster = ScenarioCluster(Path(scenario.file).parent, on_decision)
+def run(
+    scenario: Scenario, on_decision: OnDecision | None = None, version: KubernetesVersion = DEFAULT
+) -> Iterator[StepResult]:
+    """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError.
+
+    `version`: whose decisions are made where the file does not say it.
+    """
+    cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version)
     for step in scenario.steps:
         yield _asserted(scenario, step, cluster) if step.asserts else _executed(scenario, step, cluster)
 

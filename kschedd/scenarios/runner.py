@@ -16,6 +16,7 @@ from typing import IO, Final
 
 import attrs
 
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.file import Difference, OnDecision, ScenarioError, StepResult, read, run, text_of
 
@@ -65,6 +66,7 @@ def run_file(
     *,
     rewrite: bool = False,
     on_decision: OnDecision | None = None,
+    version: KubernetesVersion = DEFAULT,
     clock: Callable[[], float] = time.perf_counter,
 ) -> FileResult:
     began = clock()
@@ -72,7 +74,7 @@ def run_file(
     rewrote, fault = False, ""
     try:
         scenario = read(path)
-        for step in run(scenario, on_decision):
+        for step in run(scenario, on_decision, version):
             steps.append(step)
         if rewrite:
             rewrote = _write(path, text_of(scenario, steps))
@@ -92,9 +94,11 @@ def _write(path: Path, text: str) -> bool:
     return True
 
 
-def run_each(paths: Sequence[Path], *, jobs: int, rewrite: bool) -> Iterator[FileResult]:
+def run_each(
+    paths: Sequence[Path], *, jobs: int, rewrite: bool, version: KubernetesVersion = DEFAULT
+) -> Iterator[FileResult]:
     """The results in the order of the paths, each as soon as it and those before it are there."""
-    do = partial(run_file, rewrite=rewrite)
+    do = partial(run_file, rewrite=rewrite, version=version)
     if jobs < 2 or len(paths) < 2:
         yield from map(do, paths)
         return
@@ -121,7 +125,14 @@ def report(result: FileResult, write: Callable[[str], object]) -> int:
     return FAILED if differences else PASSED
 
 
-def run_files(paths: Iterable[Path], *, rewrite: bool, out: IO[str], on_decision: OnDecision | None = None) -> int:
+def run_files(
+    paths: Iterable[Path],
+    *,
+    rewrite: bool,
+    out: IO[str],
+    on_decision: OnDecision | None = None,
+    version: KubernetesVersion = DEFAULT,
+) -> int:
     """Run scenario files one by one and report on `out`; returns the greatest exit status."""
-    results = (run_file(path, rewrite=rewrite, on_decision=on_decision) for path in paths)
+    results = (run_file(path, rewrite=rewrite, on_decision=on_decision, version=version) for path in paths)
     return max((report(result, out.write) for result in results), default=PASSED)

@@ -44,8 +44,10 @@ from kschedd.framework.interface import (
     ExtensionPoint,
     PermitPlugin,
     Plugin,
+    PostFilterResult,
     UnreservePlugin,
 )
+from kschedd.framework.postfilter import Preemption
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Bind, Plan, Write
@@ -108,7 +110,7 @@ class SchedulingMachine:
         self.faults: FaultLedger[None] = FaultLedger("scheduler cache")
         self.start = StartNode()
         self.waiting = WaitingPods()
-        self.handle = handle or Handle(self.cluster, config.feature_gates, seed)
+        self.handle = handle or Handle(self.cluster, config.feature_gates, seed, config.rules)
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
@@ -121,14 +123,16 @@ class SchedulingMachine:
 
     def reconfigure(self, config: Config) -> None:
         """Use this configuration from the next attempt on. If it raises PluginLoadError, nothing has changed."""
-        before, self.handle.feature_gates = self.handle.feature_gates, config.feature_gates
+        handle = self.handle
+        before = handle.feature_gates, handle.rules
+        handle.feature_gates, handle.rules = config.feature_gates, config.rules
         extenders = extenders_of(config.extenders)
         try:
             self.schedulers = {
                 profile.scheduler_name: self._scheduler(config, profile, extenders) for profile in config.profiles
             }
         except Exception:  # raised again
-            self.handle.feature_gates = before
+            handle.feature_gates, handle.rules = before
             raise
         self.extenders = extenders
         self.config = config
@@ -299,7 +303,7 @@ class SchedulingMachine:
             frozenset(diagnosis.pending_plugins),
             failed.nominated_node,
             () if post is None else stamped(post.writes, stamp(now)),
-            () if post is None else tuple(victim for victim in post.victims if not victim.deletion_timestamp),
+            () if post is None else _deleted(post),
             evicts,
         )
 
@@ -362,6 +366,13 @@ class SchedulingMachine:
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
         return self._take_back(assumed.entry, assumed.pod, assumed.result, status, now)
+
+
+def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:
+    """The victims that are deleted now. A plugin that does not say which: those that are not terminating already."""
+    if isinstance(post.details, Preemption):
+        return post.details.deleted
+    return tuple(victim for victim in post.victims if not victim.deletion_timestamp)
 
 
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:

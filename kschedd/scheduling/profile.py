@@ -16,6 +16,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.config.limits import limits_of
 from kschedd.config.model import Config, Profile
+from kschedd.config.rules import Rules
 from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency
 from kschedd.framework.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
@@ -117,6 +118,7 @@ class MadeOf:
     plugin_class: type[Plugin]
     args: Any  # of the class's own type
     feature_gates: Mapping[str, bool]
+    rules: Rules
 
 
 @attrs.define(eq=False)
@@ -153,7 +155,8 @@ def build_profile(
     """
     registry = guarded(registry)
     made_of = {
-        name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates) for name in profile.names()
+        name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates, handle.rules)
+        for name in profile.names()
     }
     known = {} if before is None else before.made_of
     plugins = {

@@ -11,7 +11,8 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.config.args import ArgsContext, read_plugin_args
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import GATES
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import DEFAULT
 from kschedd.config.reading import ConfigReader, ConfigValue
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
@@ -30,7 +31,9 @@ def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
     if args is None or isinstance(args, dict):
         reading = ConfigReader("args")
         place = None if args is None else ConfigValue(args, "$", reading)
-        args = read_plugin_args(plugin_class.name, plugin_info(plugin_class), place, ArgsContext(GATES))
+        args = read_plugin_args(
+            plugin_class.name, plugin_info(plugin_class), place, ArgsContext(defaults(DEFAULT.gates))
+        )
         if reading.faults:
             raise ConfigErrors(tuple(reading.faults))
     return plugin_class.from_args(args, Handle(cluster))

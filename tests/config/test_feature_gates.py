@@ -3,21 +3,21 @@
 import pytest
 
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import FEATURE_GATES, GATES, feature_gates, listing, parse_flag, without_effect
+from kschedd.config.feature_gates import GATES_1_34, defaults, feature_gates, listing, parse_flag, without_effect
 from kschedd.config.flags import with_flags
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.values import values
 
 
 def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:
-    lines = listing().splitlines()
-    assert [line.split()[0] for line in lines] == list(FEATURE_GATES)
+    lines = listing(GATES_1_34).splitlines()
+    assert [line.split()[0] for line in lines] == list(GATES_1_34)
     [line] = [line for line in lines if line.startswith("SchedulerPopFromBackoffQ")]
     assert line.split(maxsplit=3)[1:] == ["true", "BETA", "pods in backoff are tried when no other pod waits"]
 
 
 def test_the_flag_is_given_once_or_several_times() -> None:
-    given = parse_flag(["StorageCapacityScoring=true, DRAAdminAccess=F", "SchedulerAsyncPreemption=0"])
+    given = parse_flag(["StorageCapacityScoring=true, DRAAdminAccess=F", "SchedulerAsyncPreemption=0"], GATES_1_34)
     assert given == {"StorageCapacityScoring": True, "DRAAdminAccess": False, "SchedulerAsyncPreemption": False}
 
 
@@ -35,26 +35,25 @@ def test_the_flag_is_given_once_or_several_times() -> None:
 )
 def test_refused(text: str, refusal: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
-        parse_flag([text])
+        parse_flag([text], GATES_1_34)
     [error] = refused.value.errors
     assert f"{error.path}: {error.why}".startswith(refusal)
 
 
 def test_a_locked_gate_may_be_given_its_own_state() -> None:
-    assert feature_gates({"SchedulerQueueingHints": True}) == GATES
+    assert feature_gates({"SchedulerQueueingHints": True}, GATES_1_34) == defaults(GATES_1_34)
 
 
 def test_all_gates_of_a_stage_at_once() -> None:
-    states = feature_gates({"AllAlpha": True, "StorageCapacityScoring": False})
-    alpha = {name for name, gate in FEATURE_GATES.items() if gate.stage == "ALPHA"}
+    states = feature_gates({"AllAlpha": True, "StorageCapacityScoring": False}, GATES_1_34)
+    alpha = {name for name, gate in GATES_1_34.items() if gate.stage == "ALPHA"}
     assert {name for name in alpha if states[name]} == alpha - {"StorageCapacityScoring"}
     assert states["DRAAdminAccess"]
 
 
 def test_gates_that_nothing_depends_on_are_told_apart() -> None:
-    assert without_effect({"DRADeviceTaints": True, "StorageCapacityScoring": True, "PodLevelResources": True}) == [
-        "DRADeviceTaints"
-    ]
+    given = {"DRADeviceTaints": True, "StorageCapacityScoring": True, "PodLevelResources": True}
+    assert without_effect(given, GATES_1_34) == ["DRADeviceTaints"]
 
 
 @pytest.mark.parametrize(

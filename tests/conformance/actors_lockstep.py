@@ -17,6 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
+from kschedd.config.kube_versions import V1_34_1
 from kschedd.config.load import config_from_raw
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import T0_S, TraceEnvironment
@@ -261,7 +262,7 @@ async def actors_lockstep(record: GoldenRecord, mock_clock: MockClock) -> AsyncI
     environment = TraceEnvironment(raw["graceful_deletion"])
     store = TraceStore(environment)
     choice = RecordedChoice()
-    config = trace_config(config_from_raw(record.config, feature_gates=raw["feature_gates"]))
+    config = trace_config(config_from_raw(record.config, version=V1_34_1, feature_gates=raw["feature_gates"]))
     driver = WatchedDriver(SchedulingMachine(config, choose=choice), store)
     environment.load(record.objects)
     for event in environment.take_events():

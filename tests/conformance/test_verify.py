@@ -60,7 +60,7 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
 def test_remembered_evaluations_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run_case(record: Any, *, remember: bool = False) -> Any:
+    def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
         asked.append(remember)
         return ONE_NODE_FITS
 
@@ -77,10 +77,44 @@ def test_only_runs_the_records_whose_id_contains_the_text(tmp_path: Path, capsys
     assert "no record's id contains 'nothing like this'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("readme", "flags", "taken"),
+    [
+        pytest.param(None, [], "1.34.1", id="without-a-readme"),
+        pytest.param("What kube-scheduler **v1.36.3** decides\n", [], "1.36", id="as-the-readme-says"),
+        pytest.param("# Of kube-scheduler v1.36.3\n", ["--kube-version", "1.34"], "1.34", id="as-the-flag-says"),
+    ],
+)
+def test_records_are_judged_by_the_version_that_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readme: str | None, flags: list[str], taken: str
+) -> None:
+    asked = []
+
+    def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
+        asked.append(version.name)
+        return ONE_NODE_FITS
+
+    monkeypatch.setattr(cases, "run_case", run_case)
+    if readme is not None:
+        (tmp_path / "README.md").write_text(readme)
+    assert run(write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS)), *flags) == 0
+    assert asked == [taken]
+
+
+def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
+    assert run(file, "--kube-version", "1.35") == 2
+    (tmp_path / "README.md").write_text("kube-scheduler v1.29.0\n")
+    assert run(file) == 2
+    said = capsys.readouterr().err
+    assert "'1.35' is no version of Kubernetes that there is here: 1.34.1, 1.34, 1.36" in said
+    assert "README.md: '1.29.0' is no version" in said
+
+
 def test_what_is_not_built_is_unsupported_and_not_passed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_case(record: Any, *, remember: bool = False) -> Any:
+    def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
         raise ModuleNotFoundError("No module named 'kschedd.plugins.later'", name="kschedd.plugins.later")
 
     monkeypatch.setattr(cases, "run_case", run_case)

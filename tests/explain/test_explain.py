@@ -66,7 +66,7 @@ def test_every_rejecting_plugin_of_a_node_is_named_the_first_one_first() -> None
     found = explained(engine, "web")
     small, roomy = by_node(found)["small"], by_node(found)["roomy"]
     assert (small["plugin"], small["code"]) == ("TaintToleration", "UnschedulableAndUnresolvable")
-    assert small["reasons"] == ["node(s) had untolerated taint {dedicated: gpu}"]
+    assert small["reasons"] == ["node(s) had untolerated taint(s)"]
     assert [also["plugin"] for also in small["also"]] == ["NodeResourcesFit"]
     assert roomy["also"] == []
     assert found["chosen"] is None
@@ -404,7 +404,7 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_left_out() -> None
     raw = {**pod("p", "2", affinity=affinity), "status": {"nominatedNodeName": "n1"}}
     found = explain(engine.machine, Pod.from_raw(raw), {})
     said = {name: verdict["reasons"] for name, verdict in by_node(found).items()}
-    assert said["n1"] == ["node(s) had untolerated taint {k: }"]
+    assert said["n1"] == ["node(s) had untolerated taint(s)"]
     assert said["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]
     assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]" in found["message"]
 

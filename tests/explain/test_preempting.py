@@ -34,14 +34,14 @@ LATE = "2025-02-01T00:00:00Z"
 )
 def test_the_criterion_that_decided_is_named(other: Candidate, criterion: str) -> None:
     chosen = candidate("a", victim("u"))
-    found = told("a", Preemption((other, chosen), (), ()))
+    found = told("a", Preemption((other, chosen), (), (), ()))
     assert found["decided_by"] == criterion
     assert [each["node"] for each in found["candidates"]] == ["a", "b"]
     assert found["tied"] == (["b"] if criterion == "the first by name" else [])
 
 
 def test_one_candidate_needs_no_criterion() -> None:
-    found = told("a", Preemption((candidate("a", victim("u")),), ("a",), ()))
+    found = told("a", Preemption((candidate("a", victim("u")),), ("a",), (), ()))
     assert (found["decided_by"], found["left"], found["candidate_count"]) == ("", [], 1)
 
 

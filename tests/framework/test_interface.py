@@ -40,7 +40,7 @@ _PROTOCOLS = [
         ("PodTopologySpread", _FILTERS_AND_SCORES),
         ("InterPodAffinity", _FILTERS_AND_SCORES),
         # Scores only from 1.35 on.
-        ("DynamicResources", _FILTERS | {"pre_enqueue", "post_filter", "reserve", "pre_bind"}),
+        ("DynamicResources", _FILTERS | {"pre_enqueue", "post_filter", "score", "reserve", "pre_bind"}),
         # Holds a pod back while its victims are still being deleted, hence PreEnqueue.
         ("DefaultPreemption", {"pre_enqueue", "post_filter"}),
         ("NodeResourcesBalancedAllocation", {"pre_score", "score"}),

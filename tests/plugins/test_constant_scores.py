@@ -10,6 +10,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.tainttoleration import TaintToleration
 
@@ -42,7 +43,7 @@ def _pod(tolerations: list[Any], image: str) -> Pod:
 @given(_nodes, _tolerations)
 def test_no_soft_taint_that_a_pod_minds_is_a_constant_score(nodes: list[Any], tolerations: list[Any]) -> None:
     cluster, pod = _cluster(nodes), _pod(tolerations, "one:1")
-    plugin, table = TaintToleration(cluster), cluster.table
+    plugin, table = TaintToleration.from_args(None, Handle(cluster)), cluster.table
     constant = plugin.constant_score(pod, table)
     scores = plugin.normalize(CycleState(), pod, plugin.score_rows(CycleState(), pod, table, table.order)).tolist()
     if constant is not None:
@@ -53,7 +54,8 @@ def test_no_soft_taint_that_a_pod_minds_is_a_constant_score(nodes: list[Any], to
 
 @given(_nodes, st.sampled_from(_IMAGES))
 def test_an_image_that_no_node_has_is_a_constant_score(nodes: list[Any], image: str) -> None:
-    plugin, table, pod = ImageLocality(), _cluster(nodes).table, _pod([], image)
+    cluster, pod = _cluster(nodes), _pod([], image)
+    plugin, table = ImageLocality.from_args(None, Handle(cluster)), cluster.table
     constant = plugin.constant_score(pod, table)
     if constant is not None:
         assert plugin.score_rows(CycleState(), pod, table, table.order).tolist() == [constant] * len(nodes)
@@ -64,4 +66,4 @@ def test_an_image_that_no_node_has_is_a_constant_score(nodes: list[Any], image: 
 @pytest.mark.parametrize("taints", [[], [_TAINTS[1]]], ids=["no-taints", "hard-taints-only"])
 def test_hard_taints_do_not_count_against_a_node(taints: list[Any]) -> None:
     cluster = _cluster([(taints, [])])
-    assert TaintToleration(cluster).constant_score(_pod([], "one:1"), cluster.table) == 100
+    assert TaintToleration.from_args(None, Handle(cluster)).constant_score(_pod([], "one:1"), cluster.table) == 100

@@ -12,6 +12,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import DEFAULT, V1_34, V1_34_1, V1_36, KubernetesVersion
 from kschedd.config.load import default_config
 from kschedd.framework.events import QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
@@ -75,13 +76,14 @@ def preempt(
     seed: int = 0,
     percentage: int = 10,
     absolute: int = 100,
+    version: KubernetesVersion = DEFAULT,
 ) -> PostFilterResult:
     cluster = SchedulerCache()
     cluster.load([*nodes, *pods])
-    config = default_config()
+    config = default_config(version=version)
     profile = config.profiles[0]
     args = {**profile.plugin_args, "DefaultPreemption": DefaultPreemptionArgs(percentage, absolute)}
-    handle = Handle(cluster, config.feature_gates, seed)
+    handle = Handle(cluster, config.feature_gates, seed, config.rules)
     prepare(handle)
     running = build_profile(config, attrs.evolve(profile, plugin_args=args), Registry(), handle)
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(preemptor, nominated or {}))
@@ -244,13 +246,22 @@ def test_a_condition_said_already_is_not_said_again() -> None:
     assert post.writes[0].patch["status"]["conditions"] == [said]
 
 
-def test_victims_that_go_already_are_not_deleted_again_and_clear_nothing() -> None:
+@pytest.mark.parametrize(
+    ("version", "again"),
+    [
+        pytest.param(V1_34_1, False, id="1.34.1-leaves-them"),
+        pytest.param(V1_34, True, id="1.34.9-deletes-them-again-and-clears-nominations"),
+        pytest.param(V1_36, False, id="1.36-leaves-them"),
+    ],
+)
+def test_victims_that_are_terminating_already(version: KubernetesVersion, again: bool) -> None:
     waiting = {"n": [pod("low", 1, 1, nominated="n")]}
-    post = preempt([node("n")], [pod("a", on="n", going=True)], pod("p", 5), waiting)
+    post = preempt([node("n")], [pod("a", on="n", going=True)], pod("p", 5), waiting, version=version)
     assert post.nominated_node == "n"
     assert [victim.name for victim in post.victims] == ["a"]
-    assert not post.writes
-    assert not post.details.cleared
+    assert [type(write).__name__ for write in post.writes] == (["Patch", "Patch", "Delete"] if again else [])
+    assert [each.name for each in post.details.deleted] == (["a"] if again else [])
+    assert [each.name for each in post.details.cleared] == (["low"] if again else [])
 
 
 def test_a_victim_that_waits_at_permit_is_rejected_instead() -> None:

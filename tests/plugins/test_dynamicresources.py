@@ -9,7 +9,8 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.feature_gates import GATES
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import DEFAULT
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
@@ -64,7 +65,9 @@ class ScenarioCluster:
         self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
         self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
         self.cluster.load(objects)
-        self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(self.cluster, {**GATES, **gates}))
+        self.plugin = DynamicResources.from_args(
+            DynamicResourcesArgs(), Handle(self.cluster, {**defaults(DEFAULT.gates), **gates})
+        )
 
     def start(self, of: Pod) -> tuple[CycleState, Status | None]:
         state = CycleState()

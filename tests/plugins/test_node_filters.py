@@ -12,6 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34_1
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
@@ -146,7 +147,7 @@ def test_taints_looked_up_by_set_are_the_taints_of_each_node(
     incoming = pod(
         tolerations=[{"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in tolerated]
     )
-    plugin = TaintToleration(cluster)
+    plugin = TaintToleration.from_args(None, Handle(cluster, rules=V1_34_1.rules))
     said = rejected(plugin, incoming, cluster)
     scores = plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
     for place, of in enumerate(tainted):
@@ -233,7 +234,9 @@ def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
     image = {"names": ["repo/app:latest"], "sizeBytes": gigabyte}
     cluster = cluster_of(node("has", status={"images": [image]}), node("lacks"))
     incoming = pod(containers=[{"name": "c", "image": "repo/app"}])
-    scores = ImageLocality().score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+    scores = ImageLocality.from_args(None, Handle(cluster)).score_rows(
+        CycleState(), incoming, cluster.table, cluster.table.order
+    )
     # Half the nodes have it, so half its size counts: (500 - 23) of (1000 - 23) MiB.
     assert scores.tolist() == [100 * (500 - 23) // (1000 - 23), 0]
 
@@ -243,9 +246,9 @@ def test_a_pods_image_gets_its_default_tag_and_a_nodes_name_is_taken_as_it_is() 
     cluster = cluster_of(node("n", status={"images": [untagged, tagged, digest]}))
     for image, score in (("a", 0), ("b", 95), ("c@sha256:1", 95), ("registry:5000/b", 0)):
         incoming = pod(containers=[{"name": "c", "image": image}])
-        assert ImageLocality().score_rows(CycleState(), incoming, cluster.table, cluster.table.order).tolist() == [
-            score
-        ]
+        assert ImageLocality.from_args(None, Handle(cluster)).score_rows(
+            CycleState(), incoming, cluster.table, cluster.table.order
+        ).tolist() == [score]
 
 
 def test_gates_keep_a_pod_out_and_are_named() -> None:

@@ -63,7 +63,7 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_nobody_asked_about
     assert isinstance(failed, FitError)
     assert failed.message.startswith(
         "0/3 nodes are available: 1 Insufficient cpu, "
-        "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration], 1 node(s) had untolerated taint {k: }."
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration], 1 node(s) had untolerated taint(s)."
     )
     assert failed.diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeResourcesFit", "TaintToleration"}
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from kschedd.config.args import ArgsContext, default_args
-from kschedd.config.feature_gates import GATES
+from kschedd.config.feature_gates import defaults
 from kschedd.config.in_tree import IN_TREE, in_tree_class
+from kschedd.config.kube_versions import DEFAULT
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Status, unschedulable
@@ -30,7 +31,7 @@ ARGS = {  # of plugins that say nothing by default
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", IN_TREE)
 def test_an_in_tree_plugin_keeps(name: str, rule: Rule) -> None:
-    args = ARGS.get(name) or default_args(name, IN_TREE[name], ArgsContext(GATES))
+    args = ARGS.get(name) or default_args(name, IN_TREE[name], ArgsContext(defaults(DEFAULT.gates)))
     check(rule, in_tree_class(name), args, seeds=SEEDS)
 
 

@@ -1,0 +1,76 @@
+"""The releases of kube-scheduler that decisions can be made by: `--kube-version`.
+
+A release is data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. Default plugins and their
+weights follow from the rules (`in_tree`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import attrs
+
+from kschedd.config.feature_gates import GATES_1_34, GATES_1_34_1, GATES_1_36, Gates
+from kschedd.config.rules import RULES, Rules
+from kschedd.errors import KscheddError
+
+
+@attrs.frozen(eq=False, repr=False)
+class KubernetesVersion:
+    """`name`: as the flag has it. `patch`: the very release. `rules`: those it has, were all their gates on."""
+
+    name: str
+    patch: str
+    gates: Gates
+    rules: Rules
+
+    def __repr__(self) -> str:
+        return f"KubernetesVersion({self.name})"
+
+    @property
+    def release(self) -> str:
+        return f"v{self.name}"
+
+    def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
+        """This version, but for one rule, and the gate that it takes, as in the other."""
+        gate = RULES[name].gate
+        gates = {**self.gates, gate: other.gates[gate]} if gate in other.gates else self.gates
+        rules = attrs.evolve(self.rules, **{name: getattr(other.rules, name)})
+        return KubernetesVersion(f"{self.name} with {name}", self.patch, gates, rules)
+
+
+V1_34_1: Final = KubernetesVersion("1.34.1", "1.34.1", GATES_1_34_1, Rules())
+V1_34: Final = KubernetesVersion(
+    "1.34", "1.34.9", GATES_1_34, Rules(untolerated_taints_unnamed=True, terminating_victims_deleted=True)
+)
+V1_36: Final = KubernetesVersion(
+    "1.36",
+    "1.36.3",
+    GATES_1_36,
+    Rules(**{**dict.fromkeys(RULES, True), "terminating_victims_deleted": False}),
+)
+
+DEFAULT: Final = V1_34
+KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_36)}
+
+
+@attrs.define(eq=False)
+class UnknownVersionError(KscheddError):
+    given: str
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        close = difflib.get_close_matches(self.given.removeprefix("v"), KUBE_VERSIONS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        return f"{self.given[:40]!r} is no version of Kubernetes that there is here: {', '.join(KUBE_VERSIONS)}{hint}"
+
+
+def kube_version(text: str) -> KubernetesVersion:
+    """The version of this name, or of the very release that a name stands for. Raises UnknownVersionError."""
+    asked = text.strip().removeprefix("v")
+    for one in KUBE_VERSIONS.values():
+        if asked in (one.name, one.patch):
+            return one
+    raise UnknownVersionError(text)

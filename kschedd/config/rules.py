@@ -1,0 +1,166 @@
+"""Rules: what kube-scheduler decides or says otherwise than 1.34.1 does, each thing by a name of its own.
+
+A release is a set of rules (`kube_versions`), so code never asks for a release. A plugin asks its handle for the rule
+when it is constructed (`handle.rules.image_volumes_scored`), keeps the function it chose by it, and names it in its
+docstring. Since each rule can be turned on by itself, a difference between two releases can be blamed on one of them.
+
+A rule's name says what is so where it holds; without any, all is as in 1.34.1. A rule with a `gate` holds only while
+that feature gate is on: ask for the rule, not for the gate.
+
+Source: Kubernetes v1.34.1, v1.34.9, v1.35 and v1.36.3, by comparing what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+
+@attrs.frozen
+class VersionRule:
+    name: str
+    what: str
+    """What is so where it holds, in a sentence without its subject."""
+    where: str
+    """The plugin it belongs to, or the part of the control plane."""
+    since: str
+    """The first release that had it."""
+    gate: str = ""
+    """The feature gate that it takes; empty: none."""
+
+
+_RULE: Final = "kschedd.rule"
+
+
+def rule(where: str, since: str, what: str, *, gate: str = "") -> Any:
+    """A field of `Rules`."""
+    return attrs.field(default=False, metadata={_RULE: (what, where, since, gate)})
+
+
+@attrs.frozen(kw_only=True)
+class Rules:
+    """Which rules hold."""
+
+    # -- since a patch of 1.34
+    untolerated_taints_unnamed: bool = rule(
+        "TaintToleration",
+        "1.34.2",
+        "the reason does not name the taint, so that nodes with different taints count as one",
+    )
+    terminating_victims_deleted: bool = rule(
+        "DefaultPreemption", "1.34.9", "victims that are terminating already are deleted again (1.35 left that again)"
+    )
+
+    # -- scores
+    balance_before_and_after: bool = rule(
+        "NodeResourcesBalancedAllocation",
+        "1.36",
+        "the score is how much the pod evens the node out, 75 being not at all",
+    )
+    image_volumes_scored: bool = rule("ImageLocality", "1.36", "images of volumes count as those of containers do")
+    devices_scored: bool = rule(
+        "DynamicResources", "1.35", "scores alternatives of requests by their order; by default with the weight 2"
+    )
+
+    # -- filters
+    declared_features: bool = rule(
+        "NodeDeclaredFeatures",
+        "1.36",
+        "a node must declare the features that a pod needs",
+        gate="NodeDeclaredFeatures",
+    )
+    portworx_volumes_counted: bool = rule(
+        "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
+    )
+    pod_level_resize: bool = rule(
+        "scheduler cache",
+        "1.36",
+        "while pod-level resources are resized, the most of what is asked, allocated and in force counts",
+        gate="InPlacePodLevelResourcesVerticalScaling",
+    )
+
+    # -- devices
+    incomplete_pools_passed_over: bool = rule(
+        "DynamicResources", "1.35", "devices of a pool whose newest generation is not complete are not given out"
+    )
+    invalid_pools_passed_over: bool = rule(
+        "DynamicResources", "1.35", "a pool that is not valid is passed over instead of failing the attempt"
+    )
+    alternatives_kept_apart: bool = rule(
+        "DynamicResources", "1.36", "each alternative of a request has its own devices, with allocationMode All, too"
+    )
+    claim_owner_capitalised: bool = rule(
+        "DynamicResources", "1.36", "the reason for a claim of another pod writes Pod with a capital letter"
+    )
+    filter_timeout_is_error: bool = rule(
+        "DynamicResources", "1.36", "a search for devices that takes too long is an error, so that the pod backs off"
+    )
+    extended_resources: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "extended resources may have a DeviceClass behind them, whose devices are allocated and scored",
+        gate="DRAExtendedResource",
+    )
+    partitionable_devices: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "devices share counters of their pool, and may be on nodes of their own",
+        gate="DRAPartitionableDevices",
+    )
+    consumable_capacity: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "several claims may share a device up to its capacity",
+        gate="DRAConsumableCapacity",
+    )
+    device_taints: bool = rule(
+        "DynamicResources", "1.36", "requests must tolerate the taints of devices", gate="DRADeviceTaints"
+    )
+    binding_conditions: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "devices may have to be made ready before the pod is bound",
+        gate="DRADeviceBindingConditions",
+    )
+
+    # -- nominations and preemption
+    nominated_before_binding: bool = rule(
+        "scheduler",
+        "1.35",
+        "the node is written to the pod's status before PreBind or Permit has work to do",
+        gate="NominatedNodeNameForExpectation",
+    )
+    nomination_cleared_by_binding: bool = rule("API server", "1.35", "binding a pod clears its nominated node")
+    nomination_cleared_without_post_filter: bool = rule(
+        "scheduler", "1.36", "a failed attempt clears the nomination where the profile has no PostFilter plugin"
+    )
+    binding_victims_cancelled: bool = rule(
+        "DefaultPreemption", "1.36", "a victim that is still in PreBind loses its node instead of being deleted"
+    )
+
+    # -- queueing hints
+    hints_of_nominated_pods: bool = rule(
+        "InterPodAffinity, PodTopologySpread", "1.36", "events of nominated pods may wake a pod, as those of bound ones"
+    )
+    hints_of_own_labels: bool = rule("InterPodAffinity", "1.36", "a change of its own labels may wake a pod")
+    hints_of_anti_affinity_gone: bool = rule(
+        "InterPodAffinity", "1.36", "a pod wakes when one is deleted whose anti-affinity matched it"
+    )
+
+    def under(self, gates: Mapping[str, bool]) -> Rules:
+        """These rules without those whose feature gate is off."""
+        off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]
+        return attrs.evolve(self, **dict.fromkeys(off, False))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those that hold."""
+        return tuple(name for name in RULES if getattr(self, name))
+
+
+RULES: Final[Mapping[str, VersionRule]] = {
+    field.name: VersionRule(field.name, *field.metadata[_RULE]) for field in attrs.fields(Rules)
+}
+"""Every rule, by its name, in the order of `Rules`."""

@@ -1,0 +1,132 @@
+"""Versions of Kubernetes: what each has, and that a rule can be turned on by itself."""
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+import kschedd
+from kschedd.config.changes import with_plugin_enabled, with_profile_added
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.feature_gates import parse_flag
+from kschedd.config.kube_versions import (
+    KUBE_VERSIONS,
+    V1_34,
+    V1_34_1,
+    V1_36,
+    KubernetesVersion,
+    UnknownVersionError,
+    kube_version,
+)
+from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.rules import RULES, Rules
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("1.34.1", V1_34_1), ("1.34", V1_34), ("v1.34.9", V1_34), ("1.36", V1_36), ("1.36.3", V1_36)],
+)
+def test_a_version_is_named_by_its_release_or_by_its_patch(text: str, version: KubernetesVersion) -> None:
+    assert kube_version(text) is version
+
+
+def test_a_version_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownVersionError, match=r"'1.35' is no version .*: 1.34.1, 1.34, 1.36"):
+        kube_version("1.35")
+
+
+def test_without_a_version_it_is_the_current_patch_of_1_34() -> None:
+    assert default_config().version is V1_34
+    assert default_config().release == "v1.34"
+    assert default_config(version=V1_36).release == "v1.36"
+
+
+def test_1_34_1_is_where_rules_start_from() -> None:
+    assert V1_34_1.rules == Rules()
+    assert V1_34.rules.names == ("untolerated_taints_unnamed", "terminating_victims_deleted")
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_says_what_it_is(rule: object) -> None:
+    assert attrs.asdict(rule)["what"]
+    assert attrs.asdict(rule)["where"]
+
+
+@pytest.mark.parametrize("version", KUBE_VERSIONS.values(), ids=KUBE_VERSIONS)
+def test_a_rule_of_a_version_takes_a_gate_that_the_version_has(version: KubernetesVersion) -> None:
+    gates = {RULES[name].gate for name in version.rules.names} - {""}
+    assert gates <= version.gates.keys()
+
+
+def test_a_rule_does_not_hold_without_its_gate() -> None:
+    gates = parse_flag(["DRADeviceTaints=false"], V1_36.gates)
+    config = default_config(version=V1_36, feature_gates=gates)
+    assert set(V1_36.rules.names) - set(config.rules.names) == {"device_taints"}
+
+
+def test_default_plugins_follow_from_the_rules() -> None:
+    before, after = (default_config(version=version).profiles[0] for version in (V1_34, V1_36))
+    assert set(after.names()) - set(before.names()) == {"NodeDeclaredFeatures"}
+    assert (before.weight("DynamicResources"), after.weight("DynamicResources")) == (0, 2)
+    assert {ref.name: ref.weight for ref in after.at("score")} == {
+        **{ref.name: ref.weight for ref in before.at("score")},
+        "DynamicResources": 2,
+    }
+    assert after.at("filter")[-1].name == "NodeDeclaredFeatures"
+
+
+def test_a_gate_that_is_off_takes_its_default_plugin_away() -> None:
+    config = default_config(version=V1_36, feature_gates={"NodeDeclaredFeatures": False})
+    assert "NodeDeclaredFeatures" not in config.profiles[0].names()
+
+
+def test_a_point_that_takes_a_rule_is_refused_without_it() -> None:
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"score": {"enabled": [{"name": "DynamicResources", "weight": 3}]}}}],
+    }
+    assert config_from_raw(raw, version=V1_36).profiles[0].weight("DynamicResources") == 3
+    with pytest.raises(ConfigErrors, match="does not take part in score"):
+        config_from_raw(raw)
+    with pytest.raises(ConfigErrors, match="does not take part there"):
+        with_plugin_enabled(default_config(), "default-scheduler", "DynamicResources", ["score"])
+
+
+def test_a_profile_that_is_added_has_the_defaults_of_the_version() -> None:
+    config = with_profile_added(default_config(version=V1_36), "other")
+    assert [profile.weight("DynamicResources") for profile in config.profiles] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("gates", "why"),
+    [
+        ("DynamicResourceAllocation=false", "locked"),
+        ("CSIMigrationPortworks=true", "did you mean CSIMigrationPortworx"),
+    ],
+)
+def test_gates_are_those_of_the_version(gates: str, why: str) -> None:
+    with pytest.raises(ConfigErrors, match=why):
+        parse_flag([gates], V1_36.gates)
+    assert parse_flag(["DynamicResourceAllocation=false"], V1_34.gates) == {"DynamicResourceAllocation": False}
+    with pytest.raises(ConfigErrors, match="no such feature gate"):
+        parse_flag(["NodeDeclaredFeatures=true"], V1_34.gates)
+
+
+def test_a_rule_can_be_turned_on_by_itself_with_its_gate() -> None:
+    mixed = V1_34.with_rule("device_taints", V1_36)
+    config = default_config(version=mixed)
+    assert config.rules == attrs.evolve(V1_34.rules, device_taints=True)
+    assert default_config(version=V1_34.with_rule("devices_scored", V1_36)).profiles[0].weight("DynamicResources") == 2
+    assert default_config(version=V1_34.with_rule("terminating_victims_deleted", V1_36)).rules.names == (
+        "untolerated_taints_unnamed",
+    )
+
+
+def test_no_code_asks_for_a_version_but_the_tables() -> None:
+    """Versions are told apart by rules; a comparison with one would hide which rule it is."""
+    asking = re.compile(r"\bif\b[^\n]*\b(V1_3\d(_\d)?|version\.name|version\.patch)\b")
+    folder = Path(kschedd.__file__).parent
+    found = [path.name for path in folder.rglob("*.py") if asking.search(path.read_text(encoding="utf-8"))]
+    assert found in ([], ["kube_versions.py"])
