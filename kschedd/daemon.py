@@ -16,6 +16,7 @@ import os
 import random
 import signal
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
@@ -81,6 +82,7 @@ from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import method_table
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.scheduler import Choose
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.store.admission import Admission
@@ -139,7 +141,10 @@ async def cluster_actors(
         run_async=run_async,
         processes=processes,
     )
-    driver = driver or SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, choose=choose))
+    metrics = SchedulingMetrics(time.perf_counter)
+    driver = driver or SchedulingDriver(
+        SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
+    )
     kept = None
     if store is None:
         kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin)

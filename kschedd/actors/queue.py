@@ -28,8 +28,10 @@ from kschedd.actors.threads import in_actor_thread
 from kschedd.api.pods import Pod
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.status import fault_text
+from kschedd.metrics.instruments import Family
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
+from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 
@@ -73,6 +75,7 @@ class QueueActor:
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
+    _metrics: QueueMetrics = attrs.field(factory=QueueMetrics, init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
     _last_order: Any = attrs.field(default=None, init=False)  # the sort key of the last popped pod
@@ -84,11 +87,19 @@ class QueueActor:
         self.queue = self.run_by.new_queue()
         self.operations = QueueOperations(self.queue, self.run_by.scheduler_names)
         self.moves = deque(maxlen=MOVES_KEPT)
-        self.queue.recorder = self.moves.append
+        self.queue.recorder = self._recorded
         self.queue.on_fault = _log_fault
         now = self._clock.now()
         self._next_flush = now // 1 + _FLUSH_S
         self._next_leftover = now + _LEFTOVER_S
+
+    def _recorded(self, move: Move) -> None:
+        self.moves.append(move)
+        self._metrics.moved(move)
+
+    def metrics(self) -> list[Family]:
+        """What was counted of the queue, as it is now."""
+        return self._metrics.families(self.queue)
 
     @property
     def faults(self) -> FaultLedger[None]:

@@ -34,6 +34,7 @@ from kschedd.apiserver.reading import get_object, list_objects
 from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
 from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
 from kschedd.apiserver.reviews import REVIEWS, User, review
+from kschedd.apiserver.scheduler_metrics import metrics_page, pod_resources_page
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import (
     StatusError,
@@ -257,8 +258,10 @@ class ApiFace:
             return self._discovery(request, parts)
         if start == "/openapi":
             return self._openapi(request, parts)
-        if start == "/metrics" and len(parts) == 1:
-            return text_response("", headers=())
+        if parts == ["metrics"]:
+            return await metrics_page(self.services)
+        if parts == ["metrics", "resources"]:
+            return await pod_resources_page(self.services)
         if not parts:
             return self._document(request, "/", lambda: {"paths": self._root()})
         return _no_page()
@@ -272,7 +275,7 @@ class ApiFace:
         return text_response("ok")
 
     def _root(self) -> list[str]:
-        paths = ["/api", "/api/v1", "/apis", "/apis/", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz"]
+        paths = ["/api", "/api/v1", "/apis", "/apis/", *_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3"]
         for version in self._listed.versions:
             if version.group:
                 paths += [f"/apis/{version.group}", f"/apis/{version.name}"]

@@ -51,6 +51,11 @@ class InFlight:
     def __iter__(self) -> Iterator[QueuedPod]:
         return (entry for _, entry in self._pods.values())
 
+    def events(self) -> list[Happened]:
+        """The events that are kept, oldest first."""
+        kept = self.events_kept
+        return self._events[len(self._events) - kept :] if kept else []
+
     @property
     def events_kept(self) -> int:
         """How many events are kept because some in-flight pod was popped before them."""

@@ -20,7 +20,8 @@ update has moved a pod to backoffQ, further events of the same update are not ev
 them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues).
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -442,6 +443,10 @@ class SchedulingQueue:
     def events_kept(self) -> int:
         """How many events are held for pods in flight."""
         return self._in_flight.events_kept
+
+    def in_flight_events(self) -> Mapping[str, int]:
+        """How many events of each kind are held for pods in flight."""
+        return Counter(event.event.label for event in self._in_flight.events())
 
     # Moves between sub-queues.
 

@@ -10,6 +10,7 @@
     methods_events     events as `kubectl get events` shows them
     methods_queue      the scheduling queue, and pods waiting at Permit
     methods_scheduler  status, decisions, explanations
+    methods_metrics    what is counted and timed, for Prometheus
     methods_debug      stopping scheduling, stepping through it, changing what an attempt comes to
     methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
@@ -35,6 +36,7 @@ from kschedd.rpc.methods_eviction import EvictionMethods
 from kschedd.rpc.methods_fork import ForkMethods
 from kschedd.rpc.methods_lifecycle import LifecycleMethods
 from kschedd.rpc.methods_load import LoadMethods
+from kschedd.rpc.methods_metrics import MetricsMethods
 from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_plugins import PluginMethods
@@ -65,6 +67,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *EventMethods(cluster).table(),
         *QueueMethods(cluster).table(),
         *SchedulerMethods(cluster).table(),
+        *MetricsMethods(cluster).table(),
         *DebugMethods(cluster).table(),
         *TimeMethods(cluster).table(),
         *ConfigMethods(cluster).table(),

@@ -29,8 +29,11 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
+from kschedd.metrics.instruments import Family
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move, QueuedPod
+from kschedd.queue.history import both
+from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError, wire_error
@@ -70,6 +73,10 @@ class AtHand(Generic[S]):
 class QueueAtHand:
     queue: SchedulingQueue
     moves: deque[Move]
+    _metrics: QueueMetrics
+
+    def metrics(self) -> list[Family]:
+        return self._metrics.families(self.queue)
 
 
 @attrs.frozen(eq=False)
@@ -149,6 +156,7 @@ class VirtualCluster:
         controlled: bool = True,
     ) -> None:
         moves: deque[Move] = deque(maxlen=MOVES_KEPT)
+        metrics = QueueMetrics()
         self._events, self._decisions = EventRecord(), DecisionRecord()
         self._controllers: Sequence[Controller]
         if resumed is None:
@@ -165,13 +173,13 @@ class VirtualCluster:
             on_decision=on_decision,
             on_effects=self._take,
             on_result=on_result,
-            recorder=moves.append,
+            recorder=both(moves.append, metrics.moved),
             resumed=resumed,
             start_s=EPOCH if start_s is None else start_s,
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)
-        self.queue = AtHand(QueueAtHand(self.engine.queue, moves))
+        self.queue = AtHand(QueueAtHand(self.engine.queue, moves, metrics))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         self.clock = EngineClock(self.engine)

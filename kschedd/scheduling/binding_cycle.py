@@ -136,6 +136,8 @@ class BindingCycle:
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
     stopped_at: StopPoint | None = None  # where a debugger has stopped it
+    began_s: float = 0.0  # when its attempt had ended
+    attempt_s: float = 0.0  # how long that attempt took
 
     @property
     def is_decided(self) -> bool:

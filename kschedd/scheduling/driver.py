@@ -63,6 +63,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Plan
+from kschedd.metrics.instruments import Family
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import (
@@ -75,6 +76,7 @@ from kschedd.queue.operations import (
 from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
+    AwaitPermit,
     BindingCycle,
     BindingProgress,
     CallExtender,
@@ -89,6 +91,7 @@ from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import Choices, SchedulingMachine
+from kschedd.scheduling.metrics import ERROR, SUCCESS, UNSCHEDULABLE, AttemptEnded
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
@@ -331,12 +334,16 @@ class SchedulingDriver:
             self._fail(outcome, now)
         else:
             self._record(entry, result, now, took_s, None)
+            if self.machine.metrics is not None:
+                self.machine.metrics.algorithm_s.observe(took_s)
             self.nominator.remove(entry.pod)
             self.cycles += 1
             uid = outcome.pod.uid
             progress = BindingProgress()
             binding = self.machine.binding(outcome, progress, self.stepper)
-            self.binding_cycles[uid] = cycle = BindingCycle(uid, self.cycles, outcome, binding, progress=progress)
+            self.binding_cycles[uid] = cycle = BindingCycle(
+                uid, self.cycles, outcome, binding, progress=progress, began_s=now, attempt_s=took_s
+            )
             self._advance(cycle, None, now)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
@@ -354,6 +361,8 @@ class SchedulingDriver:
         if not of_binding:
             self._attempts += 1
             self._failures += failed is not None
+        if failed is not None and self.machine.metrics is not None:
+            self.machine.metrics.found_no_node(_ended_attempt(failed, result, took_s, of_binding))
         node, feasible, visited, ties, score = "", 0, 0, 0, None
         if isinstance(result, ScheduleResult):
             feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
@@ -423,7 +432,7 @@ class SchedulingDriver:
         if assumed.waiting is not None:
             self.machine.waiting.pods[uid] = assumed.waiting
         binding = self.machine.binding(assumed, progress)
-        self.binding_cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress)
+        self.binding_cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
         if deadline_s is None:
             self._advance(cycle, None, now)
             return
@@ -433,7 +442,7 @@ class SchedulingDriver:
             self.plan_waits[uid] = cycle
         else:
             del self.binding_cycles[uid]
-            self._ended(assumed, plan, now)
+            self._ended(cycle, plan, now)
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
         """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
@@ -510,6 +519,10 @@ class SchedulingDriver:
             del self.plan_waits[cycle.uid]
         elif cycle.is_decided:
             del self.permit_waits[cycle.uid]
+            if self.machine.metrics is not None and isinstance(waits, AwaitPermit):
+                rejection = waits.waiting.rejection
+                label = SUCCESS if rejection is None else rejection.code.label
+                self.machine.metrics.permit_s.observe(now - cycle.began_s, label)
         else:
             return False
         self._effects.resumed.append(cycle.uid)
@@ -561,11 +574,17 @@ class SchedulingDriver:
         except Exception as fault:  # the pod's: its binding has failed
             failure = error(fault_text(fault))
         del self.binding_cycles[cycle.uid]
-        self._ended(cycle.assumed, failure, now)
+        self._ended(cycle, failure, now)
 
-    def _ended(self, assumed: AssumedPod, failure: Status | None, now: float) -> None:
-        pod, effects = assumed.pod, self._effects
+    def _ended(self, cycle: BindingCycle, failure: Status | None, now: float) -> None:
+        assumed, effects = cycle.assumed, self._effects
+        pod = assumed.pod
         if failure is None:
+            if self.machine.metrics is not None:
+                entry = assumed.entry
+                since_s = (entry.initial_attempt or entry.timestamp) / SECOND
+                attempt_s = cycle.attempt_s + now - cycle.began_s
+                self.machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
             effects.bound.append(pod)
             self.pods_bound += 1
             effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
@@ -592,6 +611,18 @@ class SchedulingDriver:
         if self.attempting or self.has_next:
             return self.debugger.stop is None
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
+
+    def metrics(self) -> list[Family]:
+        """What was counted and timed, as it is now; nothing where nobody counts."""
+        if self.machine.metrics is None:
+            return []
+        cluster = self.machine.cluster
+        sizes = {
+            "nodes": cluster.table.node_count,
+            "pods": cluster.pod_count,
+            "assumed_pods": len(cluster.assumed_pods()),
+        }
+        return self.machine.metrics.families(sizes, {"binding": len(self.binding_cycles)})
 
     # -- the debugger -----------------------------------------------------------------------------------------
 
@@ -678,6 +709,24 @@ class SchedulingDriver:
             machine.pre_enqueue(),
             machine.registrations(),
         )
+
+
+def _ended_attempt(
+    failed: FailedAttempt, result: ScheduleResult | FitError, took_s: float, of_binding: bool
+) -> AttemptEnded:
+    post = verdicts = None
+    if isinstance(result, FitError):
+        post, verdicts = result.post_filter, result.diagnosis.verdicts
+    rejections = () if verdicts is None else verdicts.distinct_statuses()
+    return AttemptEnded(
+        failed.entry.pod.scheduler_name,
+        UNSCHEDULABLE if failed.reason == "Unschedulable" else ERROR,
+        took_s,
+        of_binding,
+        post is not None,
+        len(failed.victims),
+        [(status.plugin, reason, nodes) for status, nodes in rejections for reason in status.reasons],
+    )
 
 
 def _plan_again(cycle: BindingCycle) -> Plan | Status | None:

@@ -67,6 +67,7 @@ from kschedd.scheduling.binding_cycle import (
     ReleaseInFlight,
 )
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
+from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.nominated_pods import Nominated
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
@@ -103,7 +104,10 @@ class SchedulingMachine:
         choose: Choose | None = None,
         remember: bool = True,
         handle: Handle | None = None,
+        metrics: SchedulingMetrics | None = None,
     ) -> None:
+        self.metrics = metrics
+        self._times: dict[str, PointTimes] = {}  # by profile
         self.registry = guarded(registry)
         self.cluster = cluster or SchedulerCache()
         self.seed = seed
@@ -142,7 +146,17 @@ class SchedulingMachine:
         framework = build_profile(
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
-        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
+        times = self.times(framework.name)
+        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders, times)
+
+    def times(self, profile: str) -> PointTimes | NoTimes:
+        """What times the extension points of this profile."""
+        if self.metrics is None:
+            return NO_TIMES
+        found = self._times.get(profile)
+        if found is None:
+            found = self._times[profile] = self.metrics.times(profile)
+        return found
 
     def choices(self) -> Choices:
         """How the next attempts choose, as a copy."""
@@ -251,6 +265,8 @@ class SchedulingMachine:
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
         assumed = self.cluster.assume(entry.pod, node_name)
+        times = self.times(framework.name)
+        began = times.start()
         for plugin in framework.at(RESERVE):
             if stepper is not None:
                 yield from stepper.before("reserve", plugin.name, node=node_name)
@@ -258,9 +274,11 @@ class SchedulingMachine:
             if status is not None and status.code != Code.SUCCESS:
                 if stepper is not None:
                     yield from stepper.rejected("reserve", plugin.name, node=node_name)
+                times.ended("Reserve", began, status.code.label)
                 if not status.rejected:
                     status = error(f'running Reserve plugin "{plugin.name}": {status.message}')
                 return self._take_back(entry, assumed, result, status.by(plugin.name), now)
+        began = times.ended("Reserve", began)
         waits: dict[str, float] = {}
         for permitting in framework.at(PERMIT):
             if stepper is not None:
@@ -275,9 +293,11 @@ class SchedulingMachine:
             else:
                 if stepper is not None:
                     yield from stepper.rejected("permit", permitting.name, node=node_name)
+                times.ended("Permit", began, status.code.label)
                 if not status.rejected:
                     status = error(f'running Permit plugin "{permitting.name}": {status.message}')
                 return self._take_back(entry, assumed, result, status.by(permitting.name), now)
+        times.ended("Permit", began, Code.WAIT.label if waits else Code.SUCCESS.label)
         waiting = None
         if waits:
             now = now if stepper is None else stepper.debugger.now_s
@@ -337,11 +357,15 @@ class SchedulingMachine:
             if assumed.waiting.rejection is not None:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
+        times = self.times(profile.name)
+        began = times.start()
         for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
             said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
+                times.ended("PreBind", began, said.code.label)
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
             progress.pre_binds += 1
+        began = times.ended("PreBind", began)
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):
                 continue
@@ -355,12 +379,15 @@ class SchedulingMachine:
             if said is not None and said.code == Code.SKIP:
                 continue
             if said is not None and said.code != Code.SUCCESS:
+                times.ended("Bind", began, said.code.label)
                 return error(f'running Bind plugin "{binder.name}": {said.message}').by(binder.name)
             break
         else:
             return error("no Bind plugin bound the pod")
+        began = times.ended("Bind", began)
         for informed in profile.at(POST_BIND):
             yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
+        times.ended("PostBind", began)
         return None
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:

@@ -43,6 +43,7 @@ from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.extended import CandidatesFound, candidates_left, filtered, preempting, scored
 from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.metrics import NO_TIMES, SUCCESS, NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
@@ -131,6 +132,7 @@ class Scheduler:
     start: "StartNode"
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
+    times: PointTimes | NoTimes = NO_TIMES
     cache: EvaluationCache | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
@@ -186,7 +188,9 @@ class Scheduler:
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated)
+        began = self.times.start()
         pre_filter_result, status, narrowed_by = yield from self.pre_filtering(state, pod, stepper)
+        began = self.times.ended("PreFilter", began, _label(status))
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
             if not status.rejected:
@@ -203,6 +207,7 @@ class Scheduler:
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
+        self.times.ended("Filter", began, _label(found.error))
         if found.error is not None:
             diagnosis.add_verdicts(found.verdicts.before_error())
             return FitError(pod, found.error, diagnosis, state)
@@ -434,13 +439,17 @@ class Scheduler:
             )
         if stepper is not None:
             stepper.scoring = rows
+        began = self.times.start()
         failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
+        began = self.times.ended("PreScore", began, _label(failure))
         if failure is not None:
             diagnosis.add_verdicts()
             return FitError(pod, failure, diagnosis, state)
         try:
             totals = yield from self.ranking.totals(state, pod, rows, cached, stepper)
+            self.times.ended("Score", began)
         except PluginFault as fault:
+            self.times.ended("Score", began, Code.ERROR.label)
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         if self.extenders:
@@ -464,7 +473,9 @@ class Scheduler:
     ) -> Work[FitError]:
         result = None
         if self._post_filters:
+            began = self.times.start()
             result = yield from self.post_filter(state, pod, view, stepper)
+            self.times.ended("PostFilter", began, result.status.code.label)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
         nominated_node = None if result is None else result.nominated_node
@@ -570,6 +581,10 @@ def broken_off(fault: PluginError) -> Status:
     """The status of an attempt that an out-of-tree plugin aborted."""
     text = f'running plugin "{fault.plugin}", {fault.method}: {fault.why}'
     return Status(Code.ERROR, (text,), fault.plugin)
+
+
+def _label(status: Status | None) -> str:
+    return SUCCESS if status is None else status.code.label
 
 
 def _unsatisfied(plugins: set[str]) -> str:

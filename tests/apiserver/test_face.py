@@ -425,6 +425,28 @@ async def test_usage_is_served_from_annotations(api: Asker) -> None:
     assert own["containers"] == [{"name": "main", "usage": {"cpu": "250m", "memory": "64Mi"}}]
 
 
+async def test_metrics_are_prometheus_text() -> None:
+    """What one attempt that found no node comes to."""
+    async with asking(scheduler=True) as api:
+        await api.create("/api/v1/nodes", node("n1"))
+        watch = await api.watch(f"{PODS}?watch=true")
+        large = pod("large")
+        large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "99"}, "limits": {"cpu": "99"}}
+        await api.create(PODS, large)
+        while not (await watch.event())["object"]["status"].get("conditions"):
+            pass
+        answered = await api.ask("GET", "/metrics")
+        assert "version=0.0.4" in answered.headers["content-type"]
+        lines = answered.body.decode().splitlines()
+        assert 'scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1.0' in lines
+        assert 'scheduler_pending_pods{queue="unschedulable"} 1.0' in lines
+        resources = (await api.ask("GET", "/metrics/resources")).body.decode().splitlines()
+        of_pod = 'namespace="default",node="",pod="large",priority="0",resource="cpu"'
+        labels = f'{of_pod},scheduler="default-scheduler",unit="cores"'
+        for metric in ("request", "limit"):
+            assert f"kube_pod_resource_{metric}{{{labels}}} 99.0" in resources
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -1,6 +1,7 @@
 """A scheduling driver that is told by hand what happens, and manifests for it."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from kschedd.api.objects import Object, parse
@@ -13,6 +14,7 @@ from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.work import drive
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 
@@ -49,7 +51,9 @@ class Driven:
             "profiles": [{"schedulerName": name, "plugins": enabled, **settings} for name in profiles],
         }
         config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
-        self.machine = SchedulingMachine(config, registry=registry, seed=1)
+        ticks = count()
+        self.metrics = SchedulingMetrics(lambda: next(ticks) / 1000)  # every look at the clock takes a millisecond
+        self.machine = SchedulingMachine(config, registry=registry, seed=1, metrics=self.metrics)
         self.driver = SchedulingDriver(self.machine)
         self.objects: dict[tuple[str, str], Object] = {}
 

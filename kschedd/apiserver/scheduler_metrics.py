@@ -1,0 +1,86 @@
+"""/metrics and /metrics/resources: what kube-scheduler counts, and what each pod requests, is limited to and costs.
+
+Source: Kubernetes v1.34, scheduler/metrics/resources/resources.go; kube-state-metrics (kube_pod_overhead_…).
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Final
+
+from kschedd.api.objects import Object
+from kschedd.apiserver.services import FaceServices
+from kschedd.http.server import HttpResponse
+from kschedd.metrics.instruments import Family, Labels, Metric
+from kschedd.printing.describe_node import limits_of, requests_of
+from kschedd.rpc.methods_metrics import scheduler_metrics, text_of
+
+_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_OF_POD: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+_REQUEST: Final = Metric("kube_pod_resource_request", "gauge", "What pods that have not ended request.", _OF_POD)
+_LIMIT: Final = Metric("kube_pod_resource_limit", "gauge", "What pods that have not ended are limited to.", _OF_POD)
+_CPU_OVERHEAD: Final = Metric("kube_pod_overhead_cpu_cores", "gauge", "CPU for running the pod.", ("namespace", "pod"))
+_MEMORY_OVERHEAD: Final = Metric(
+    "kube_pod_overhead_memory_bytes", "gauge", "Memory for running the pod.", ("namespace", "pod")
+)
+_BYTES: Final = ("memory", "storage", "ephemeral-storage")
+_MILLI: Final = 1000
+
+
+async def metrics_page(face: FaceServices) -> HttpResponse:
+    return _page(await text_of(await scheduler_metrics(face.cluster)))
+
+
+async def pod_resources_page(face: FaceServices) -> HttpResponse:
+    present = await face.cluster.store.do(lambda store: store.present("Pod"))
+    families = await face.turns.drive("metrics", pod_resources(pod for space in present for pod in space))
+    return _page(await text_of(families))
+
+
+def _page(text: str) -> HttpResponse:
+    return HttpResponse(200, (("Content-Type", _CONTENT_TYPE),), text.encode())
+
+
+def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[Family]]:
+    """The families of these pods; yields after each."""
+    families: dict[Metric, dict[Labels, float]] = {
+        metric: {} for metric in (_REQUEST, _LIMIT, _CPU_OVERHEAD, _MEMORY_OVERHEAD)
+    }
+    for pod in pods:
+        spec = pod.spec
+        if not spec.get("nodeName") or pod.status.get("phase") not in ("Succeeded", "Failed"):
+            for metric, amounts in ((_REQUEST, requests_of(pod.raw)), (_LIMIT, limits_of(pod.raw))):
+                families[metric].update(_samples(pod, amounts))
+        overhead = requests_of({"spec": {"overhead": spec.get("overhead") or {}}})
+        for metric, resource in ((_CPU_OVERHEAD, "cpu"), (_MEMORY_OVERHEAD, "memory")):
+            if resource in overhead:
+                families[metric][pod.namespace, pod.name] = _units(resource, overhead[resource])
+        yield
+    return [Family(metric, samples) for metric, samples in families.items()]
+
+
+def _samples(pod: Object, amounts: Mapping[str, int]) -> dict[Labels, float]:
+    spec = pod.spec
+    priority = spec.get("priority")
+    of_pod = (
+        pod.namespace,
+        pod.name,
+        spec.get("nodeName") or "",
+        spec.get("schedulerName") or "",
+        "" if priority is None else str(priority),
+    )
+    return {
+        (*of_pod, resource, _unit_of(resource)): _units(resource, amount)
+        for resource, amount in amounts.items()
+        if amount
+    }
+
+
+def _unit_of(resource: str) -> str:
+    if resource == "cpu":
+        return "cores"
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return "bytes"
+    return "integer" if resource.startswith("attachable-volumes-") else ""
+
+
+def _units(resource: str, amount: int) -> float:
+    return amount / _MILLI if resource == "cpu" else amount

@@ -1,0 +1,54 @@
+"""Exposition: families of samples in Prometheus' text format."""
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as PrometheusFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from kschedd.metrics.instruments import Distribution, Family
+
+__all__ = ["CONTENT_TYPE", "text_of"]
+
+
+def text_of(families: Iterable[Family]) -> str:
+    """The families in the order of their names, each with its samples in the order of their labels."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(sorted(families, key=lambda family: family.metric.name)))
+    return generate_latest(registry).decode()
+
+
+class _Collected(Collector):
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[PrometheusFamily]:
+        return map(_family, self._families)
+
+
+def _family(family: Family) -> PrometheusFamily:
+    metric = family.metric
+    samples = sorted(family.samples.items())
+    if metric.kind == "histogram":
+        histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        bounds = [*map(_bound, metric.bounds), "+Inf"]
+        for labels, sample in samples:
+            assert isinstance(sample, Distribution), "a histogram has distributions"
+            histogram.add_metric(labels, list(zip(bounds, accumulate(sample.counts), strict=True)), sample.sum)
+        return histogram
+    family_of = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    plain = family_of(metric.name, metric.help, labels=metric.labels)
+    for labels, sample in samples:
+        assert not isinstance(sample, Distribution), "only a histogram has distributions"
+        plain.add_metric(labels, sample)
+    return plain
+
+
+def _bound(number: float) -> str:
+    """As the text format has it."""
+    written: str = floatToGoString(number)  # type: ignore[no-untyped-call]
+    return written

@@ -1,0 +1,52 @@
+"""Method over metrics, gathered from the actors that count."""
+
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.metrics.instruments import Family
+from kschedd.rpc.cluster import ClusterBackend, Queue
+from kschedd.rpc.params import Param
+from kschedd.rpc.table import Call, Method
+from kschedd.scheduling.driver import SchedulingDriver
+
+
+@attrs.frozen(eq=False)
+class MetricsMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "metrics.get",
+                self.get,
+                (Param("prefix", "string", False, "", "those whose names begin so"),),
+                doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
+                returns="`{text}`, in Prometheus' text format.",
+            ),
+        ]
+
+    async def get(self, call: Call) -> Any:
+        families = await scheduler_metrics(self._cluster)
+        return {"text": await text_of([each for each in families if each.metric.name.startswith(call["prefix"])])}
+
+
+async def scheduler_metrics(cluster: ClusterBackend) -> list[Family]:
+    """What the scheduler and its queue have counted."""
+    return [*await cluster.scheduler.query(_of_driver), *await cluster.queue.query(_of_queue)]
+
+
+async def text_of(families: list[Family]) -> str:
+    """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
+    from kschedd.metrics import exposition  # not before somebody asks
+
+    return await trio.to_thread.run_sync(exposition.text_of, families)
+
+
+def _of_driver(driver: SchedulingDriver) -> list[Family]:
+    return driver.metrics()
+
+
+def _of_queue(owner: Queue) -> list[Family]:
+    return owner.metrics()

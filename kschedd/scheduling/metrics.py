@@ -1,0 +1,172 @@
+"""Metrics of scheduling attempts and bindings: kube-scheduler's, by its names, labels and buckets, and some more.
+
+Written by the scheduling driver and by what it runs, who own it. Those named `kschedd_…` upstream has not.
+Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.metrics.instruments import Counter, Family, Histogram, Labels, Metric, Series, exponential
+
+Timer = Callable[[], float]
+"""Seconds of a clock that only goes forward."""
+
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
+SUCCESS: Final = "Success"  # the label of a status
+
+_MANY_ATTEMPTS: Final = 15
+_ATTEMPT_BUCKETS: Final = exponential(0.001, 2, 15)
+
+_ATTEMPTS = Metric(
+    "scheduler_schedule_attempts_total", "counter", "Attempts, by what came of them.", ("result", "profile")
+)
+_ATTEMPT = Metric(
+    "scheduler_scheduling_attempt_duration_seconds",
+    "histogram",
+    "How long an attempt took; with the binding where it found a node.",
+    ("result", "profile"),
+    _ATTEMPT_BUCKETS,
+)
+_ALGORITHM = Metric(
+    "scheduler_scheduling_algorithm_duration_seconds",
+    "histogram",
+    "How long it took to find a node.",
+    (),
+    _ATTEMPT_BUCKETS,
+)
+_VICTIMS = Metric(
+    "scheduler_preemption_victims", "histogram", "How many pods a preemption evicts.", (), exponential(1, 2, 7)
+)
+_PREEMPTIONS = Metric(
+    "scheduler_preemption_attempts_total", "counter", "How often PostFilter looked for pods to evict."
+)
+_SLI = Metric(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "histogram",
+    "From a pod's entry into the active queue until it was bound, by the number of its attempts.",
+    ("attempts",),
+    exponential(0.01, 2, 20),
+)
+_POD_ATTEMPTS = Metric(
+    "scheduler_pod_scheduling_attempts", "histogram", "How many attempts a bound pod needed.", (), exponential(1, 2, 5)
+)
+_POINT = Metric(
+    "scheduler_framework_extension_point_duration_seconds",
+    "histogram",
+    "How long all plugins of an extension point took.",
+    ("extension_point", "status", "profile"),
+    exponential(0.0001, 2, 12),
+)
+_PERMIT = Metric(
+    "scheduler_permit_wait_duration_seconds",
+    "histogram",
+    "How long pods waited at Permit.",
+    ("result",),
+    _ATTEMPT_BUCKETS,
+)
+_CACHE = Metric("scheduler_cache_size", "gauge", "What the scheduler cache holds.", ("type",))
+_GOROUTINES = Metric("scheduler_goroutines", "gauge", "What is under way at once, by what it does.", ("operation",))
+_REJECTIONS = Metric(
+    "kschedd_filter_rejections_total",
+    "counter",
+    "Nodes that were rejected for pods which found none, by plugin and reason.",
+    ("plugin", "reason"),
+)
+
+
+@attrs.frozen
+class AttemptEnded:
+    """What came of an attempt that found no node; seconds. `of_binding`: it had found one, and the binding failed."""
+
+    profile: str
+    result: str  # UNSCHEDULABLE or ERROR
+    took_s: float
+    of_binding: bool
+    preempted: bool  # PostFilter ran
+    victims: int
+    rejections: Iterable[tuple[str, str, int]]  # (plugin, reason, nodes)
+
+
+class PointTimes:
+    """Times the extension points of one profile: `start`, then `ended` after each, which begins the next."""
+
+    def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
+        self.start = timer
+        self._histogram = histogram
+        self._profile = profile
+        self._series: dict[Labels, Series] = {}
+
+    def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
+        """An extension point that began then has ended; returns when."""
+        series = self._series.get((point, status))
+        if series is None:
+            series = self._series[point, status] = self._histogram.series(point, status, self._profile)
+        now_s = self.start()
+        series.observe(now_s - began_s)
+        return now_s
+
+
+class NoTimes:
+    """Times nothing: where nobody asks."""
+
+    def start(self) -> float:
+        return 0.0
+
+    def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
+        return 0.0
+
+
+NO_TIMES: Final = NoTimes()
+
+
+class SchedulingMetrics:
+    """See the module. `timer` times extension points."""
+
+    def __init__(self, timer: Timer) -> None:
+        self.timer = timer
+        self.attempts = Counter(_ATTEMPTS)
+        self.attempt_s = Histogram(_ATTEMPT)
+        self.algorithm_s = Histogram(_ALGORITHM)
+        self.victims = Histogram(_VICTIMS)
+        self.preemptions = Counter(_PREEMPTIONS)
+        self.sli_s = Histogram(_SLI)
+        self.pod_attempts = Histogram(_POD_ATTEMPTS)
+        self.point_s = Histogram(_POINT)
+        self.permit_s = Histogram(_PERMIT)
+        self.rejections = Counter(_REJECTIONS)
+
+    def times(self, profile: str) -> PointTimes:
+        return PointTimes(self.point_s, profile, self.timer)
+
+    def found_no_node(self, ended: AttemptEnded) -> None:
+        self.attempts.add(ended.result, ended.profile)
+        self.attempt_s.observe(ended.took_s, ended.result, ended.profile)
+        if not ended.of_binding:
+            self.algorithm_s.observe(ended.took_s)
+        if ended.preempted:
+            self.preemptions.add()
+        if ended.victims:
+            self.victims.observe(ended.victims)
+        for plugin, reason, nodes in ended.rejections:
+            self.rejections.add(plugin, reason, amount=nodes)
+
+    def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
+        """A pod was bound: `attempt_s` after its last attempt began, `waited_s` after it was first to be tried."""
+        self.attempts.add(SCHEDULED, profile)
+        self.attempt_s.observe(attempt_s, SCHEDULED, profile)
+        self.pod_attempts.observe(attempts)
+        self.sli_s.observe(waited_s, str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+")
+
+    def families(self, sizes: Mapping[str, int], under_way: Mapping[str, int]) -> list[Family]:
+        """All of them. `sizes`: of the scheduler cache; `under_way`: what is done at once."""
+        instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
+        return [
+            *(each.family() for each in instruments),
+            Family(_CACHE, {(of,): size for of, size in sizes.items()}),
+            Family(_GOROUTINES, {(of,): count for of, count in under_way.items()}),
+        ]

@@ -1,0 +1,73 @@
+"""Metrics of the queue: each move is counted, and what waits is shown as it is."""
+
+from typing import Any
+
+from kschedd.metrics.instruments import Distribution
+from kschedd.queue.entry import SECOND
+from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from tests.queue.conftest import Make
+
+
+def shown(metrics: QueueMetrics, queue: SchedulingQueue) -> dict[str, Any]:
+    return {
+        family.metric.name: {
+            labels: (each.count, each.sum) if isinstance(each, Distribution) else each
+            for labels, each in family.samples.items()
+        }
+        for family in metrics.families(queue)
+    }
+
+
+def test_a_pod_is_counted_on_its_way(make: Make) -> None:
+    metrics = QueueMetrics()
+    queue = SchedulingQueue(recorder=metrics.moved)
+    queue.add(make.pod("p"), 1 * SECOND)
+    queue.add(make.pod("q"), 1 * SECOND)
+    entry = queue.pop(3 * SECOND)
+    assert entry is not None
+    entry.unschedulable_plugins = frozenset({"NodeResourcesFit", "TaintToleration"})
+    queue.add_unschedulable_if_not_present(entry, 4 * SECOND)
+    found = shown(metrics, queue)
+    assert found["scheduler_pending_pods"] == {
+        ("active",): 1,
+        ("backoff",): 0,
+        ("unschedulable",): 1,
+        ("gated",): 0,
+    }
+    assert found["scheduler_queue_incoming_pods_total"] == {
+        ("active", "UnschedulablePodAdd"): 2,
+        ("unschedulable", "ScheduleAttemptFailure"): 1,
+    }
+    assert found["scheduler_unschedulable_pods"] == {
+        ("NodeResourcesFit", "default-scheduler"): 1,
+        ("TaintToleration", "default-scheduler"): 1,
+    }
+    assert found["kschedd_queue_wait_seconds"] == {("active",): (1, 2.0)}
+
+
+def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
+    metrics = QueueMetrics()
+    queue = SchedulingQueue(recorder=metrics.moved)
+    pod = make.pod("p")
+    queue.add(pod, 1 * SECOND)
+    for at in (2, 4):
+        entry = queue.pop(at * SECOND)
+        assert entry is not None
+        entry.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+        queue.add_unschedulable_if_not_present(entry, (at + 1) * SECOND)
+        queue.activate([pod], (at + 1) * SECOND)
+    assert shown(metrics, queue)["kschedd_requeued_pods_total"] == {
+        ("", "ForceActivate", "scheduled"): 0,
+        ("", "ForceActivate", "unschedulable"): 1,
+    }
+
+
+def test_nothing_is_kept_of_pods_that_are_gone(make: Make) -> None:
+    metrics = QueueMetrics()
+    queue = SchedulingQueue(recorder=metrics.moved)
+    pods = [make.pod(f"p{number}") for number in range(3)]
+    for pod in pods:
+        queue.add(pod, 1 * SECOND)
+        queue.delete(pod, 2 * SECOND)
+    assert metrics.pods_known == 0
