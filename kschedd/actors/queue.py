@@ -28,7 +28,7 @@ from kschedd.actors.threads import in_actor_thread
 from kschedd.api.pods import Pod
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.status import fault_text
-from kschedd.metrics.instruments import Family
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.metrics import QueueMetrics
@@ -97,7 +97,7 @@ class QueueActor:
         self.moves.append(move)
         self._metrics.moved(move)
 
-    def metrics(self) -> list[Family]:
+    def metrics(self) -> list[MetricFamily]:
         """What was counted of the queue, as it is now."""
         return self._metrics.families(self.queue)
 

@@ -9,7 +9,7 @@ from typing import Final
 from kschedd.api.objects import Object
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
-from kschedd.metrics.instruments import Family, Labels, Metric
+from kschedd.metrics.instruments import Labels, Metric, MetricFamily
 from kschedd.printing.describe_node import limits_of, requests_of
 from kschedd.rpc.methods_metrics import scheduler_metrics, text_of
 
@@ -39,7 +39,7 @@ def _page(text: str) -> HttpResponse:
     return HttpResponse(200, (("Content-Type", _CONTENT_TYPE),), text.encode())
 
 
-def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[Family]]:
+def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[MetricFamily]]:
     """The families of these pods; yields after each."""
     families: dict[Metric, dict[Labels, float]] = {
         metric: {} for metric in (_REQUEST, _LIMIT, _CPU_OVERHEAD, _MEMORY_OVERHEAD)
@@ -54,7 +54,7 @@ def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[Family]]
             if resource in overhead:
                 families[metric][pod.namespace, pod.name] = _units(resource, overhead[resource])
         yield
-    return [Family(metric, samples) for metric, samples in families.items()]
+    return [MetricFamily(metric, samples) for metric, samples in families.items()]
 
 
 def _samples(pod: Object, amounts: Mapping[str, int]) -> dict[Labels, float]:

@@ -10,12 +10,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from kschedd.metrics.instruments import Distribution, Family
+from kschedd.metrics.instruments import Distribution, MetricFamily
 
 __all__ = ["CONTENT_TYPE", "text_of"]
 
 
-def text_of(families: Iterable[Family]) -> str:
+def text_of(families: Iterable[MetricFamily]) -> str:
     """The families in the order of their names, each with its samples in the order of their labels."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(sorted(families, key=lambda family: family.metric.name)))
@@ -23,14 +23,14 @@ def text_of(families: Iterable[Family]) -> str:
 
 
 class _Collected(Collector):
-    def __init__(self, families: Iterable[Family]) -> None:
+    def __init__(self, families: Iterable[MetricFamily]) -> None:
         self._families = families
 
     def collect(self) -> Iterator[PrometheusFamily]:
         return map(_family, self._families)
 
 
-def _family(family: Family) -> PrometheusFamily:
+def _family(family: MetricFamily) -> PrometheusFamily:
     metric = family.metric
     samples = sorted(family.samples.items())
     if metric.kind == "histogram":

@@ -50,7 +50,7 @@ class Distribution:
 
 
 @attrs.frozen
-class Family:
+class MetricFamily:
     """A metric and its samples, by the values of its labels."""
 
     metric: Metric
@@ -70,11 +70,11 @@ class Counter:
             labels = (OTHERS,) * len(labels)
         counts[labels] = counts.get(labels, 0) + amount
 
-    def family(self) -> Family:
-        return Family(self.metric, dict(self.counts))
+    def family(self) -> MetricFamily:
+        return MetricFamily(self.metric, dict(self.counts))
 
 
-class Series:
+class HistogramSeries:
     """The observations of a histogram with one combination of labels."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -94,21 +94,21 @@ class Histogram:
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self._series: dict[Labels, Series] = {}
+        self._series: dict[Labels, HistogramSeries] = {}
 
-    def series(self, *labels: str) -> Series:
+    def series(self, *labels: str) -> HistogramSeries:
         """The series of these labels, to be kept where it is written to often."""
         found = self._series.get(labels)
         if found is None:
             if len(self._series) >= MOST_SERIES:
                 labels = (OTHERS,) * len(labels)
-            found = self._series.setdefault(labels, Series(self.metric.bounds))
+            found = self._series.setdefault(labels, HistogramSeries(self.metric.bounds))
         return found
 
     def observe(self, value: float, *labels: str) -> None:
         self.series(*labels).observe(value)
 
-    def family(self) -> Family:
+    def family(self) -> MetricFamily:
         """Without the series in which nothing was observed yet."""
         shown = {labels: Distribution(tuple(each.counts), each.sum) for labels, each in self._series.items()}
-        return Family(self.metric, {labels: each for labels, each in shown.items() if each.count})
+        return MetricFamily(self.metric, {labels: each for labels, each in shown.items() if each.count})

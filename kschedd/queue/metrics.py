@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 from collections import Counter as Tally
 from typing import Final
 
-from kschedd.metrics.instruments import Counter, Family, Histogram, Metric, exponential
+from kschedd.metrics.instruments import Counter, Histogram, Metric, MetricFamily, exponential
 from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -81,7 +81,7 @@ class QueueMetrics:
         """Of how many pods it is known since when they are where they are."""
         return len(self._since)
 
-    def families(self, queue: SchedulingQueue) -> list[Family]:
+    def families(self, queue: SchedulingQueue) -> list[MetricFamily]:
         """All of them; `queue` is the one whose moves were told."""
         pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
         for place, count in queue.counts().items():
@@ -98,10 +98,10 @@ class QueueMetrics:
             requeued[plugin, event, "scheduled"] = outcome.helped
             requeued[plugin, event, "unschedulable"] = outcome.in_vain
         return [
-            Family(_PENDING, dict(pending)),
-            Family(_UNSCHEDULABLE, dict(rejected)),
-            Family(_IN_FLIGHT, held),
-            Family(_REQUEUED, requeued),
+            MetricFamily(_PENDING, dict(pending)),
+            MetricFamily(_UNSCHEDULABLE, dict(rejected)),
+            MetricFamily(_IN_FLIGHT, held),
+            MetricFamily(_REQUEUED, requeued),
             self._incoming.family(),
             self._waited.family(),
         ]

@@ -15,7 +15,7 @@ from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
 from kschedd.controllers.controller import Controller
 from kschedd.errors import KscheddError
-from kschedd.metrics.instruments import Family
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -42,7 +42,7 @@ class Queue(Protocol):
     @property
     def moves(self) -> Iterable[Move]: ...
 
-    def metrics(self) -> list[Family]: ...
+    def metrics(self) -> list[MetricFamily]: ...
 
 
 class Objects(Protocol):

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.metrics.instruments import Family
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -32,21 +32,21 @@ class MetricsMethods:
         return {"text": await text_of([each for each in families if each.metric.name.startswith(call["prefix"])])}
 
 
-async def scheduler_metrics(cluster: ClusterBackend) -> list[Family]:
+async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
     """What the scheduler and its queue have counted."""
     return [*await cluster.scheduler.query(_of_driver), *await cluster.queue.query(_of_queue)]
 
 
-async def text_of(families: list[Family]) -> str:
+async def text_of(families: list[MetricFamily]) -> str:
     """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
     from kschedd.metrics import exposition  # not before somebody asks
 
     return await trio.to_thread.run_sync(exposition.text_of, families)
 
 
-def _of_driver(driver: SchedulingDriver) -> list[Family]:
+def _of_driver(driver: SchedulingDriver) -> list[MetricFamily]:
     return driver.metrics()
 
 
-def _of_queue(owner: Queue) -> list[Family]:
+def _of_queue(owner: Queue) -> list[MetricFamily]:
     return owner.metrics()

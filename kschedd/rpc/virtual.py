@@ -29,7 +29,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.metrics.instruments import Family
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.queue.history import both
@@ -75,7 +75,7 @@ class QueueAtHand:
     moves: deque[Move]
     _metrics: QueueMetrics
 
-    def metrics(self) -> list[Family]:
+    def metrics(self) -> list[MetricFamily]:
         return self._metrics.families(self.queue)
 
 

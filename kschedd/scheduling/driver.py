@@ -63,7 +63,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Plan
-from kschedd.metrics.instruments import Family
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import (
@@ -612,7 +612,7 @@ class SchedulingDriver:
             return self.debugger.stop is None
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
 
-    def metrics(self) -> list[Family]:
+    def metrics(self) -> list[MetricFamily]:
         """What was counted and timed, as it is now; nothing where nobody counts."""
         if self.machine.metrics is None:
             return []

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedd.metrics.instruments import Counter, Family, Histogram, Labels, Metric, Series, exponential
+from kschedd.metrics.instruments import Counter, Histogram, HistogramSeries, Labels, Metric, MetricFamily, exponential
 
 Timer = Callable[[], float]
 """Seconds of a clock that only goes forward."""
@@ -99,7 +99,7 @@ class PointTimes:
         self.start = timer
         self._histogram = histogram
         self._profile = profile
-        self._series: dict[Labels, Series] = {}
+        self._series: dict[Labels, HistogramSeries] = {}
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """An extension point that began then has ended; returns when."""
@@ -162,11 +162,11 @@ class SchedulingMetrics:
         self.pod_attempts.observe(attempts)
         self.sli_s.observe(waited_s, str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+")
 
-    def families(self, sizes: Mapping[str, int], under_way: Mapping[str, int]) -> list[Family]:
+    def families(self, sizes: Mapping[str, int], under_way: Mapping[str, int]) -> list[MetricFamily]:
         """All of them. `sizes`: of the scheduler cache; `under_way`: what is done at once."""
         instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
         return [
             *(each.family() for each in instruments),
-            Family(_CACHE, {(of,): size for of, size in sizes.items()}),
-            Family(_GOROUTINES, {(of,): count for of, count in under_way.items()}),
+            MetricFamily(_CACHE, {(of,): size for of, size in sizes.items()}),
+            MetricFamily(_GOROUTINES, {(of,): count for of, count in under_way.items()}),
         ]

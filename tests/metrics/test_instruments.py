@@ -8,9 +8,9 @@ from kschedd.metrics.instruments import (
     OTHERS,
     Counter,
     Distribution,
-    Family,
     Histogram,
     Metric,
+    MetricFamily,
     exponential,
 )
 
@@ -55,7 +55,7 @@ def test_the_text_is_ordered_escaped_and_cumulative() -> None:
     histogram = Histogram(SECONDS)
     for value in (0.1, 0.75, 9.0):
         histogram.observe(value, 'a "b"\n')
-    gauge = Family(Metric("a_size", "gauge", "Sizes."), {(): 3})
+    gauge = MetricFamily(Metric("a_size", "gauge", "Sizes."), {(): 3})
     assert text_of([histogram.family(), gauge]).splitlines() == [
         "# HELP a_size Sizes.",
         "# TYPE a_size gauge",

@@ -196,6 +196,7 @@ LINES = [
     ("queue", "default/big"),
     ("queue unschedulable -o json", '"place": "unschedulable"'),
     ("queue pod big", "NodeResourcesFit"),
+    ("metrics scheduler_pending_pods", "scheduler_pending_pods"),
     ("activate big", "pod/default/big activated"),
     ("waiting", "default/held"),
     ("allow held", "pod/default/held allowed"),
