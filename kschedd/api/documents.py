@@ -106,10 +106,27 @@ class Document:
     @cached_property
     def _root(self) -> yaml.Node | None:
         try:
-            root: yaml.Node | None = yaml.compose(self.text, yaml.CSafeLoader)
-        except (yaml.YAMLError, RecursionError):
+            return composed(self.text)
+        except yaml.YAMLError:
             return None  # JSON that is not YAML: the caller falls back to the first line
-        return root
+
+
+def composed(text: str) -> yaml.Node | None:
+    """The nodes of a document; None where it is nested too deeply. Raises YAMLError.
+
+    The composer goes down by recursion in C, which nothing stops before the stack is used up, so that the events,
+    which take none, are looked through first.
+    """
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                return None
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    root: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
+    return root
 
 
 class _Faulty(Exception):

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from kschedd.api.decoding import FieldValidation, StrictFault, decode
-from kschedd.api.documents import read_documents
+from kschedd.api.documents import composed, read_documents
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.schema_check import check_schema, schema_for, without_nulls
 from kschedd.store.errors import BadPatch, Invalid, InvalidOptions
@@ -118,7 +118,7 @@ def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple
 def yaml_error(text: str) -> str:
     """A syntax error of YAML in the words of Go's decoder; "" where there is none."""
     try:
-        yaml.compose(text, Loader=yaml.CSafeLoader)
+        composed(text)
     except yaml.MarkedYAMLError as error:
         mark, context = error.problem_mark, error.context_mark
         line = mark.line if mark is not None else 0
@@ -128,7 +128,7 @@ def yaml_error(text: str) -> str:
             line = context.line
         where = f"line {line}: " if line else ""
         return f"{where}{error.problem or 'unknown problem parsing YAML content'}"
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         return str(error).splitlines()[0]
     return ""
 

@@ -327,6 +327,14 @@ def test_a_dry_run_keeps_nothing(store: Store) -> None:
             "value of type map[string]interface {}",
             id="list",
         ),
+        *(
+            pytest.param(
+                text,
+                "error decoding YAML: error converting YAML to JSON: yaml: nested more than 100 levels deep",
+                id=f"deep {text[:2]}",
+            )
+            for text in ("[" * 50_000 + "]" * 50_000, '{"a":' * 50_000, "- " * 5_000 + "x", "? " * 30_000)
+        ),
     ],
 )
 def test_what_is_no_configuration_is_told_as_upstream_tells_it(text: str, why: str) -> None:
