@@ -22,6 +22,7 @@ from kschedd.devices import cel_regex
 from kschedd.devices.cel_library import FUNCTIONS
 from kschedd.devices.cel_run import (
     DEVICE_FIELDS,
+    MOST_COST,
     Code,
     DeviceInput,
     Evaluation,
@@ -90,14 +91,15 @@ class Program:
 
 @attrs.frozen(eq=False)
 class CelCondition:
-    """An expression on named variables."""
+    """An expression on named variables, which may not cost more than `most_cost`."""
 
     expression: str
     _code: Code
+    _most_cost: int
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it holds for these values of all its variables; raises CelFailure where evaluation fails."""
-        return _decided(self._code, Evaluation(_NO_DEVICE, values))
+        return _decided(self._code, Evaluation(_NO_DEVICE, values, self._most_cost))
 
 
 _NO_DEVICE: Final = DeviceInput("", DeviceMaps(), DeviceMaps())
@@ -120,9 +122,9 @@ def compile_selector(expression: str) -> Program:
     return Program(expression, _compiled(expression, None))
 
 
-def compile_condition(expression: str, variables: Mapping[str, str]) -> CelCondition:
+def compile_condition(expression: str, variables: Mapping[str, str], most_cost: int = MOST_COST) -> CelCondition:
     """A condition on these variables, each with its type (`string`, `int`, `map`, `dyn`, ...)."""
-    return CelCondition(expression, _compiled(expression, variables))
+    return CelCondition(expression, _compiled(expression, variables), most_cost)
 
 
 def _compiled(expression: str, variables: Mapping[str, str] | None) -> Code:

@@ -35,18 +35,18 @@ class DeviceInput:
 
 
 class Evaluation:
-    """One evaluation: its input, the variables (those of macros and those given), the cost so far."""
+    """One evaluation: its input, the variables (those of macros and those given), the cost so far and the limit."""
 
-    __slots__ = ("cost", "device", "names")
+    __slots__ = ("cost", "device", "most_cost", "names")
 
-    def __init__(self, device: DeviceInput, names: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, device: DeviceInput, names: Mapping[str, Any] | None = None, most_cost: int = MOST_COST) -> None:
         self.device = device
         self.names: dict[str, Any] = {} if names is None else dict(names)
-        self.cost = 0
+        self.cost, self.most_cost = 0, most_cost
 
     def spend(self, cost: int) -> None:
         self.cost += cost
-        if self.cost > MOST_COST:
+        if self.cost > self.most_cost:
             raise TooExpensive
 
 

@@ -14,14 +14,13 @@ import trio
 
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.time_control import Moved
-from kschedd.devices.cel_program import compile_condition
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method, Stream
 from kschedd.scheduling import interventions
 from kschedd.scheduling.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
-from kschedd.scheduling.debugger import STATE_VARIABLES, Until
+from kschedd.scheduling.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.stop_view import Known, debugger_state, described_breakpoint, where
 from kschedd.store.times import stamp
@@ -317,9 +316,11 @@ class DebugMethods:
         names = ("seconds", "time_s", "pod", "scheduled", "condition")
         if all(call[name] is None for name in names):
             raise RpcError("bad_params", f"debug.until: give one of {', '.join(names)}")
+        if call["pod"] == "":
+            raise RpcError("bad_params", 'debug.until: pod: a pattern of `namespace/name` is expected, such as "web/*"')
         now = self._cluster.clock.now()
         at = call["time_s"] if call["seconds"] is None else now + call["seconds"]
-        condition = None if call["condition"] is None else compile_condition(call["condition"], STATE_VARIABLES)
+        condition = None if call["condition"] is None else compile_state_condition(call["condition"])
         what = [] if at is None else [f"until {stamp(at)}"]
         what += [] if call["scheduled"] is None else [f"until {call['scheduled']} more pods are bound"]
         what += [] if condition is None else [f"until {condition.expression}"]
@@ -328,9 +329,10 @@ class DebugMethods:
         def run(driver: SchedulingDriver) -> Any:
             more = call["scheduled"]
             scheduled = None if more is None else driver.pods_bound + more
+            there = None
             if call["pod"] is not None:
-                driver.debugger.add(BreakpointSpec(pod=call["pod"]), by=call.client, once=True)
-            driver.debugger.run_until(Until(" or ".join(what), at, scheduled, condition))
+                there = driver.debugger.add(BreakpointSpec(pod=call["pod"]), by=call.client, once=True).number
+            driver.debugger.run_until(Until(" or ".join(what), at, scheduled, condition, there))
             return debugger_state(driver)
 
         return await self._control(call, run)

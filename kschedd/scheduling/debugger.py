@@ -14,7 +14,7 @@ breakpoints are disabled, unless it said `keep`.
 
 Pure: its owner (the driver) passes the time. `engaged` is False where there is nothing to do, the only thing that is
 looked at then; `changes` counts what a watcher is to be told of.
-Errors: DebuggerHeld, NotStopped; CelCompileError, SelectorError for breakpoints.
+Errors: DebuggerHeld, NotStopped; BreakpointRefused, CelCompileError, SelectorError for breakpoints.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import parse_selector_text
-from kschedd.devices.cel_program import CelCondition, compile_condition
+from kschedd.devices.cel_program import LONGEST_EXPRESSION, CelCondition, compile_condition
 from kschedd.devices.cel_values import CelFailure
 from kschedd.errors import KscheddError
 from kschedd.scheduling.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
@@ -42,6 +42,26 @@ STATE_VARIABLES: Final[Mapping[str, str]] = {
     "pods": "int",
     "time": "double",
 }
+
+MOST_BREAKPOINTS: Final = 100  # each of them is looked at in every attempt
+MOST_CONDITION_COST: Final = 10_000  # of CEL, about a millisecond: nothing else runs meanwhile
+LONGEST_PATTERN: Final = 2 * 253 + 1  # a pod's namespace and name have no more
+
+
+@attrs.define(eq=False)
+class BreakpointRefused(KscheddError):
+    """One too many, or one that no pod can match."""
+
+    why: str
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def compile_state_condition(expression: str) -> CelCondition:
+    """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
+    return compile_condition(expression, STATE_VARIABLES, MOST_CONDITION_COST)
 
 
 @attrs.define(eq=False)
@@ -93,6 +113,7 @@ class Until:
     time_s: float | None = None
     scheduled: int | None = None  # pods bound since the start
     condition: CelCondition | None = None
+    breakpoint: int | None = None  # which is there for this run only
 
 
 @attrs.define(eq=False)
@@ -144,28 +165,30 @@ class Debugger:
 
     def pause(self, now_s: float, *, attempting: bool = False) -> None:
         """Stop: now, or when the running attempt has ended."""
-        self.now_s, self.until = now_s, None
+        self.now_s = now_s
+        self._forget_until()
         if self.stop is None:
             self._go(Run.ATTEMPTS, "paused", attempts=0)
             if not attempting:
                 self._halt(SchedulingStop("paused", now_s))
 
     def resume(self) -> None:
-        self.until = None
+        self._forget_until()
         self._go(Run.FREE)
 
     def step(self, attempts: int) -> None:
         """Run so many attempts; one that is under way counts."""
         within = self.stop is not None and self.stop.point is not None
-        self.until = None
+        self._forget_until()
         self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
 
     def next(self, *, point: bool = False) -> None:
         """Run up to the next plugin that is called, or the next extension point at which one is."""
-        self.until = None
+        self._forget_until()
         self._go(Run.POINT if point else Run.PLUGIN, "next")
 
     def run_until(self, until: Until) -> None:
+        self._forget_until()
         self.until = until
         self._go(Run.FREE)
 
@@ -174,12 +197,18 @@ class Debugger:
         self.breakpoints.clear()
         self.resume()
 
+    def _forget_until(self) -> None:
+        if self.until is not None and self.until.breakpoint is not None:
+            self.breakpoints.pop(self.until.breakpoint, None)
+        self.until = None
+
     def _go(self, run: Run, why: str = "", *, attempts: int = 0) -> None:
         self.stop, self._run, self._why, self._attempts_left = None, run, why, attempts
         self._changed()
 
     def _halt(self, stop: SchedulingStop) -> None:
-        self.stop, self.until = stop, None
+        self.stop = stop
+        self._forget_until()
         self.stops += 1
         self._run = Run.ATTEMPTS  # whatever is begun before somebody says otherwise is begun by mistake
         self._attempts_left, self._why = 0, stop.why
@@ -266,9 +295,12 @@ class Debugger:
     # -- breakpoints ------------------------------------------------------------------------------------------
 
     def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
-        """A new breakpoint. Raises CelCompileError, SelectorError."""
+        """A new breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
+        if len(self.breakpoints) >= MOST_BREAKPOINTS:
+            raise BreakpointRefused(f"there are {MOST_BREAKPOINTS} breakpoints, which is the limit: delete some")
+        _check_lengths(spec)
         selector = parse_selector_text(spec.selector) if spec.selector else None
-        condition = compile_condition(spec.condition, VARIABLES) if spec.condition else None
+        condition = compile_condition(spec.condition, VARIABLES, MOST_CONDITION_COST) if spec.condition else None
         self._made += 1
         made = Breakpoint(self._made, spec, by, ignore, once, selector=selector, condition=condition)
         self.breakpoints[made.number] = made
@@ -292,3 +324,14 @@ class Debugger:
 
 
 _ENDS: Final = ("scheduled", "unschedulable", "preempting", "error")
+
+
+def _check_lengths(spec: BreakpointSpec) -> None:
+    for name, most in (
+        ("pod", LONGEST_PATTERN),
+        ("node", 253),
+        ("plugin", 253),
+        ("selector", LONGEST_EXPRESSION),
+    ):
+        if (length := len(getattr(spec, name))) > most:
+            raise BreakpointRefused(f"{name}: {length} characters are too long: at most {most}")

@@ -8,7 +8,15 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.devices.cel_program import CelCompileError, compile_condition
 from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
-from kschedd.scheduling.debugger import STATE_VARIABLES, Debugger, DebuggerHeld, Until
+from kschedd.scheduling.debugger import (
+    MOST_BREAKPOINTS,
+    STATE_VARIABLES,
+    BreakpointRefused,
+    Debugger,
+    DebuggerHeld,
+    Until,
+    compile_state_condition,
+)
 from tests.scheduling.driven import pod
 
 STATE = dict.fromkeys(STATE_VARIABLES, 0)
@@ -201,3 +209,70 @@ def test_when_the_client_goes_scheduling_goes_on_unless_it_said_keep(keep: bool)
     assert one.holder == ""
     assert (one.stop is not None) is keep
     assert made.enabled is keep
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"pod": "*a" * 500_000}, "pod: 1000000 characters are too long: at most 507"),
+        ({"node": "n" * 254}, "node: 254 characters are too long: at most 253"),
+        ({"plugin": "P" * 254}, "plugin: 254 characters are too long: at most 253"),
+        ({"selector": "a=b," * 10_000}, "selector: 40000 characters are too long: at most 10240"),
+    ],
+)
+def test_what_is_longer_than_anything_it_could_match_is_refused(spec: dict[str, str], why: str) -> None:
+    one = debugger()
+    with pytest.raises(BreakpointRefused) as refused:
+        one.add(BreakpointSpec(**spec))
+    assert (str(refused.value), one.breakpoints) == (why, {})
+
+
+def test_there_is_a_limit_to_breakpoints_since_every_attempt_looks_at_each() -> None:
+    one = debugger()
+    for _ in range(MOST_BREAKPOINTS):
+        one.add(BreakpointSpec(pod="*"))
+    with pytest.raises(BreakpointRefused, match="100 breakpoints, which is the limit"):
+        one.add(BreakpointSpec(pod="*"))
+    one.delete(1)
+    assert one.add(BreakpointSpec(pod="*")).number == MOST_BREAKPOINTS + 1
+
+
+def _nested(levels: int) -> str:
+    text = "true"
+    for level in range(levels):
+        text = f"[0,1,2,3,4,5,6,7,8,9].all(x{level}, {text})"
+    return text
+
+
+def test_a_condition_that_costs_too_much_is_given_up_long_before_others_feel_it() -> None:
+    one = debugger()
+    made = one.add(BreakpointSpec(condition=_nested(4)))
+    assert not one.arrives(at())
+    assert "cost limit" in made.disabled_because
+    one.run_until(Until("until it is so", condition=compile_state_condition(_nested(4))))
+    one.tick(1.0)
+    assert one.stop is not None
+    assert "cost limit" in one.stop.why
+    assert compile_state_condition(_nested(2)).holds({**STATE, "time": 0.0})
+
+
+@pytest.mark.parametrize("ends", ["pause", "resume", "step", "next", "another until", "reached"])
+def test_a_breakpoint_of_an_until_goes_with_it(ends: str) -> None:
+    one = debugger()
+    mine = one.add(BreakpointSpec(pod="mine"))
+    for_now = one.add(BreakpointSpec(pod="default/other"), once=True)
+    one.run_until(Until("until pod other", 5.0, breakpoint=for_now.number))
+    match ends:
+        case "pause":
+            one.pause(1.0)
+        case "resume":
+            one.resume()
+        case "step":
+            one.step(1)
+        case "next":
+            one.next()
+        case "another until":
+            one.run_until(Until("until t", 9.0))
+        case _:
+            one.tick(5.0)
+    assert list(one.breakpoints) == [mine.number]
