@@ -70,6 +70,8 @@ def _structural(schema: Any, path: str, level: str, depth: int) -> Iterator[Fiel
         )
     if kind == "array" and schema.get("items") is None:
         yield required(f"{path}.items", "must be specified")
+    elif isinstance(schema.get("items"), list):
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if isinstance(pattern := schema.get("pattern"), str) and (wrong := _bad_pattern(pattern)):
         yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {wrong}")
     for name, inner in _mapping(schema, "properties"):
@@ -252,16 +254,17 @@ def _list_faults(schema: Raw, value: list[Any], path: str) -> Iterator[FieldErro
     if isinstance(least, int) and len(value) < least:
         yield invalid(path, len(value), f"{path} in body should have at least {least} items")
     items = schema.get("items")
-    seen: list[Any] = []
+    seen: set[str] = set()
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     for place, each in enumerate(value):
         if isinstance(items, Mapping):
             yield from _faults(items, each, f"{path}[{place}]")
         if schema.get("x-kubernetes-list-type") in ("set", "map"):
             told = {key: each.get(key) for key in keys} if keys and isinstance(each, Mapping) else each
-            if told in seen:
+            known_as = json.dumps(told, sort_keys=True)
+            if known_as in seen:
                 yield duplicate(f"{path}[{place}]", told)
-            seen.append(told)
+            seen.add(known_as)
 
 
 def _object_faults(schema: Raw, value: Raw, path: str) -> Iterator[FieldError]:

@@ -51,6 +51,11 @@ TEXT = {"type": "string"}
         pytest.param(
             {"type": "object", "properties": {"a": {**TEXT, "pattern": "("}}}, "must be a valid regular", id="pattern"
         ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "array", "items": [TEXT]}}},
+            "s.properties[a].items: Forbidden: items must be a schema object and not an array",
+            id="items-that-are-a-list",
+        ),
         pytest.param({"type": "object", "properties": {"a": {"type": "int"}}}, 'Unsupported value: "int"', id="type"),
     ],
 )
@@ -88,6 +93,23 @@ def test_what_is_structural(schema: dict[str, Any], fault: str) -> None:
             ["a", "a"],
             's[1]: Duplicate value: "a"',
             id="set",
+        ),
+        pytest.param(
+            {"type": "array", "items": {"type": "integer"}, "x-kubernetes-list-type": "set"},
+            [*range(100_000), 7],
+            "s[100000]: Duplicate value: 7",
+            id="large-set",
+        ),
+        pytest.param(
+            {
+                "type": "array",
+                "items": {"type": "object"},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["a", "b"],
+            },
+            [{"a": 1, "b": 2}, {"b": 1, "a": 2}, {"b": 2, "a": 1, "c": 3}],
+            's[2]: Duplicate value: {"a":1,"b":2}',
+            id="map-of-two-keys",
         ),
         pytest.param({"type": "object", "required": ["a"]}, {}, "s.a: Required value", id="required"),
         pytest.param({"type": "object", "additionalProperties": TEXT}, {"k": 1}, "s.k: Invalid value", id="map"),
