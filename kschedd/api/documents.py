@@ -369,7 +369,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
         twice: dict[str, None] = {}
         try:
             value, end = _decoder(twice).raw_decode(text, position)
-            if _too_deep(value):
+            if too_deep(value):
                 raise RecursionError
         except (ValueError, RecursionError) as error:
             if first:
@@ -453,7 +453,7 @@ def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
     )
 
 
-def _too_deep(value: Any) -> bool:
+def too_deep(value: Any) -> bool:
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         if not level:

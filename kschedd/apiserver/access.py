@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.numbers import whole_number
 from kschedd.apiserver.reviews import ANYBODY, User
 from kschedd.apiserver.status import StatusError
 from kschedd.errors import KscheddError
@@ -66,9 +67,10 @@ def read_address(text: str) -> Address:
     if not colon:
         host = ""
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+    number = whole_number(port)
+    if number is None or number > 65535:
         raise AccessError(f'"{text}": an address is HOST:PORT, such as 127.0.0.1:8001')
-    return Address(host, int(port))
+    return Address(host, number)
 
 
 @attrs.frozen(eq=False)

@@ -5,10 +5,12 @@ Raises: StatusError.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.documents import DEEPEST, too_deep
 from kschedd.api.schema import schema_of
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
@@ -16,7 +18,6 @@ from kschedd.apiserver.requests import Query
 from kschedd.apiserver.status import StatusError, bad_request, without_hints
 
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
-_DEEPEST: Final = 500
 
 
 class Body:
@@ -61,14 +62,27 @@ def read_json(data: bytes, begin: str = "") -> Body:
         return made
 
     try:
-        value = json.loads(data, object_pairs_hook=pairs, parse_constant=_no_constant)
+        value = json.loads(data, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise bad_request(f"{begin}nested too deeply") from None
+        raise _too_deep(begin) from None
     except ValueError as error:
         shown = data[:20].decode("utf-8", "replace") or "<empty>"
         why = f"couldn't get version/kind; json parse error: {go_json_error(data, error)} ({shown})"
         raise bad_request(f"{begin}{why}" if begin else go_json_error(data, error)) from None
+    if data.count(b"{") + data.count(b"[") > DEEPEST and too_deep(value):
+        raise _too_deep(begin)
     return Body(value, _paths(value, duplicates) if duplicates else ())
+
+
+def _too_deep(begin: str) -> StatusError:
+    return bad_request(f"{begin}nested more than {DEEPEST} levels deep")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise bad_request(f"json: cannot unmarshal number {text[:100]} into Go value of type float64")
+    return number
 
 
 def _no_constant(text: str) -> Any:

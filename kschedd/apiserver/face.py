@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery, openapi
 from kschedd.apiserver.access import Access, check_allowed
@@ -226,10 +227,10 @@ class ApiFace:
     async def _get(self, asked: Asked) -> HttpResponse:
         wanted_form(asked.headers.get("accept", ""), single=True)
         version = asked.query.text("resourceVersion")
-        if version.isdigit():
+        if (wanted := whole_number(version)) is not None:
             current = await self.services.cluster.store.do(lambda store: store.version)
-            if int(version) > current:
-                raise too_large_version(int(version), current)
+            if wanted > current:
+                raise too_large_version(wanted, current)
         try:
             found = await find(self.services, asked)
         except KscheddError:

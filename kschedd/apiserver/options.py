@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from kschedd.api.fields import FieldError, forbidden, unsupported
+from kschedd.api.numbers import whole_number
 from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_field_selector, parse_selector_text
 from kschedd.api.selectors import LabelSelector
 from kschedd.apiserver.requests import Query
@@ -92,8 +93,9 @@ def _selectors(query: Query) -> tuple[LabelSelector | None, FieldSelector | None
 def _version(text: str, watch: bool) -> int | None:
     if not text:
         return None
-    if text.isascii() and text.isdigit() and int(text) < _MOST_VERSION:
-        return int(text)
+    number = whole_number(text)
+    if number is not None and number < _MOST_VERSION:
+        return number
     parsed = f'strconv.ParseUint: parsing "{text[:100]}": invalid syntax'
     why = f'resourceVersion: Invalid value: "{text[:100]}": {parsed}'
     if watch:

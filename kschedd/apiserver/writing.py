@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid
+from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.bodies import checked_kind, field_validation, media_type, read_body, read_json
 from kschedd.apiserver.negotiation import json_response, wanted_form
@@ -361,7 +362,7 @@ def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions
         propagation,
         orphan,
         str(preconditions.get("uid") or ""),
-        int(version) if version.isdigit() else None,
+        whole_number(version),
         dry_run or "All" in (given.get("dryRun") or ()),
     )
 

@@ -91,6 +91,7 @@ CompiledPath = _Path
 
 _NAME = re.compile(r"(?:\\.|[^\s.\[\]{}()'\"=!<>|&,@*?:$])+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_LONGEST_INTEGER = 18
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 
 
@@ -262,6 +263,8 @@ class _Reader:
             return None
         self.at = match.end()
         self._blanks()
+        if len(match.group()) > _LONGEST_INTEGER:
+            raise self.fail(f"a number has at most {_LONGEST_INTEGER} characters")
         return int(match.group())
 
     def _operand(self) -> "_Path | _Constant":

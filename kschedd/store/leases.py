@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
 from kschedd.api.times import SECOND, micro_stamp, micros
 
@@ -19,7 +20,7 @@ RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"
 def interval_s(lease: Object) -> int | None:
     """The seconds between two renewals; None if nobody within this program renews it."""
     text = (lease.metadata.get("annotations") or {}).get(RENEWED_EVERY)
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and int(text) else None
+    return (whole_number(text) or None) if isinstance(text, str) else None
 
 
 def renewed(lease: Object, now: float) -> Object:

@@ -19,6 +19,9 @@ async def api() -> AsyncIterator[Asker]:
         yield asker
 
 
+LONG = "9" * 5_000
+
+
 async def test_an_object_is_created_read_changed_and_deleted(api: Asker) -> None:
     made = await api.create(PODS, pod("a"))
     assert made["metadata"]["namespace"] == "default"
@@ -88,6 +91,16 @@ async def test_an_invalid_object_names_each_field(api: Asker) -> None:
         pytest.param("GET", f"{PODS}?continue=abc", None, {}, 400, id="a-continue-token-that-is-none"),
         pytest.param("GET", f"{PODS}?fieldSelector=spec.foo=1", None, {}, 400, id="a-field-nobody-selects-by"),
         pytest.param("GET", f"{PODS}?labelSelector=a=b=c", None, {}, 400, id="a-selector-that-is-none"),
+        pytest.param("GET", f"{PODS}?resourceVersion={LONG}", None, {}, 400, id="a-version-of-5000-digits"),
+        pytest.param("GET", f"{PODS}?watch=true&resourceVersion={LONG}", None, {}, 500, id="and-of-a-watch-5000"),
+        pytest.param("GET", f"{PODS}/a?resourceVersion={LONG}", None, {}, 404, id="and-of-one-object"),
+        pytest.param("GET", f"{PODS}/a?resourceVersion=%C2%B2", None, {}, 404, id="a-version-in-superscript"),
+        pytest.param(
+            "DELETE", f"{PODS}/a", {"preconditions": {"resourceVersion": "²"}}, {}, 404, id="and-of-a-precondition"
+        ),
+        pytest.param("POST", PODS, b'{"a":' * 101 + b"1" + b"}" * 101, {}, 400, id="deep"),
+        pytest.param("POST", PODS, b"[" * 900 + b"]" * 900, {}, 400, id="too-deep-for-recursion"),
+        pytest.param("POST", PODS, b'{"spec": {"priority": 1e999}}', {}, 400, id="a-number-beyond-all"),
         pytest.param("GET", f"{PODS}?resourceVersionMatch=Exact", None, {}, 422, id="a-match-without-a-version"),
         pytest.param("GET", f"{PODS}?resourceVersion=99999999", None, {}, 504, id="a-version-still-to-come"),
         pytest.param("GET", f"{PODS}/%ff", None, {}, 400, id="a-path-that-is-no-text"),

@@ -89,6 +89,7 @@ def test_templates(template: str, text: str) -> None:
         pytest.param("{end}", "without a {range}", id="end-without-range"),
         pytest.param("{.a[?(@.b==)]}", "a path such as", id="filter-without-value"),
         pytest.param("{'a}", "closing ' is missing", id="open-quote"),
+        pytest.param("{.a[" + "9" * 5_000 + "]}", "at most 18 characters", id="an-index-of-5000-digits"),
         pytest.param("{.a[1:2:0]}", "positive step", id="step-of-zero"),
         pytest.param("{=}", "a path such as", id="no-path"),
     ],
