@@ -67,12 +67,24 @@ class QuantityError(KscheddError):
         return f"{shown(self.value)}: {self.allowed}"
 
 
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+_ESCAPES: Final = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
+    **str.maketrans({"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}),
+    **str.maketrans({'"': '\\"', "\\": "\\\\"}),
+}
 
 
 def quoted(text: str) -> str:
     """A text in quotes, as Go's %q prints it."""
-    return f'"{text.translate(_ESCAPES)}"'
+    shown = text.translate(_ESCAPES)
+    return f'"{shown}"' if shown.isprintable() else '"' + "".join(map(_printable, shown)) + '"'
+
+
+def _printable(character: str) -> str:
+    code = ord(character)
+    if character.isprintable():
+        return character
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -79,21 +79,26 @@ def _value(value: Any, schema: Schema, struct: str, path: str, named: str, soft:
     elif sort is ListOf and type(value) is list:
         for item in value:
             if item is not None:
-                _value(item, schema.item, struct, path, named.removeprefix("[]"), soft)
+                _value(item, schema.item, struct, path, item_type(named), soft)
     elif sort is MapOf and type(value) is dict:
-        inner = "resource.Quantity" if named.endswith("ResourceList") else named.partition("]")[2]
+        inner = item_type(named)
         for item in value.values():
             if item is not None:
                 _value(item, schema.item, struct, path, inner, soft)
     else:
-        soft.append(_mistyped(_kind_of(value), struct, path, named))
+        soft.append(_mistyped(json_kind(value), struct, path, named))
+
+
+def item_type(named: str) -> str:
+    """The Go type of the items of a list or map of this Go type."""
+    return "resource.Quantity" if named.endswith("ResourceList") else named.partition("]")[2]
 
 
 def _mistyped(what: str, struct: str, path: str, named: str) -> str:
     return f"json: cannot unmarshal {what} into Go struct field {struct}.{path} of type {named}"
 
 
-def _kind_of(value: Any) -> str:
+def json_kind(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, dict | list):
@@ -109,7 +114,7 @@ def _leaf(value: Any, schema: str, struct: str, path: str, named: str, soft: lis
             raise _HardFault(why)
     elif schema is TIME or schema is MICRO_TIME:
         if type(value) is not str:
-            raise _HardFault(_mistyped(_kind_of(value), struct, path, "string"))
+            raise _HardFault(_mistyped(json_kind(value), struct, path, "string"))
         if why := time_error(value, micro=schema is MICRO_TIME):
             raise _HardFault(why)
     elif schema is INT_OR_STR:
@@ -120,18 +125,18 @@ def _leaf(value: Any, schema: str, struct: str, path: str, named: str, soft: lis
             soft.append(_mistyped(why, struct, path, named))
     elif schema is BOOL or schema is STR or schema is NUMBER:
         expected = {BOOL: "bool", STR: "string", NUMBER: "number"}[schema]
-        if _kind_of(value) != expected:
-            soft.append(_mistyped(_kind_of(value), struct, path, named))
+        if json_kind(value) != expected:
+            soft.append(_mistyped(json_kind(value), struct, path, named))
     elif type(value) is not str:
-        soft.append(_mistyped(_kind_of(value), struct, path, named))
-    elif why := _base64_error(value):
+        soft.append(_mistyped(json_kind(value), struct, path, named))
+    elif why := base64_error(value):
         soft.append(why)
 
 
 def _integer_error(value: Any, bits: int) -> str:
     """What Go calls a value that is no integer of this size; "" for one that is."""
-    if _kind_of(value) != "number":
-        return _kind_of(value)
+    if json_kind(value) != "number":
+        return json_kind(value)
     if isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         return ""
     return f"number {value!r}"
@@ -148,7 +153,7 @@ def quantity_error(value: Any) -> str:
     return "" if known else "unable to parse quantity's suffix"
 
 
-def _base64_error(text: str) -> str:
+def base64_error(text: str) -> str:
     data = text.replace("\r", "").replace("\n", "").encode("utf-8", "replace")
     try:
         base64.b64decode(data, validate=True)

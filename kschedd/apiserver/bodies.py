@@ -12,11 +12,13 @@ from typing import Any, Final
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import DEEPEST, too_deep
 from kschedd.api.schema import schema_of
+from kschedd.apiserver.json_errors import json_error
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.requests import Query
 from kschedd.apiserver.status import StatusError, bad_request, without_hints
 
+_LONGEST_SUMMARY: Final = 30
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
@@ -49,6 +51,7 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
 
 
 def read_json(data: bytes, begin: str = "") -> Body:
+    """The value of a JSON text. Raises StatusError; `begin` starts the message about the object of a request."""
     duplicates: list[tuple[int, str]] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,12 +69,22 @@ def read_json(data: bytes, begin: str = "") -> Body:
     except RecursionError:
         raise _too_deep(begin) from None
     except ValueError as error:
-        shown = data[:20].decode("utf-8", "replace") or "<empty>"
-        why = f"couldn't get version/kind; json parse error: {go_json_error(data, error)} ({shown})"
-        raise bad_request(f"{begin}{why}" if begin else go_json_error(data, error)) from None
+        why = json_error(data.decode("utf-8", "replace")) or str(error)
+        if begin:
+            why = f"{begin}couldn't get version/kind; json parse error: {why} ({summary(data)})"
+        raise bad_request(why) from None
     if data.count(b"{") + data.count(b"[") > DEEPEST and too_deep(value):
         raise _too_deep(begin)
     return Body(value, _paths(value, duplicates) if duplicates else ())
+
+
+def summary(data: bytes) -> str:
+    """How a body begins, as messages about one that cannot be decoded end: in hex unless it could be JSON."""
+    if not data:
+        return "<empty>"
+    begin = data[:_LONGEST_SUMMARY]
+    shown = begin.decode("utf-8", "replace") if data[:1] == b"{" else begin.hex()
+    return shown if len(data) <= _LONGEST_SUMMARY else f"{shown} ..."
 
 
 def _too_deep(begin: str) -> StatusError:
@@ -87,18 +100,6 @@ def _finite(text: str) -> float:
 
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
-
-
-def go_json_error(data: bytes, error: ValueError) -> str:
-    """A syntax error of JSON in the words of Go's decoder."""
-    at = getattr(error, "pos", None)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return "invalid UTF-8"
-    if at is None or at >= len(text.rstrip()) or not text.strip():
-        return "unexpected end of JSON input"
-    return f"invalid character '{text[at]}' looking for beginning of value"
 
 
 def _paths(value: Any, duplicates: list[tuple[int, str]]) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def refusal_of(error: KscheddError) -> StatusError:
         case store.ApplyConflict(causes=found):
             told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
             return StatusError(409, "Conflict", str(error), {"causes": told})
-        case store.ApplyError():
+        case store.ApplyError() | store.PatchFailed() | store.MalformedVersion():
             return StatusError(500, "", str(error))
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)

@@ -109,7 +109,8 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         return json_response(scale, form=form, request_headers=asked.headers)
     given: Any = None
     if target.verb == "patch":
-        patch_type, given = read_patch(asked)
+        patch_type, body = read_patch(asked)
+        given = body.value
         if patch_type == "strategic":
             patch_type = "merge"  # a Scale has no lists
     else:

@@ -14,7 +14,7 @@ from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.bodies import checked_kind, field_validation, media_type, read_body, read_json
+from kschedd.apiserver.bodies import Body, checked_kind, field_validation, media_type, read_body, read_json
 from kschedd.apiserver.negotiation import json_response, wanted_form
 from kschedd.apiserver.options import read_options
 from kschedd.apiserver.reading import list_response, object_response, read_page
@@ -22,6 +22,7 @@ from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
+from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.registry.warnings import creation_warnings, update_warnings
@@ -67,12 +68,19 @@ _PROPAGATION: Final[Mapping[str, Propagation]] = {
 
 
 def on_behalf_of(asked: Asked, request: Callable[[ClusterWriter], T]) -> Callable[[ClusterWriter], T]:
-    """The request to the store, made in the user's name; the answer has what the user is to be warned of."""
+    """The request to the store, made in the user's name; the answer has what the user is to be warned of.
+
+    Who is refused is warned, too.
+    """
     user = UserInfo(asked.user.name, asked.user.groups)
 
     def asked_for(store: ClusterWriter) -> T:
         with store.on_behalf_of(user) as told:
-            answer = request(store)
+            try:
+                answer = request(store)
+            except KscheddError:
+                asked.warnings.extend(text for text in told if text not in asked.warnings)
+                raise
         if told and isinstance(answer, dict):
             answer["warnings"] = (*answer.get("warnings", ()), *told)
         return answer
@@ -191,10 +199,6 @@ async def update(face: FaceServices, asked: Asked, subresource: Subresource = ""
     resource = asked.target.resource
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     raw = placed(asked, await received(face, asked), named=True)
-    version = raw["metadata"].get("resourceVersion")
-    if isinstance(version, str) and version and not version.isdigit():
-        raise StatusError(500, "", f'strconv.ParseUint: parsing "{version[:100]}": invalid syntax')
-
     manager = manager_of(asked, "UpdateOptions")
 
     def made(store: ClusterWriter) -> dict[str, Any]:
@@ -217,7 +221,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         return await _apply(face, asked, subresource)
-    patch_type, value = read_patch(asked)
+    patch_type, body = read_patch(asked)
     validation = field_validation(asked.query)
     manager = manager_of(asked, "PatchOptions")
 
@@ -227,12 +231,13 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
             target.resource.stored,
             target.namespace,
             target.name,
-            value,
+            body.value,
             patch_type,
             subresource=subresource,
             validation=validation,
             dry_run=asked.dry_run,
             manager=manager,
+            duplicates=body.duplicates,
         )
         told = update_warnings(there, changed) if there is not None and not subresource else ()
         return {"object": changed.raw, "warnings": (*warnings, *told)}
@@ -297,12 +302,20 @@ def manager_of(asked: Asked, options: str) -> str:
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-def read_patch(asked: Asked) -> tuple[PatchType, Any]:
+def read_patch(asked: Asked) -> tuple[PatchType, Body]:
+    """A JSON patch, merge patch or strategic merge patch, as it was sent."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_patch_options(asked.query.text("fieldManager"), asked.query.optional_flag("force"), applied=False)
-    return patch_type, read_json(asked.http.body).value
+    try:
+        return patch_type, read_json(asked.http.body)
+    except StatusError as refused:
+        if patch_type == "strategic":
+            raise
+        if field_validation(asked.query) != "Ignore":
+            raise bad_request(f"error decoding patch: {refused.message}") from None
+        raise bad_request("Invalid JSON Patch" if patch_type == "merge" else refused.message) from None
 
 
 # Deletion

@@ -6,6 +6,7 @@ place.  An object whose fields are of the wrong type is returned unchanged: `val
 Admission plugins' work (priority, tolerations, RuntimeClass, a claim's StorageClass) is not done here.
 """
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -314,6 +315,13 @@ def _csi_driver(driver: Raw) -> None:
     driver["spec"] = spec
 
 
+def _secret(secret: Raw) -> None:
+    secret.update(_missing(secret, type="Opaque"))
+    if texts := secret.pop("stringData", None):
+        encoded = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
 def _limit_range(item: Raw) -> None:
     if limits := (item.get("spec") or {}).get("limits"):
         item["spec"] = {**item["spec"], "limits": [_limits(each) for each in limits]}
@@ -395,6 +403,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "StorageClass": _storage_class,
     "CSIDriver": _csi_driver,
     "LimitRange": _limit_range,
+    "Secret": _secret,
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _claim_template,
     "CustomResourceDefinition": _definition,

@@ -1,13 +1,30 @@
 """Parts of objects as upstream's messages show them: Go structures of its internal types, as JSON.
 
-Internal types have no names for JSON: fields have their Go names, in Go's order, and all of them are shown. Only what
-stands in messages about small structures is here; those about whole pod templates show what was sent.
+Internal types have no names for JSON: fields have their Go names, in Go's order, and all of them are shown. Most have
+the fields of the versioned type in the same order, so that the schema tells; the tables have those that differ. The
+types of metadata (ObjectMeta, LabelSelector) are the same inside and outside, with names for JSON.
 
-Source: Kubernetes v1.34, pkg/apis/resource/types.go.
+Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/apis/resource/types.go.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
+
+from kschedd.api.go_order import in_go_order, sorted_keys
+from kschedd.api.schema import (
+    BOOL,
+    BYTES,
+    INT,
+    INT32,
+    INT_OR_STR,
+    NUMBER,
+    QUANTITY,
+    STR,
+    Fields,
+    ListOf,
+    Schema,
+    type_named,
+)
 
 # Type -> its fields, each with its type: `''`, `0` and `null` are leaves with that value if absent, `*T` is a pointer,
 # `[T]` a list.
@@ -39,9 +56,6 @@ _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
             "BindingConditions:null BindingFailureConditions:null ShareID:null ConsumedCapacity:null"
         ),
         "DeviceAllocationConfiguration": "Source:'' Requests:null Opaque:*OpaqueDeviceConfiguration",
-        "NodeSelector": "NodeSelectorTerms:[NodeSelectorTerm]",
-        "NodeSelectorTerm": "MatchExpressions:[NodeSelectorRequirement] MatchFields:[NodeSelectorRequirement]",
-        "NodeSelectorRequirement": "Key:'' Operator:'' Values:null",
         "CSINodeDriver": "Name:'' NodeID:'' TopologyKeys:null Allocatable:*VolumeNodeResources",
         "VolumeNodeResources": "Count:null",
     }.items()
@@ -50,17 +64,111 @@ _LEAVES: Final[Mapping[str, Any]] = {"''": "", "0": 0, "null": None}
 _META: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
+# Type -> its fields in the order of the internal type; those that only one of the two has are left out, or moved.
+_ORDER: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(fields.split())
+    for name, fields in {
+        "PodSpec": (
+            "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds "
+            "activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName automountServiceAccountToken nodeName "
+            "securityContext imagePullSecrets hostname subdomain setHostnameAsFQDN affinity schedulerName "
+            "tolerations hostAliases priorityClassName priority preemptionPolicy dnsConfig readinessGates "
+            "runtimeClassName overhead enableServiceLinks topologySpreadConstraints os schedulingGates "
+            "resourceClaims resources hostnameOverride"
+        ),
+        "PodSecurityContext": (
+            "seLinuxOptions windowsOptions runAsUser runAsGroup runAsNonRoot supplementalGroups "
+            "supplementalGroupsPolicy fsGroup fsGroupChangePolicy sysctls seccompProfile appArmorProfile "
+            "seLinuxChangePolicy"
+        ),
+        "Volume": (
+            "name hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs "
+            "persistentVolumeClaim rbd quobyte flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap "
+            "vsphereVolume azureDisk photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral "
+            "image"
+        ),
+    }.items()
+}
+# Host namespaces stand in the security context inside; outside, in the pod's spec.
+_HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+_GO_NAMES: Final[Mapping[str, str]] = {
+    **{name.lower(): name for name in "OS TTY IP UID NFS ISCSI RBD FC CSI GRPC IQN".split()},
+    **dict(
+        pair.split("=")
+        for pair in (
+            "dnsConfig=DNSConfig dnsPolicy=DNSPolicy fsGroup=FSGroup fsGroupChangePolicy=FSGroupChangePolicy "
+            "fsType=FSType pdName=PDName seLinuxOptions=SELinuxOptions seLinuxChangePolicy=SELinuxChangePolicy "
+            "gcePersistentDisk=GCEPersistentDisk awsElasticBlockStore=AWSElasticBlockStore cephfs=CephFS "
+            "storageos=StorageOS httpGet=HTTPGet httpHeaders=HTTPHeaders tcpSocket=TCPSocket apiVersion=APIVersion "
+            "apiGroup=APIGroup gmsaCredentialSpecName=GMSACredentialSpecName gmsaCredentialSpec=GMSACredentialSpec "
+            "iscsiInterface=ISCSIInterface chapAuthDiscovery=DiscoveryCHAPAuth chapAuthSession=SessionCHAPAuth "
+            "sslEnabled=SSLEnabled wwids=WWIDs diskURI=DataDiskURI"
+        ).split()
+    ),
+}
+_RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
+_ZERO: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0, NUMBER: 0, BOOL: False, INT_OR_STR: 0, QUANTITY: "0"}
+# Type -> fields that are values inside, but pointers outside.
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "RollingUpdateStatefulSetStrategy": ("partition",),
+    "RollingUpdateDaemonSet": ("maxUnavailable", "maxSurge"),
+    "RollingUpdateDeployment": ("maxUnavailable", "maxSurge"),
+}
+_AS_OUTSIDE: Final = ("LabelSelector", "ObjectMeta")
+
+
 def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
-    """An object of this Go type."""
+    """An object of this Go type: of one of the tables, or of the schema."""
     raw = raw or {}
-    return {field: _value(kind, raw.get(_key(field))) for field, kind in _STRUCTS[name].items()}
+    if name in _STRUCTS:
+        return {field: _value(kind, raw.get(_key(field))) for field, kind in _STRUCTS[name].items()}
+    return _internal(raw, type_named(name))
 
 
-def go_claim_template(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a ResourceClaimTemplate: its metadata is embedded, and has names for JSON."""
+def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
+    """A template, of pods or claims: its metadata is embedded, and has names for JSON."""
     meta = spec.get("metadata") or {}
-    shown = {field: meta[field] for field in _META if meta.get(field)}
-    return {**shown, "Spec": go_struct("ResourceClaimSpec", spec.get("spec"))}
+    shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
+    return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
+
+
+def _internal(raw: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+    name = fields.short_name
+    renamed = {**_GO_NAMES, **_RBD_NAMES} if name == "RBDVolumeSource" else _GO_NAMES
+    found: dict[str, Any] = {}
+    for field in _ORDER.get(name, fields):
+        if field == "metadata":
+            meta = in_go_order(dict(raw.get(field) or {}), fields[field])
+            found.update({each: value for each, value in meta.items() if value})
+            continue
+        go_name = renamed.get(field) or field[0].upper() + field[1:]
+        found[go_name] = _field(raw.get(field), fields, field)
+    if name == "PodSpec":
+        host = {field[0].upper() + field[1:]: _field(raw.get(field), fields, field) for field in _HOST}
+        found["SecurityContext"] = {**host, **_internal(raw.get("securityContext") or {}, fields["securityContext"])}
+    return found
+
+
+def _field(value: Any, fields: Fields, field: str) -> Any:
+    schema = fields[field]
+    if value is None:
+        if field in fields.pointers and field not in _VALUES.get(fields.short_name, ()):
+            return None
+        if isinstance(schema, Fields):
+            return _inner({}, schema) if field in fields.always else None
+        return _ZERO.get(schema) if isinstance(schema, str) and schema is not BYTES else None
+    return _inner(value, schema)
+
+
+def _inner(value: Any, schema: Schema) -> Any:
+    if isinstance(schema, Fields):
+        if schema.short_name in _AS_OUTSIDE:
+            ordered = in_go_order(dict(value), schema)
+            return {field: each for field, each in ordered.items() if each}
+        return _internal(value, schema)
+    if isinstance(schema, ListOf):
+        return [_inner(each, schema.item) for each in value]
+    return in_go_order(value, schema)
 
 
 def _key(field: str) -> str:

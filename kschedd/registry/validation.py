@@ -49,7 +49,7 @@ from kschedd.registry.validation_meta import (
     validate_labels,
     validate_meta,
 )
-from kschedd.registry.validation_pod import validate_pod_spec, validate_pod_status
+from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec, validate_pod_status
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
@@ -243,6 +243,7 @@ def _pod(pod: Raw, faults: Faults) -> None:
         faults.append(required("spec.containers"))
         return
     faults += validate_pod_spec(spec)
+    validate_new_pod(spec, faults)
     if status := pod.get("status"):
         faults += validate_pod_status(status)
 

@@ -14,6 +14,7 @@ from kschedd.api.fields import FieldError, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import parse_label_selector
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_workloads import validate_template
@@ -231,7 +232,7 @@ def _validate_exit_codes(codes: Raw, names: set[Any], path: str, faults: Faults)
 def _validate_success_policy(spec: Raw, policy: Raw, path: str, faults: Faults) -> None:
     rules = policy.get("rules") or []
     if spec.get("completionMode") != "Indexed":
-        faults.append(invalid(path, {"Rules": rules}, _INDEXED))
+        faults.append(invalid(path, go_struct("batch.v1.SuccessPolicy", policy), _INDEXED))
         return
     if not rules:
         why = "at least one rules must be specified when the successPolicy is specified"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
 from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match, label_value, qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_selectors import validate_node_selector
 
@@ -271,9 +272,7 @@ def _validate_place(spec: Raw, faults: Faults) -> None:
         validate_node_selector(selector, "spec.nodeSelector", faults)
         terms = selector.get("nodeSelectorTerms") or ()
         if len(terms) > 1:
-            shown = [
-                {"MatchExpressions": t.get("matchExpressions"), "MatchFields": t.get("matchFields")} for t in terms
-            ]
+            shown = [go_struct("NodeSelectorTerm", term) for term in terms]
             why = "must have exactly one node selector term"
             faults.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, why))
     if spec.get("allNodes") is False:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, not_found, required, unsupported
 from kschedd.api.quantity import quoted
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.pod_defaults import aggregate
 from kschedd.registry.validation_containers import (
     PORT_RANGE,
@@ -69,9 +70,6 @@ def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
         validate_spread(constraints, f"{path}.topologySpreadConstraints", faults)
     if gates := spec.get("schedulingGates"):
         _validate_gates(gates, f"{path}.schedulingGates", faults)
-        if spec.get("nodeName"):
-            why = "cannot be set until all schedulingGates have been cleared"
-            faults.append(forbidden(f"{path}.nodeName", why))
     validate_pod_security(spec, path, faults)
     validate_network(spec, path, faults)
     if overhead := spec.get("overhead"):
@@ -102,8 +100,10 @@ def validate_pod_annotations(annotations: Mapping[str, str], spec: Raw, path: st
             faults.append(invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}"))
 
 
-def validate_pod_tokens(spec: Raw, faults: Faults) -> None:
-    """Tokens in volumes of a pod that has no service account: templates may have them."""
+def validate_new_pod(spec: Raw, faults: Faults) -> None:
+    """What only a new pod may not have: a node while it is gated, tokens in volumes without a service account."""
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        faults.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     if spec.get("serviceAccountName"):
         return
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -177,18 +177,14 @@ def _validate_pod_claims(claims: Sequence[Raw], path: str, faults: Faults) -> fr
         sources = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field)]
         both = "`resourceClaimName`, `resourceClaimTemplateName`"
         if not sources:
-            faults.append(invalid(here, _go_claim(claim), f"must specify one of: {both}"))
+            faults.append(invalid(here, go_struct("PodResourceClaim", claim), f"must specify one of: {both}"))
         elif len(sources) > 1:
-            faults.append(invalid(here, _go_claim(claim), f"at most one of {both} may be specified"))
+            faults.append(
+                invalid(here, go_struct("PodResourceClaim", claim), f"at most one of {both} may be specified")
+            )
         for field in sources:
             faults += [invalid(f"{here}.{field}", claim[field], why) for why in dns_subdomain(claim[field])]
     return frozenset(names)
-
-
-def _go_claim(claim: Raw) -> Raw:
-    """A claim as upstream's messages show it."""
-    fields = ("name", "resourceClaimName", "resourceClaimTemplateName")
-    return {f"{name[0].upper()}{name[1:]}": claim.get(name) for name in fields}
 
 
 def _validate_containers(spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required
 from kschedd.api.quantity import as_stored, nanos
 from kschedd.api.validation_names import qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_resources import (
     container_resource_faults,
     is_huge_page,
@@ -139,16 +140,6 @@ def _applies(scope: str, resource: str) -> bool:
     return True
 
 
-def _go_selector(selector: Raw) -> Raw:
-    """A scope selector as upstream's messages show it."""
-    fields = ("scopeName", "operator", "values")
-    terms = [
-        {f"{name[0].upper()}{name[1:]}": term.get(name) for name in fields}
-        for term in selector.get("matchExpressions") or ()
-    ]
-    return {"MatchExpressions": terms}
-
-
 def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults) -> None:
     path = "spec.scopeSelector.matchExpressions"
     names = set()
@@ -160,7 +151,9 @@ def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults
             faults.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         for name in sorted(hard):
             if is_standard_for_quota(name) and not _applies(scope, name):
-                faults.append(invalid(path, _go_selector(selector), "unsupported scope applied to resource"))
+                faults.append(
+                    invalid(path, go_struct("ScopeSelector", selector), "unsupported scope applied to resource")
+                )
         if scope in _EXISTS_ONLY and operator != "Exists":
             why = (
                 "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "

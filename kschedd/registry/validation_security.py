@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
 from kschedd.api.validation_names import between, dns_subdomain, does_not_match, qualified_name
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_paths import validate_descending
 
 Raw = dict[str, Any]
@@ -99,7 +100,7 @@ def _validate_profile(profile: Raw, path: str, word: str, faults: Faults) -> Non
         elif not local.strip():
             faults.append(required(f"{path}.localhostProfile", f"must be set when {word} type is Localhost"))
     elif local is not None:
-        shown: Any = {"Type": kind, "LocalhostProfile": local} if seccomp else local
+        shown: Any = go_struct("SeccompProfile", profile) if seccomp else local
         why = f"can only be set when {word} type is Localhost"
         faults.append(invalid(f"{path}.localhostProfile", shown, why))
     if not kind:
@@ -126,12 +127,6 @@ def _validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{path}.hostNetwork", False, why))
 
 
-_GO_CONTEXT: Final = (
-    "capabilities privileged seLinuxOptions windowsOptions runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem"
-    " allowPrivilegeEscalation procMount seccompProfile appArmorProfile".split()
-)
-
-
 def validate_security(context: Raw, path: str, host_users: bool, faults: Faults) -> None:
     """A container's security context."""
     _validate_ids(context, path, ("runAsUser", "runAsGroup"), faults)
@@ -142,7 +137,7 @@ def validate_security(context: Raw, path: str, host_users: bool, faults: Faults)
             faults.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     _validate_profiles(context, path, faults)
     if context.get("allowPrivilegeEscalation") is False:
-        shown = {_go_name(name): context.get(name) for name in _GO_CONTEXT}
+        shown = go_struct("SecurityContext", context)
         before = "cannot set `allowPrivilegeEscalation` to false and "
         if context.get("privileged"):
             faults.append(invalid(path, shown, before + "`privileged` to true"))
@@ -175,10 +170,6 @@ def validate_network(spec: Raw, path: str, faults: Faults) -> None:
             faults.append(required(f"{path}.os.name", "cannot be empty"))
         elif name not in ("linux", "windows"):
             faults.append(unsupported(f"{path}.os", name, ("linux", "windows")))
-
-
-def _go_name(name: str) -> str:
-    return "SELinuxOptions" if name == "seLinuxOptions" else f"{name[0].upper()}{name[1:]}"
 
 
 def _validate_dns(config: Raw, path: str, faults: Faults) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.registry.go_structs import go_claim_template, go_struct
+from kschedd.registry.go_structs import go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -73,7 +73,7 @@ def _shown(kind: str, value: Any) -> Any:
     if kind == "ResourceClaim":
         return go_struct("ResourceClaimSpec", value)
     if kind == "ResourceClaimTemplate":
-        return go_claim_template(value or {})
+        return go_template(value or {}, "ResourceClaimSpec")
     if not isinstance(value, Mapping) or not value.keys() <= {"matchLabels", "matchExpressions"}:
         return value
     labels = dict(sorted((value.get("matchLabels") or {}).items()))
@@ -105,8 +105,10 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """The faults of changes of metadata: of finalizers, and of what only a deletion may set."""
+    """The faults of changes of metadata: of the uid, of finalizers, and of what only a deletion may set."""
     faults: Faults = []
+    if given.get("uid") and given["uid"] != old.get("uid"):
+        faults.append(invalid("metadata.uid", given["uid"], FIELD_IS_IMMUTABLE))
     if "deletionTimestamp" in old:
         present = old.get("finalizers") or ()
         added = [each for each in given.get("finalizers") or () if each not in present]
@@ -197,7 +199,16 @@ def _job(old: Raw, new: Raw, faults: Faults) -> None:
         fixed.insert(1, "template")
     for field in fixed:
         if not same(before.get(field), after.get(field)):
-            faults.append(invalid(f"spec.{field}", after.get(field), FIELD_IS_IMMUTABLE))
+            faults.append(invalid(f"spec.{field}", _shown_of_job(field, after.get(field)), FIELD_IS_IMMUTABLE))
+
+
+def _shown_of_job(field: str, value: Any) -> Any:
+    if field == "template":
+        return go_template(value or {}, "PodSpec")
+    if field == "selector":
+        return _shown("Job", value)
+    kind = {"podFailurePolicy": "batch.v1.PodFailurePolicy", "successPolicy": "batch.v1.SuccessPolicy"}.get(field)
+    return value if value is None or kind is None else go_struct(kind, value)
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:

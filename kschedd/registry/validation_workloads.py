@@ -10,6 +10,7 @@ from kschedd.api.fields import FieldError, forbidden, invalid, required, unsuppo
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import from_map, parse_label_selector
 from kschedd.api.validation_names import dns_label, percent
+from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_pod import validate_pod_annotations, validate_pod_spec
 from kschedd.registry.validation_resources import NOT_NEGATIVE
@@ -122,6 +123,9 @@ def validate_replica_set(workload: Raw, faults: Faults) -> None:
         _validate_template(spec, ("Always",), faults)
 
 
+_STRATEGIES: Final = ("Recreate", "RollingUpdate")
+
+
 def validate_deployment(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     _validate_counts(spec, faults)
@@ -130,8 +134,8 @@ def validate_deployment(workload: Raw, faults: Faults) -> None:
     strategy = spec.get("strategy") or {}
     kind = strategy.get("type")
     rolling = strategy.get("rollingUpdate")
-    if kind not in ("Recreate", "RollingUpdate"):
-        faults.append(unsupported("spec.strategy", _strategy(strategy), ("Recreate", "RollingUpdate")))
+    if kind not in _STRATEGIES:
+        faults.append(unsupported("spec.strategy", go_struct("apps.v1.DeploymentStrategy", strategy), _STRATEGIES))
     elif kind == "Recreate" and rolling is not None:
         why = "may not be specified when strategy `type` is 'Recreate'"
         faults.append(forbidden("spec.strategy.rollingUpdate", why))
@@ -140,11 +144,6 @@ def validate_deployment(workload: Raw, faults: Faults) -> None:
     limit = spec.get("progressDeadlineSeconds")
     if limit is not None and limit <= (spec.get("minReadySeconds") or 0):
         faults.append(invalid("spec.progressDeadlineSeconds", limit, "must be greater than minReadySeconds"))
-
-
-def _strategy(strategy: Raw) -> Raw:
-    """A strategy without roll-out as upstream's messages show it."""
-    return {"Type": strategy.get("type") or "", "RollingUpdate": strategy.get("rollingUpdate")}
 
 
 def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
@@ -183,7 +182,7 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") not in ("OnDelete", "RollingUpdate"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        faults.append(invalid("spec.updateStrategy", _strategy(strategy), why))
+        faults.append(invalid("spec.updateStrategy", go_struct("apps.v1.StatefulSetUpdateStrategy", strategy), why))
     elif (rolling := strategy.get("rollingUpdate")) is not None:
         _validate_partition(strategy["type"], rolling, "spec.updateStrategy.rollingUpdate", faults)
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
@@ -201,7 +200,7 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
 def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> None:
     partition = rolling.get("partition") or 0
     if kind == "OnDelete":
-        shown = {"Partition": partition, "MaxUnavailable": None}
+        shown = go_struct("apps.v1.RollingUpdateStatefulSetStrategy", rolling)
         faults.append(invalid(path, shown, "only allowed for updateStrategy 'RollingUpdate'"))
     elif partition < 0:
         faults.append(invalid(f"{path}.partition", partition, NOT_NEGATIVE))
@@ -226,7 +225,13 @@ def validate_daemon_set(workload: Raw, faults: Faults) -> None:
     _validate_template(spec, ("Always",), faults, "DaemonSet")
     update = spec.get("updateStrategy") or {}
     if update.get("type") not in ("OnDelete", "RollingUpdate"):
-        faults.append(unsupported("spec.updateStrategy", _strategy(update), ("RollingUpdate", "OnDelete")))
+        faults.append(
+            unsupported(
+                "spec.updateStrategy",
+                go_struct("apps.v1.DaemonSetUpdateStrategy", update),
+                ("RollingUpdate", "OnDelete"),
+            )
+        )
     elif rolling := update.get("rollingUpdate"):
         _validate_daemons(rolling, "spec.updateStrategy.rollingUpdate", faults)
 
@@ -262,14 +267,11 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     _validate_template(spec, ("Always",), faults, "ReplicationController")
 
 
-_BUDGET_FIELDS: Final = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
-
-
 def validate_disruption_budget(budget: Raw, faults: Faults) -> None:
     spec = budget.get("spec") or {}
     stated = [field for field in ("minAvailable", "maxUnavailable") if spec.get(field) is not None]
     if len(stated) > 1:
-        shown = {field[:1].upper() + field[1:]: spec.get(field) for field in _BUDGET_FIELDS}
+        shown = go_struct("policy.v1.PodDisruptionBudgetSpec", spec)
         faults.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for field in stated:
         validate_share(spec[field], f"spec.{field}", faults)

@@ -152,6 +152,7 @@ class ClusterWriter(ClusterReader, Protocol):
         validation: FieldValidation = "Strict",
         dry_run: bool = False,
         manager: str = "",
+        duplicates: Sequence[str] = (),
     ) -> tuple[Object, tuple[str, ...]]: ...
 
     def apply(

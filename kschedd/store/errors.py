@@ -83,6 +83,18 @@ class Conflict(ApiError):
 
 
 @attrs.define(eq=False)
+class MalformedVersion(ApiError):
+    """A resourceVersion that is no number: code 500, without a reason, as upstream."""
+
+    version: str
+
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return f"strconv.ParseUint: parsing {quoted(self.version[:100])}: invalid syntax"
+
+
+@attrs.define(eq=False)
 class PreconditionFailed(Conflict):
     """A deletion or eviction that names another uid or resourceVersion than the object has."""
 
@@ -170,6 +182,14 @@ class BadPatch(ApiError):
 
     def __str__(self) -> str:
         return self.why
+
+
+@attrs.define(eq=False)
+class PatchFailed(BadPatch):
+    """A patch that its own rules forbid to apply, such as one without a merge key: code 500, without a reason."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = ""
 
 
 @attrs.define(eq=False)

@@ -20,7 +20,7 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def same_object(old: Object, patched: Raw) -> dict[str, Any]:
-    """The patched object with its identity unchanged. Raises BadRequest and Invalid if the patch changes it."""
+    """The patched object with its identity unchanged, but for its uid. Raises BadRequest and Invalid."""
     api_version = _api_version(old, patched)
     meta = patched.get("metadata")
     if meta is not None and not isinstance(meta, Mapping):
@@ -35,9 +35,6 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
     if old.namespace and (meta.get("namespace") or old.namespace) != old.namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
         raise BadRequest(old.kind, old.name, why)
-    uid = meta.get("uid")
-    if uid and uid != old.uid:
-        raise Invalid(old.kind, old.name, (invalid("metadata.uid", uid, "field is immutable"),))
     return {**patched, "kind": old.raw["kind"], "apiVersion": api_version}
 
 

@@ -13,10 +13,11 @@ github.com/evanphx/json-patch v4. Raises: BadPatch.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.documents import DEEPEST
+from kschedd.api.unmarshal_errors import json_kind
 from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
@@ -30,18 +31,25 @@ class _Failed(Exception):
     """An operation that cannot be applied."""
 
 
-def json_patch(live: Any, operations: Sequence[Any]) -> Any:
-    """`live` with the operations applied in order. Raises BadPatch."""
+def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any]] | None = None) -> Any:
+    """`live` with the operations applied in order. Raises BadPatch.
+
+    `touched` takes the maps of the result that the operations went through.
+    """
     if len(operations) > MOST_OPERATIONS:
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise BadPatch(most)
     whole = [_copy(live)]
     copied = 0
+    seen: list[dict[str, Any]] = [] if touched is None else touched
     for number, operation in enumerate(operations):
         if not isinstance(operation, Mapping):
-            raise BadPatch("error decoding patch: an operation is a map with op and path")
+            raise BadPatch(
+                f"error decoding patch: json: cannot unmarshal {json_kind(operation)} into Go value of type "
+                "handlers.jsonPatchOp"
+            )
         try:
-            copied += _apply(whole, operation)
+            copied += _apply(whole, operation, seen)
             if copied > MOST_COPIED:
                 raise _Failed(f"the copies of this patch come to {copied} bytes, of {MOST_COPIED} that are allowed")
         except _Failed as why:
@@ -61,28 +69,30 @@ def unknown_members(operations: Sequence[Any]) -> list[str]:
     ]
 
 
-def _apply(whole: list[Any], operation: Mapping[str, Any]) -> int:
+def _apply(whole: list[Any], operation: Mapping[str, Any], seen: list[dict[str, Any]]) -> int:
     """Do it; how many bytes it copied."""
     path = _text(operation, "path")
     match operation.get("op"):
         case "add":
-            _add(whole, path, _copy_for(path, operation.get("value")))
+            _add(whole, seen, path, _copy_for(path, operation.get("value")))
         case "remove":
-            _remove(whole, path)
+            _remove(whole, seen, path)
         case "replace":
-            _replace(whole, path, _copy_for(path, operation.get("value")))
+            _replace(whole, seen, path, _copy_for(path, operation.get("value")))
         case "move":
             source = _text(operation, "from")
-            value = _get(whole, source)
-            _remove(whole, source)
-            _add(whole, path, _copy_for(path, value))
+            value = _get(whole, seen, source)
+            _remove(whole, seen, source)
+            _add(whole, seen, path, _copy_for(path, value))
         case "copy":
-            value = _copy_for(path, _get(whole, _text(operation, "from")))
-            _add(whole, path, value)
+            value = _copy_for(path, _get(whole, seen, _text(operation, "from")))
+            _add(whole, seen, path, value)
             return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
         case "test":
-            if not _equal(_get(whole, path, whole_too=True), operation.get("value")):
+            found = _get(whole, seen, path, whole_too=True)
+            if not _equal(found, operation.get("value")):
                 raise _Failed("the value there is another")
+            seen += _maps_of(found)
         case other:
             raise _Failed(f"there is no operation {other!r}")
     return 0
@@ -95,7 +105,7 @@ def _text(operation: Mapping[str, Any], member: str) -> str:
     return value
 
 
-def _place(whole: list[Any], path: str) -> tuple[Any, str]:
+def _place(whole: list[Any], seen: list[dict[str, Any]], path: str) -> tuple[Any, str]:
     """The map or list that contains the path's last step, and that step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
@@ -106,6 +116,8 @@ def _place(whole: list[Any], path: str) -> tuple[Any, str]:
         if not isinstance(found, dict | list):
             raise _Failed(f'there is no map or list "{step}" on the way')
         holder = found
+        if isinstance(holder, dict):
+            seen.append(holder)
     if not isinstance(holder, dict | list):
         raise _Failed("there is no map or list at its end")
     return holder, steps[-1]
@@ -124,15 +136,15 @@ def _at(step: str, size: int) -> int:
     return index % size
 
 
-def _get(whole: list[Any], path: str, *, whole_too: bool = False) -> Any:
+def _get(whole: list[Any], seen: list[dict[str, Any]], path: str, *, whole_too: bool = False) -> Any:
     if whole_too and not path:
         return whole[0]
-    holder, step = _place(whole, path)
+    holder, step = _place(whole, seen, path)
     return _member(holder, step)
 
 
-def _add(whole: list[Any], path: str, value: Any) -> None:
-    holder, step = _place(whole, path)
+def _add(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any) -> None:
+    holder, step = _place(whole, seen, path)
     if isinstance(holder, dict):
         holder[step] = value
     elif step == "-":
@@ -141,8 +153,8 @@ def _add(whole: list[Any], path: str, value: Any) -> None:
         holder.insert(_at(step, len(holder) + 1), value)
 
 
-def _remove(whole: list[Any], path: str) -> None:
-    holder, step = _place(whole, path)
+def _remove(whole: list[Any], seen: list[dict[str, Any]], path: str) -> None:
+    holder, step = _place(whole, seen, path)
     if isinstance(holder, list):
         del holder[_at(step, len(holder))]
     elif step in holder:
@@ -151,12 +163,12 @@ def _remove(whole: list[Any], path: str) -> None:
         raise _Failed("there is nothing to remove")
 
 
-def _replace(whole: list[Any], path: str, value: Any) -> None:
+def _replace(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any) -> None:
     if not path:
         # Replacing the whole document by a scalar has no effect.
         whole[0] = value if isinstance(value, dict | list) else whole[0]
         return
-    holder, step = _place(whole, path)
+    holder, step = _place(whole, seen, path)
     if isinstance(holder, dict):
         holder[step] = value
     else:
@@ -169,6 +181,14 @@ def _equal(found: Any, wanted: Any) -> bool:
     if isinstance(found, list) and isinstance(wanted, list):
         return len(found) == len(wanted) and all(map(_equal, found, wanted))
     return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
+
+
+def _maps_of(value: Any) -> Iterator[dict[str, Any]]:
+    """The value, if it is a map, and those within it."""
+    if isinstance(value, dict):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _maps_of(each)
 
 
 def _copy_for(path: str, value: Any) -> Any:

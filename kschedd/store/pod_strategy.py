@@ -47,7 +47,7 @@ from kschedd.registry.validation import (
     validate_status,
     validate_typed,
 )
-from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_pod_annotations, validate_pod_tokens
+from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_new_pod, validate_pod_annotations
 from kschedd.store.admission import Admission
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
@@ -191,7 +191,7 @@ class PodStrategy:
         prepared = with_positive_grace(drop_disabled(dict(pod["spec"])))
         admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
         faults += validate_pod_spec(admitted)
-        validate_pod_tokens(admitted, faults)
+        validate_new_pod(admitted, faults)
         validate_pod_annotations(meta.get("annotations") or _NOTHING, admitted, "metadata.annotations", faults)
         if faults:
             raise Invalid("Pod", name, tuple(faults))

@@ -78,7 +78,8 @@ from kschedd.store.managing import (
     with_entries,
     with_resolved_entries,
 )
-from kschedd.store.patching import PatchType, known_patched_fields, patched
+from kschedd.store.patch_decoding import decode_patched
+from kschedd.store.patching import PatchType, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
@@ -421,13 +422,24 @@ class Store:
         validation: FieldValidation = "Strict",
         dry_run: bool = False,
         manager: str = "",
+        duplicates: Sequence[str] = (),
     ) -> tuple[Object, tuple[str, ...]]:
-        """Change an object as a client asks; the object and what the client is to be warned of."""
+        """Change an object as a client asks; the object and what the client is to be warned of.
+
+        `duplicates` are the paths of fields that the patch has twice. Whoever is refused is warned, too (see `warn`).
+        """
         old = self._existing(kind, namespace, name)
-        whole = same_object(old, patched(with_resolved_entries(old.raw), patch, patch_type))
-        updates.check_resource_version(old, whole["metadata"])
-        whole, warnings = known_patched_fields(whole, patch, patch_type, validation)
-        return self._replace(old, whole, subresource, False, dry_run, Managing(manager)), warnings
+        live = with_resolved_entries(old.raw)
+        whole = patched(live, patch, patch_type, validation)
+        whole, warnings = decode_patched(live, whole, patch, patch_type, validation, duplicates)
+        try:
+            whole = same_object(old, whole)
+            updates.check_resource_version(old, whole["metadata"])
+            return self._replace(old, whole, subresource, False, dry_run, Managing(manager)), warnings
+        except ApiError:
+            for warning in warnings:
+                self.warn(warning)
+            raise
 
     def patch_status(self, kind: str, namespace: str, name: str, patch: Raw) -> Object:
         """Merge `patch` into an object's status: `{"phase": "Running"}`."""

@@ -10,14 +10,15 @@ Patched items have the order of the patch (or of `$setElementOrder`), items that
 and a live item stays before a patched one if it preceded it in the live list.
 
 The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
-Raises: BadPatch, with upstream's messages.
+Raises: BadPatch and PatchFailed, with upstream's messages.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.schema import Fields, PatchStrategy, Schema, field_of, item_of
-from kschedd.store.errors import BadPatch
+from kschedd.store.errors import BadPatch, PatchFailed
+from kschedd.store.json_patch import REJECTED
 
 Raw = Mapping[str, Any]
 
@@ -40,7 +41,7 @@ def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
             case "delete":
                 return {}
             case other:
-                raise BadPatch(f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
+                raise PatchFailed(f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
     merged = dict(live)
     rest = dict(patch)
     if RETAIN_KEYS in rest:
@@ -107,7 +108,7 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
     live, patched = merged.get(name), rest.get(name)
     for value in (order, *(value for value in (live, patched) if value is not None)):
         if not isinstance(value, list):
-            raise BadPatch(f"expected a []interface {{}}, but received a {_go_type(value)}")
+            raise PatchFailed(f"expected a []interface {{}}, but received a {_go_type(value)}")
     inner, strategy = _lookup(schema, name)
     merge_key = strategy.merge_key
     _check_order(patched or [], order, merge_key)
@@ -124,7 +125,7 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
 
 
 def _check_order(patched: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """Raise BadPatch unless the patch's items, those with directives ignored, follow the order list."""
+    """Raise PatchFailed unless the patch's items, those with directives ignored, follow the order list."""
     if not patched or not order:
         return
     waiting = [item for item in patched if not (isinstance(item, Mapping) and DIRECTIVE in item)]
@@ -134,7 +135,7 @@ def _check_order(patched: Sequence[Any], order: Sequence[Any], merge_key: str) -
             at += 1
     if at < len(waiting):
         why = f"The order in patch list:\n{go_text(patched)}\n doesn't match {ELEMENT_ORDER} list:\n{go_text(order)}\n"
-        raise BadPatch(why)
+        raise PatchFailed(why)
 
 
 def _merge_list(
@@ -144,16 +145,16 @@ def _merge_list(
         return list(live)
     sorts = {_sort(item) for item in (*live, *patch)}
     if "list" in sorts:
-        raise BadPatch("lists of lists are not supported")
+        raise BadPatch(f"{REJECTED}: lists of lists are not supported")
     if len(sorts) > 1:
-        raise BadPatch(f"list element types are not identical: {go_text([list(live), list(patch)])}")
+        raise PatchFailed(f"list element types are not identical: {go_text([list(live), list(patch)])}")
     if sorts != {"map"}:
         if deleting:
             return [item for item in live if item not in patch]
         return _arranged(_without_repeats([*live, *patch]), patch, live, "")
     merge_key = strategy.merge_key
     if not merge_key:
-        raise BadPatch("cannot merge lists without merge key for type map")
+        raise PatchFailed("cannot merge lists without merge key for type map")
     live, patch = _directed(list(live), patch, merge_key)
     merged = list(live)
     for item in patch:
@@ -180,9 +181,9 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
             case "replace":
                 replace = True
             case "merge":
-                raise BadPatch("merging lists cannot yet be specified in the patch")
+                raise PatchFailed("merging lists cannot yet be specified in the patch")
             case other:
-                raise BadPatch(f"unknown patch type: {go_text(other)} in map: {go_text(item)}")
+                raise PatchFailed(f"unknown patch type: {go_text(other)} in map: {go_text(item)}")
     return (plain, []) if replace else (live, plain)
 
 
@@ -225,9 +226,9 @@ def _key(item: Any, merge_key: str) -> Any:
     if not merge_key:
         return item
     if not isinstance(item, Mapping):
-        raise BadPatch(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
+        raise PatchFailed(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
     if merge_key not in item:
-        raise BadPatch(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
+        raise PatchFailed(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
 
 
@@ -236,7 +237,7 @@ def _key(item: Any, merge_key: str) -> Any:
 
 def _lookup(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
     if isinstance(schema, Fields) and name not in schema:
-        raise BadPatch(f'unable to find api field in struct {schema.short_name} for the json field "{name}"')
+        raise PatchFailed(f'unable to find api field in struct {schema.short_name} for the json field "{name}"')
     return field_of(schema, name)
 
 

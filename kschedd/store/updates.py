@@ -13,7 +13,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.registry.validation_pod import validate_ephemeral_containers
 from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
-from kschedd.store.errors import Conflict
+from kschedd.store.errors import Conflict, MalformedVersion
 
 Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize"]
 
@@ -41,8 +41,10 @@ def check_preconditions(old: Object, meta: Raw) -> None:
 
 
 def check_resource_version(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the request's resourceVersion is set and not the object's."""
+    """Raise Conflict if the request's resourceVersion is set and not the object's, MalformedVersion if it is none."""
     version = meta.get("resourceVersion")
+    if isinstance(version, str) and version and not (version.isascii() and version.isdigit()):
+        raise MalformedVersion(version)
     if version and str(version) not in ("0", str(old.resource_version)):
         raise Conflict(old.kind, old.name)
 

@@ -358,7 +358,7 @@ def test_a_key_that_stands_twice_is_told_and_the_last_counts() -> None:
         ("", None, True, "fieldManager: Required value: is required for apply patch"),
         ("m", True, False, "force: Forbidden: may not be specified for non-apply patch"),
         ("x" * 129, None, True, "fieldManager: Too long: may not be more than 128 bytes"),
-        ("ä\u200b", None, False, 'fieldManager: Invalid value: "ä\u200b": invalid character U+200B (at position 2)'),
+        ("ä\u200b", None, False, 'fieldManager: Invalid value: "ä\\u200b": invalid character U+200B (at position 2)'),
     ],
 )
 def test_options_that_make_no_sense_are_refused(manager: str, force: bool | None, applied: bool, why: str) -> None:
