@@ -66,9 +66,12 @@ class Counter:
 
     def add(self, *labels: str, amount: float = 1) -> None:
         counts = self.counts
-        if labels not in counts and len(counts) >= MOST_SERIES:
-            labels = (OTHERS,) * len(labels)
-        counts[labels] = counts.get(labels, 0) + amount
+        try:
+            counts[labels] += amount
+        except KeyError:
+            if len(counts) >= MOST_SERIES:
+                labels = (OTHERS,) * len(labels)
+            counts[labels] = counts.get(labels, 0) + amount
 
     def family(self) -> MetricFamily:
         return MetricFamily(self.metric, dict(self.counts))

@@ -139,6 +139,8 @@ class SchedulingMetrics:
         self.point_s = Histogram(_POINT)
         self.permit_s = Histogram(_PERMIT)
         self.rejections = Counter(_REJECTIONS)
+        # (profile, attempts) -> the series that a bound pod is observed in
+        self._of_bound: dict[tuple[str, int], tuple[HistogramSeries, HistogramSeries, HistogramSeries]] = {}
 
     def times(self, profile: str) -> PointTimes:
         return PointTimes(self.point_s, profile, self.timer)
@@ -158,9 +160,14 @@ class SchedulingMetrics:
     def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
         """A pod was bound: `attempt_s` after its last attempt began, `waited_s` after it was first to be tried."""
         self.attempts.add(SCHEDULED, profile)
-        self.attempt_s.observe(attempt_s, SCHEDULED, profile)
-        self.pod_attempts.observe(attempts)
-        self.sli_s.observe(waited_s, str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+")
+        key = profile, min(attempts, _MANY_ATTEMPTS)
+        series = self._of_bound.get(key)
+        if series is None:
+            label = str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
+            attempt, sli = self.attempt_s.series(SCHEDULED, profile), self.sli_s.series(label)
+            series = self._of_bound[key] = attempt, self.pod_attempts.series(), sli
+        for one, value in zip(series, (attempt_s, attempts, waited_s), strict=True):
+            one.observe(value)
 
     def families(self, sizes: Mapping[str, int], under_way: Mapping[str, int]) -> list[MetricFamily]:
         """All of them. `sizes`: of the scheduler cache; `under_way`: what is done at once."""
