@@ -6,6 +6,7 @@ compared. Every node is evaluated; ties are broken by node name.
 Source of the format: the README beside the records.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -85,7 +86,11 @@ def _scheduler(
             if pending.nominated_node_name:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
     handle = Handle(
-        cluster, config.feature_gates, rules=config.rules, nominated_pods=lambda node: nominated.get(node, ())
+        cluster,
+        config.feature_gates,
+        rules=config.rules,
+        nominated_pods=lambda node: nominated.get(node, ()),
+        now_s=time.time(),  # records have times far in the past or in the future
     )
     running = build_profile(config, profile, Registry(), handle)
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember), nominated

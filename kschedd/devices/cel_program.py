@@ -118,8 +118,9 @@ def _decided(code: Code, run: Evaluation) -> bool:
     return answer
 
 
-def compile_selector(expression: str) -> Program:
-    return Program(expression, _compiled(expression, None))
+def compile_selector(expression: str, fields: Mapping[str, str] = DEVICE_FIELDS) -> Program:
+    """A condition on `device`, which has these fields, each with its type."""
+    return Program(expression, _compiled(expression, None, fields))
 
 
 def compile_condition(expression: str, variables: Mapping[str, str], most_cost: int = MOST_COST) -> CelCondition:
@@ -127,15 +128,15 @@ def compile_condition(expression: str, variables: Mapping[str, str], most_cost: 
     return CelCondition(expression, _compiled(expression, variables), most_cost)
 
 
-def _compiled(expression: str, variables: Mapping[str, str] | None) -> Code:
-    """`variables` None: the expression is on `device`."""
+def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapping[str, str] = DEVICE_FIELDS) -> Code:
+    """`variables` None: the expression is on `device`, which has these fields."""
     if len(expression) > LONGEST_EXPRESSION:
         raise CelCompileError(expression, f"expression is too long: at most {LONGEST_EXPRESSION} characters")
     try:
         tree = parse(expression)
     except CelSyntaxError as fault:
         raise CelCompileError(expression, f"compilation failed: {fault}") from fault
-    compiler = _Compiler(expression, dict(variables or {}), on_device=variables is None)
+    compiler = _Compiler(expression, dict(variables or {}), on_device=variables is None, fields=fields)
     of_type, code = compiler.node(tree)
     if compiler.faults:
         raise CelCompileError(expression, "compilation failed: " + "\n".join(compiler.faults))
@@ -182,6 +183,7 @@ class _Compiler:
     text: str
     scope: dict[str, str] = attrs.field(factory=dict)  # variable -> type
     on_device: bool = True  # whether `device` is declared
+    fields: Mapping[str, str] = attrs.field(default=DEVICE_FIELDS)  # of `device`
     faults: list[str] = attrs.field(factory=list)
     made: int = 0
 
@@ -227,14 +229,14 @@ class _Compiler:
         of_type, operand = self.node(node.operand)
         field = node.field
         if of_type == DEVICE and not node.optional:
-            if field not in DEVICE_FIELDS:
+            if field not in self.fields:
                 return self.fault(node.at, f"undefined field '{field}'")
 
             def of_device(run: Evaluation) -> Any:
                 run.cost += 2
-                return getattr(run.device, field)
+                return run.device.field(field)
 
-            return DEVICE_FIELDS[field], of_device
+            return self.fields[field], of_device
         base = of_type.partition("(")[0]
         if base not in ("map", "dyn", OPTIONAL, DEVICE):
             return self.fault(node.at, f"type '{of_type}' does not support field selection")
@@ -436,7 +438,7 @@ class _Compiler:
         of_type, operand = self.node(select.operand)
         field = select.field
         if of_type == DEVICE:
-            return ("bool", constant(True)) if field in DEVICE_FIELDS else self.select(select)
+            return ("bool", constant(True)) if field in self.fields else self.select(select)
         if of_type.partition("(")[0] not in ("map", "dyn", OPTIONAL):
             return self.fault(select.at, f"type '{of_type}' does not support field selection")
 

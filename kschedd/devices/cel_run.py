@@ -23,6 +23,8 @@ DEVICE_FIELDS: Final = {
     "attributes": "map(string, map(string, dyn))",
     "capacity": f"map(string, map(string, {QUANTITY}))",
 }
+ALL_DEVICE_FIELDS: Final = {**DEVICE_FIELDS, "allowMultipleAllocations": "bool"}
+"""Those of consumable capacity, too."""
 
 
 @attrs.frozen(eq=False)
@@ -32,6 +34,10 @@ class DeviceInput:
     driver: str
     attributes: DeviceMaps
     capacity: DeviceMaps
+    allow_multiple_allocations: bool = False
+
+    def field(self, name: str) -> Any:
+        return self.allow_multiple_allocations if name == "allowMultipleAllocations" else getattr(self, name)
 
 
 class Evaluation:
@@ -85,7 +91,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
     if isinstance(table, list) and type(key) is int:
         return Optional((table[key],)) if 0 <= key < len(table) else Optional()
     if isinstance(table, DeviceInput) and key in DEVICE_FIELDS:
-        return Optional((getattr(table, key),))
+        return Optional((table.field(key),))
     raise CelFailure("no such overload")
 
 

@@ -127,8 +127,11 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
     )
 
 
-def pod_claims(pod: Pod, claims: Mapping[str, Object]) -> list[Object]:
-    """The pod's claims in spec order; raises ClaimError for the first that cannot be used."""
+def pod_claims(pod: Pod, claims: Mapping[str, Object], *, owner_word: str = "pod") -> list[Object]:
+    """The pod's claims in spec order; raises ClaimError for the first that cannot be used.
+
+    `owner_word`: what the reason calls the pod that does not own a claim.
+    """
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():
         name, must_own = claim_name(pod, entry)
@@ -141,8 +144,8 @@ def pod_claims(pod: Pod, claims: Mapping[str, Object]) -> list[Object]:
             raise ClaimError(f'resourceclaim "{claim.name}" is being deleted')
         if must_own and not controlled_by(claim, pod):
             raise ClaimError(
-                f"ResourceClaim {claim.namespace}/{claim.name} was not created for pod "
-                f"{pod.namespace}/{pod.name} (pod is not owner)"
+                f"ResourceClaim {claim.namespace}/{claim.name} was not created for {owner_word} "
+                f"{pod.namespace}/{pod.name} ({owner_word} is not owner)"
             )
         found.append(claim)
     return found

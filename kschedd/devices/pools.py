@@ -49,27 +49,61 @@ def pools_of(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool
 
 
 def _gathered(inventory: Inventory, node: Node, rules: DeviceRules) -> list[Pool]:
-    usable = []
+    members: dict[PoolKey, list[Slice]] = {}
     for one in inventory.usable_on(node):
-        if one.states_per_device and not rules.partitionable_devices:
-            continue
-        if (one.counter_sets and rules.partitionable_devices) or one.reaches(node):
-            usable.append(one)
+        if _is_read(one, rules) and not _counters_only(one, rules) and one.reaches(node):
+            members.setdefault((one.driver, one.pool), []).append(one)
     pools = []
-    for key, members in _newest(usable).items():
-        state = _completeness(inventory, key, members)
-        if state is None:
-            continue
-        if not state.complete and rules.incomplete_pools_passed_over:
-            pools.append(Pool(*key, incomplete=True))
-            continue
-        pool = _built(key, members, state, partitionable=rules.partitionable_devices)
-        pools.append(attrs.evolve(pool, slices=()) if pool.invalid and rules.invalid_pools_passed_over else pool)
+    for key, with_devices in members.items():
+        counters = [one for one in inventory.of_pool(key) if _counters_only(one, rules)]
+        pool = _pool(inventory, key, [*with_devices, *counters], rules)
+        if pool is not None:
+            pools.append(pool)
+    if rules.partitionable_devices:
+        pools += [pool for key, pool in _faulty_elsewhere(inventory, rules).items() if key not in members]
     if rules.incomplete_pools_passed_over:
         pools.sort(key=lambda pool: (pool.driver, pool.name))
     if rules.binding_conditions:
         pools.sort(key=_has_binding_conditions)
     return pools
+
+
+def _is_read(one: Slice, rules: DeviceRules) -> bool:
+    return rules.partitionable_devices or not one.states_per_device
+
+
+def _counters_only(one: Slice, rules: DeviceRules) -> bool:
+    """Counters are those of a whole pool: they are read for every node, whichever the slice is for."""
+    return bool(one.counter_sets) and rules.partitionable_devices
+
+
+def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
+    """The incomplete and invalid pools among those with counters, as a node sees them that they have no devices for.
+
+    Since their counters are read there, too, they count where all pools must be in order.
+    """
+    known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
+    if known is None:
+        known = inventory.cache[rules] = {}
+        keys = {(one.driver, one.pool): None for one in inventory.slices() if _counters_only(one, rules)}
+        for key in keys:
+            counters = [one for one in inventory.of_pool(key) if _counters_only(one, rules)]
+            pool = _pool(inventory, key, counters, rules)
+            if pool is not None and (pool.incomplete or pool.invalid):
+                known[key] = pool
+    return known
+
+
+def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: DeviceRules) -> Pool | None:
+    """The pool of the newest generation among these slices; None if a newer one replaces it elsewhere."""
+    members = _newest(slices)
+    state = _completeness(inventory, key, members)
+    if state is None:
+        return None
+    if not state.complete and rules.incomplete_pools_passed_over:
+        return Pool(*key, incomplete=True)
+    pool = _built(key, members, state, partitionable=rules.partitionable_devices)
+    return attrs.evolve(pool, slices=()) if pool.invalid and rules.invalid_pools_passed_over else pool
 
 
 @attrs.frozen
@@ -90,17 +124,11 @@ def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) 
     return _Completeness(len(everywhere) == wanted, everywhere)
 
 
-def _newest(slices: Iterable[Slice]) -> dict[PoolKey, list[Slice]]:
-    """The slices of each pool's newest generation among these."""
-    pools: dict[PoolKey, list[Slice]] = {}
-    for one in slices:
-        members = pools.setdefault((one.driver, one.pool), [])
-        if members and one.generation < members[0].generation:
-            continue
-        if members and one.generation > members[0].generation:
-            members.clear()
-        members.append(one)
-    return pools
+def _newest(slices: Iterable[Slice]) -> list[Slice]:
+    """Those of the newest generation among the slices of a pool."""
+    slices = list(slices)
+    newest = max(one.generation for one in slices)
+    return [one for one in slices if one.generation == newest]
 
 
 def _duplicate_device(slices: Iterable[Slice]) -> str:

@@ -7,7 +7,7 @@ Errors: AllocationError for a claim or class that cannot be used as it is.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -119,9 +119,10 @@ class RequestResolver:
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
+        shares = self.rules.consumable_capacity
         return (
-            _all_select(f"class {wanted.device_class.name}", of_class, device)
-            and _all_select(f"claim {wanted.claim}", wanted.subrequest.selectors, device)
+            _all_select(f"class {wanted.device_class.name}", of_class, device, shares)
+            and _all_select(f"claim {wanted.claim}", wanted.subrequest.selectors, device, shares)
             and (not device.slice.per_device or self._reaches(device))
         )
 
@@ -148,11 +149,11 @@ class RequestResolver:
         return known
 
 
-def _all_select(whose: str, selectors: tuple[Mapping[str, Any], ...], device: Device) -> bool:
+def _all_select(whose: str, selectors: tuple[Raw, ...], device: Device, shares: bool) -> bool:
     for number, selector in enumerate(selectors):
         expression = (selector.get("cel") or {}).get("expression") or ""
         try:
-            if not selects(expression, device):
+            if not selects(expression, device, shares=shares):
                 return False
         except SelectorFailure as failure:
             if failure.at_compile_time:

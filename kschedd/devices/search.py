@@ -9,10 +9,8 @@ upstream's timeout (real time would make two runs differ).
 Bugs of upstream that are reproduced here:
 
 * 1.34: after its first device, mode All of a subrequest other than the first continues as if the first were tried.
-* 1.36.3: a device that is refused late leaves traces. Counters stay consumed by a device that its taints or a
-  constraint refuse, and by one given out in shares that the search gives back; a device of mode All whose capacity is
-  used up by then stays taken. Once that has happened, failed states are not memoised: they depend on more than the
-  devices taken.
+* 1.36.3: giving a device back may leave a constraint other than it was (`constraints`). Once that has happened, failed
+  states are not memoised: they depend on more than the devices taken.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (allocateOne, allocateDevice).
@@ -215,38 +213,49 @@ class Search:
         return bool(takers) or held
 
     def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
-        """Take the device if it is free and nothing refuses it. Checks and their traces are in upstream's order."""
+        """Take the device if it is free and nothing refuses it, checked in upstream's order."""
         claim, subrequest = place[0], wanted.subrequest
-        if self._occupied(claim, subrequest, device) or not self._take_counters(device):
+        if self._occupied(claim, subrequest, device):
             return False
-        if self._rules.device_taints and untolerated(device.raw.get("taints") or (), subrequest.tolerations):
-            self.has_leaked |= bool(device.counters)
+        counted = self._consumes_counters(device)
+        if counted and not self._take_counters(device):
             return False
-        if not self._add_to_constraints(place, wanted, device, must=must):
-            self.has_leaked |= bool(device.counters)
+        if not self._accepted(place, wanted, device, must=must):
+            if counted:
+                self.counters.give_back(self.pool_of[device.id], device)
             return False
-        in_shares = self._in_shares(device)
-        if not in_shares:
-            self.taken.setdefault(device.id, set()).add(claim)
-        if not self._capacity_fits(wanted, device):
-            self.has_leaked = True
-            return False
-        share = wanted.consumed(device) if in_shares else None
-        if share is not None:
+        share = None
+        if self._in_shares(device):
+            share = wanted.consumed(device)
+            assert share is not None, "a device that its capacity does not suffice for is expected to be refused"
             add(self.shares.setdefault(device.id, {}), share)
+        else:
+            self.taken.setdefault(device.id, set()).add(claim)
         request = self.claims[claim].requests[place[1]]
-        self.given[claim].append(AllocatedDevice(request, subrequest, device, share))
+        self.given[claim].append(AllocatedDevice(request, subrequest, device, share, counted))
         return True
 
-    def _take_counters(self, device: Device) -> bool:
+    def _accepted(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
+        """Whether taints, constraints and capacity admit the device; if so it is added to the constraints."""
+        tolerations = wanted.subrequest.tolerations
+        if self._rules.device_taints and untolerated(device.raw.get("taints") or (), tolerations):
+            return False
+        if not self._add_to_constraints(place, wanted, device, must=must):
+            return False
+        if not self._capacity_fits(wanted, device):
+            self._remove_from_constraints(place, wanted)
+            return False
+        return True
+
+    def _consumes_counters(self, device: Device) -> bool:
+        """Whether it consumes counters to take the device: of one given out in shares only the first share does."""
         if not device.raw.get("consumesCounters"):
-            return True
-        if not self._rules.partitionable_devices:
             return False
         shared_already = device.id in self._in_use.capacity or device.id in self.shares
-        if self._in_shares(device) and shared_already:
-            return True
-        return self.counters.take(self.pool_of[device.id], device)
+        return not (self._in_shares(device) and shared_already)
+
+    def _take_counters(self, device: Device) -> bool:
+        return self._rules.partitionable_devices and self.counters.take(self.pool_of[device.id], device)
 
     def _add_to_constraints(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
         of_claim = self.claims[place[0]]
@@ -262,33 +271,34 @@ class Search:
                         "because a claim constraint would not be satisfied"
                     )
                 for earlier in added:
-                    self._remove(earlier, place, wanted)
+                    self._remove(earlier, place)
                 return False
             added.append(constraint)
         return True
 
-    def _remove(self, constraint: Constraint, place: _Place, wanted: ResolvedRequest) -> None:
+    def _remove(self, constraint: Constraint, place: _Place) -> None:
         if not constraint.remove(self.claims[place[0]].requests[place[1]]):
             self.has_leaked = True
 
+    def _remove_from_constraints(self, place: _Place, wanted: ResolvedRequest) -> None:
+        request = self.claims[place[0]].requests[place[1]]
+        for constraint in self.constraints[place[0]]:
+            if constraint.concerns(request, wanted.subrequest):
+                self._remove(constraint, place)
+
     def _give_back(self, place: _Place, wanted: ResolvedRequest, device: Device) -> None:
         claim = place[0]
-        request = self.claims[claim].requests[place[1]]
-        for constraint in self.constraints[claim]:
-            if constraint.concerns(request, wanted.subrequest):
-                self._remove(constraint, place, wanted)
-        share = self.given[claim].pop().share
-        if not self._in_shares(device):
+        self._remove_from_constraints(place, wanted)
+        given = self.given[claim].pop()
+        if given.counted:
+            self.counters.give_back(self.pool_of[device.id], device)
+        if given.share is None:
             holders = self.taken[device.id]
             holders.discard(claim)
             if not holders:
                 del self.taken[device.id]
-            if device.counters and self._rules.partitionable_devices:
-                self.counters.give_back(self.pool_of[device.id], device)
         else:
-            self.has_leaked |= bool(device.counters)
-            if share:
-                used = self.shares[device.id]
-                add(used, share, -1)
-                if not any(used.values()):
-                    del self.shares[device.id]
+            used = self.shares[device.id]
+            add(used, given.share, -1)
+            if not any(used.values()):
+                del self.shares[device.id]

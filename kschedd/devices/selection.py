@@ -32,12 +32,15 @@ class SelectorFailure(KscheddError):
         return self.why
 
 
-def selects(expression: str, device: Device) -> bool:
-    """Whether the expression selects the device; raises SelectorFailure."""
+def selects(expression: str, device: Device, *, shares: bool = False) -> bool:
+    """Whether the expression selects the device; raises SelectorFailure.
+
+    `shares`: whether expressions may ask for `allowMultipleAllocations`, as with consumable capacity.
+    """
     known = device.verdicts.get(expression)
     if known is None:
         try:
-            known = _ask(expression, device)
+            known = _ask(expression, device, shares)
         except SelectorFailure as failure:
             known = failure
         device.verdicts[expression] = known
@@ -46,16 +49,16 @@ def selects(expression: str, device: Device) -> bool:
     raise known
 
 
-def compile_error(expression: str) -> str | None:
+def compile_error(expression: str, *, shares: bool = False) -> str | None:
     """The compile error of an expression; None if it compiles."""
-    failure = _compiled(expression)
+    failure = _compiled(expression, shares)
     return str(failure) if isinstance(failure, SelectorFailure) else None
 
 
-def _ask(expression: str, device: Device) -> bool:
+def _ask(expression: str, device: Device, shares: bool) -> bool:
     from kschedd.devices.cel_values import CelFailure
 
-    program = _compiled(expression)
+    program = _compiled(expression, shares)
     if isinstance(program, SelectorFailure):
         raise program
     try:
@@ -67,11 +70,12 @@ def _ask(expression: str, device: Device) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> "Program | SelectorFailure":
+def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
     from kschedd.devices.cel_program import CelCompileError, compile_selector
+    from kschedd.devices.cel_run import ALL_DEVICE_FIELDS, DEVICE_FIELDS
 
     try:
-        return compile_selector(expression)
+        return compile_selector(expression, ALL_DEVICE_FIELDS if shares else DEVICE_FIELDS)
     except CelCompileError as error:
         return SelectorFailure(str(error), at_compile_time=True)
 
@@ -98,7 +102,7 @@ def _view(device: Device) -> "DeviceInput":
     raw_capacity: Mapping[str, Any] = device.raw.get("capacity") or {}
     for name, entry in raw_capacity.items():
         _file(capacity, name, driver, Quantity.parse(entry.get("value", "0")))
-    return DeviceInput(driver, attributes, capacity)
+    return DeviceInput(driver, attributes, capacity, device.shared)
 
 
 def _file(maps: dict[str, Any], qualified: str, driver: str, value: Any) -> None:

@@ -41,6 +41,7 @@ class AllocatedDevice:
     subrequest: DeviceSubRequest
     device: Device
     share: Amounts | None = None  # what is consumed of a device that is given out in shares
+    counted: bool = False  # whether it consumes counters of its pool
 
 
 @attrs.frozen(eq=False)

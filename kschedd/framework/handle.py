@@ -40,6 +40,7 @@ class Handle:
     evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
     current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
+    now_s: float = 0.0  # the time that the scheduler was told last, in seconds since the epoch
     _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 
     def fork(self, cluster: SchedulerCache) -> "Handle":
@@ -48,7 +49,9 @@ class Handle:
         What plugins share is forked if it says how (a method `fork(cluster)`), else made anew when asked for.
         """
         waiting = tuple(self.waiting_pods())
-        forked = Handle(cluster, self.feature_gates, self.seed, self.rules, waiting_pods=lambda: waiting)
+        forked = Handle(
+            cluster, self.feature_gates, self.seed, self.rules, waiting_pods=lambda: waiting, now_s=self.now_s
+        )
         for make, kept in self._shared.items():
             if hasattr(kept, "fork"):
                 forked._shared[make] = kept.fork(cluster)

@@ -5,32 +5,40 @@ node is searched for devices (`kschedd.devices`), the chosen node's allocation i
 binding (PreBind). From Reserve until the watch shows the allocation, the claim's devices count as used and other pods
 wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that ties it to infeasible nodes.
 
-Pods without claims pass without reading any device state.
+Extended resources that a DeviceClass stands behind are one more claim of the pod, which is different on each node and
+is created in PreBind (`kschedd.devices.extended_resources`).
 
-Source: Kubernetes v1.34, plugins/dynamicresources/dynamicresources.go, dra_manager.go.
-Not implemented: features off by default in 1.34 (device taints, partitionable devices, consumable capacity, binding
-conditions, extended resources). Upstream picks the claim to deallocate at random; here it is the first.
+Pods without claims and such resources pass without reading any device state.
+
+Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
+consumable_capacity, device_taints, binding_conditions (those of `DeviceRules`); extended_resources, devices_scored,
+claim_owner_capitalised, filter_timeout_is_error.
+Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
+extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
+from kschedd.api.times import stamp
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.args import ArgsContext, arg, duration_s
-from kschedd.config.reading import ConfigFields
-from kschedd.devices.allocated import InUse
+from kschedd.config.rules import Rules
 from kschedd.devices.allocator import Allocator
+from kschedd.devices.binding_conditions import (
+    BindingFailure,
+    binding_deadline_s,
+    has_binding_conditions,
+    ready_for_binding,
+)
 from kschedd.devices.claims import (
-    FINALIZER,
     Claim,
     ClaimError,
     allocation,
@@ -39,13 +47,17 @@ from kschedd.devices.claims import (
     read_claim,
     reserved_for,
 )
-from kschedd.devices.in_flight import ClaimsInFlight
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.one_more import one_more_slice
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.extended_resources import (
+    IN_MEMORY,
+    ExtendedResourceClaim,
+    extended_resource_claim,
+    find_claim,
+    node_claim,
+)
 from kschedd.devices.results import allocations
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import Allocation, AllocationError, NodeFailure
-from kschedd.framework.changes import Change, create
+from kschedd.devices.solution import AllocationError, AllocationTimeout, NodeFailure
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -59,46 +71,32 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern, by_reason
+from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
-from kschedd.store.writes import patch_of, status_of
+from kschedd.plugins import dynamicresources_remedies as remedies_of
+from kschedd.plugins import dynamicresources_writes as writes_of
+from kschedd.plugins.dynamicresources_args import DynamicResourcesArgs
+from kschedd.plugins.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, DeviceAttempt
 
 # Search steps per second of upstream's filter timeout: steps, not time, so that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
+_BINDING_TIMEOUT_S: Final = 600.0
 
 
-@attrs.define(eq=False)
-class _Attempt:
-    """One attempt's state. Shared by all what-if runs: the pods they add or remove do not affect it."""
-
-    claims: tuple[Object, ...] = ()
-    reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
-    allocator: Allocator | None = None
-    open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
-    outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
-    solutions: dict[str, Allocation] = attrs.field(factory=dict)  # by node
-    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot reach
-    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
-
-
-_WITHOUT_CLAIMS: Final = _Attempt()
-
-
-@attrs.frozen
-class DynamicResourcesArgs:
-    filter_timeout_s: float = arg(10.0, name="filterTimeout", read=duration_s)
-    """Per node; 0: no limit."""
-
-    @classmethod
-    def check(cls, fields: ConfigFields, context: ArgsContext) -> None:
-        given = fields.get("filterTimeout")
-        if given is None:
-            return
-        if not context.gates.get("DRASchedulerFilterTimeout", True):
-            given.wrong("the feature gate DRASchedulerFilterTimeout is off")
-        elif isinstance(given.value, str) and given.value.startswith("-"):
-            given.wrong("must not be negative", "0s (no limit) or more")
+def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
+    """What of a version's rules the allocator goes by."""
+    return DeviceRules(
+        admin_access=gates.get("DRAAdminAccess", True),
+        prioritized_list=gates.get("DRAPrioritizedList", True),
+        incomplete_pools_passed_over=rules.incomplete_pools_passed_over,
+        invalid_pools_passed_over=rules.invalid_pools_passed_over,
+        alternatives_kept_apart=rules.alternatives_kept_apart,
+        partitionable_devices=rules.partitionable_devices,
+        consumable_capacity=rules.consumable_capacity,
+        device_taints=rules.device_taints,
+        binding_conditions=rules.binding_conditions and gates.get("DRAResourceClaimDeviceStatus", True),
+    )
 
 
 @attrs.define(eq=False)
@@ -113,26 +111,21 @@ class DynamicResources:
     _enabled: bool
     _rules: DeviceRules
     _most_steps: int
-    _in_flight: ClaimsInFlight
-    _in_use: InUse = attrs.field(factory=InUse)
-    _inventory: Inventory = attrs.field(factory=Inventory)
-    _inventory_stamp: int = -1
+    _binding_timeout_s: float
+    _manager: DRAManager
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        timeout = (
-            args.filter_timeout_s if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs().filter_timeout_s
-        )
+        given = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
         gates = handle.feature_gates
-        limited = gates.get("DRASchedulerFilterTimeout", True) and timeout > 0
+        limited = gates.get("DRASchedulerFilterTimeout", True) and given.filter_timeout_s > 0
         return cls(
             handle,
             gates.get("DynamicResourceAllocation", True),
-            DeviceRules(
-                admin_access=gates.get("DRAAdminAccess", True), prioritized_list=gates.get("DRAPrioritizedList", True)
-            ),
-            max(1, int(timeout * STEPS_PER_SECOND)) if limited else 0,
-            handle.shared(ClaimsInFlight),
+            device_rules(handle.rules, gates),
+            max(1, int(given.filter_timeout_s * STEPS_PER_SECOND)) if limited else 0,
+            _BINDING_TIMEOUT_S if given.binding_timeout_s is None else given.binding_timeout_s,
+            handle.shared(DRAManager),
         )
 
     # -- before a node is looked at ---------------------------------------------------------------------------
@@ -141,7 +134,7 @@ class DynamicResources:
         if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
             return None
         try:
-            pod_claims(pod, self._handle.cluster.of_kind("ResourceClaim"))
+            self._user_claims(pod, self._handle.cluster)
         except ClaimError as missing:
             return unresolvable(str(missing))
         return None
@@ -149,16 +142,23 @@ class DynamicResources:
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
         # Stored for pods without claims, too, so there is no `skips_pre_filter`: it tells PostFilter that the attempt
         # reached this point.
-        state.data[self.name] = _WITHOUT_CLAIMS
-        if not self._enabled or not pod.pod_spec.raw.get("resourceClaims"):
+        state.data[self.name] = WITHOUT_CLAIMS
+        if not self._enabled:
+            return SKIP
+        extended = None
+        if self._handle.rules.extended_resources:
+            extended = extended_resource_claim(pod, self._manager.resolver, cluster.of_kind("ResourceClaim"))
+        if extended is None and not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP
         try:
-            claims = pod_claims(pod, cluster.of_kind("ResourceClaim"))
+            claims = self._user_claims(pod, cluster)
         except ClaimError as missing:
             return unresolvable(str(missing))
+        if extended is not None:
+            claims.append(extended.obj)
         if not claims:
             return SKIP
-        self._in_flight.forget_seen()
+        self._manager.in_flight.forget_seen()
         reachable: list[NodeSelector | None] = []
         open_claims: dict[int, Claim] = {}
         for place, claim in enumerate(claims):
@@ -166,7 +166,8 @@ class DynamicResources:
             selector = None
             if allocated is None:
                 open_claims[place] = read_claim(claim)
-                refusal = self._cannot_allocate(open_claims[place], cluster)
+                of_user = extended is None or claim is not extended.obj
+                refusal = self._cannot_allocate(open_claims[place], cluster, of_user=of_user)
                 if refusal is not None:
                     return refusal
             elif allocated.get("nodeSelector") is not None:
@@ -174,15 +175,25 @@ class DynamicResources:
                 if selector.problems:
                     return error(str(SelectorError(selector.problems)))
             reachable.append(selector)
-        allocator = self._allocator(tuple(open_claims.values()), cluster) if open_claims else None
-        state.data[self.name] = _Attempt(tuple(claims), tuple(reachable), allocator, tuple(open_claims))
+        state.data[self.name] = DeviceAttempt(
+            tuple(claims),
+            tuple(reachable),
+            frozenset(place for place, claim in enumerate(claims) if self._cannot_become_ready(claim)),
+            self._allocator(tuple(open_claims.values()), cluster) if open_claims else None,
+            tuple(open_claims),
+            extended,
+        )
         return None
 
-    def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache) -> Status | None:
+    def _user_claims(self, pod: Pod, cluster: SchedulerCache) -> list[Object]:
+        owner = "Pod" if self._handle.rules.claim_owner_capitalised else "pod"
+        return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=owner)
+
+    def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache, *, of_user: bool) -> Status | None:
         """Why this claim cannot be allocated on any node; None if nodes have to be searched."""
-        if claim.obj in self._in_flight:
+        if claim.obj in self._manager.in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
-        for request in claim.requests:
+        for request in claim.requests if of_user else ():
             if not request.subrequests:
                 return unresolvable(f"resource claim {claim}, request {request.name}: unknown request type")
             if request.prioritised and not self._rules.prioritized_list:
@@ -198,17 +209,24 @@ class DynamicResources:
                     return unresolvable(f"request {name}: device class {subrequest.device_class} does not exist")
         return None
 
+    def _cannot_become_ready(self, claim: Object) -> bool:
+        """Whether binding conditions of an allocated claim failed, or are late."""
+        if not self._rules.binding_conditions or allocation(claim) is None:
+            return False
+        try:
+            if ready_for_binding(claim):
+                return False
+        except BindingFailure:
+            return True
+        late = binding_deadline_s(claim, self._binding_timeout_s)
+        return late is not None and late < self._handle.now_s
+
     def _allocator(self, claims: tuple[Claim, ...], cluster: SchedulerCache) -> Allocator:
-        versions = cluster.versions
-        if self._inventory_stamp < versions.latest("ResourceSlice"):
-            self._inventory = self._inventory.updated(cluster.of_kind("ResourceSlice").values())
-            self._inventory_stamp = versions.now
-        in_flight = self._in_flight.held() if self._in_flight else None
         return Allocator(
             claims,
-            self._in_use.state(cluster.of_kind("ResourceClaim"), versions, in_flight),
+            self._manager.allocated(),
             lambda name: cluster.get("DeviceClass", name),
-            self._inventory,
+            self._manager.inventory(),
             self._rules,
             self._most_steps,
         )
@@ -216,41 +234,67 @@ class DynamicResources:
     # -- nodes ------------------------------------------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        attempt: _Attempt = state.data[self.name]
+        attempt: DeviceAttempt = state.data[self.name]
         if not attempt.claims:
             return None
         name = node.name
         if name not in attempt.outcomes:
-            attempt.outcomes[name] = self._judge(attempt, node)
+            attempt.outcomes[name] = self._judge(attempt, pod, node)
         return attempt.outcomes[name]
 
-    def _judge(self, attempt: _Attempt, node: NodeInfo) -> Status | None:
-        unreachable = [
+    def _judge(self, attempt: DeviceAttempt, pod: Pod, node: NodeInfo) -> Status | None:
+        extended = None
+        if attempt.extended is not None:
+            if attempt.extended.stale:
+                return unresolvable("cannot schedule extended resource claim")
+            needed = self._left_to_devices(attempt.extended, node)
+            if needed is None:
+                return unresolvable("cannot fit resource")
+            if not needed and not attempt.has_user_claims:
+                return None  # device plugins provide them all
+            extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
+        unavailable = [
             place
             for place, selector in enumerate(attempt.reachable)
-            if selector is not None and not selector.matches(node.labels, node.name)
+            if place in attempt.not_ready or (selector is not None and not selector.matches(node.labels, node.name))
         ]
-        solution = None
+        found = None
         if attempt.allocator is not None:
+            claims = attempt.allocator.claims
+            if extended is not None:
+                claims = attempt.asked[node.name] = (*claims[:-1], read_claim(extended.obj))
             try:
-                solution = attempt.allocator.allocate(node.node)
+                solution = attempt.allocator.allocate(node.node, claims)
             except AllocationError as fault:
                 return error(str(fault))
             except NodeFailure as fault:
-                return unresolvable(str(fault))
+                timed_out = isinstance(fault, AllocationTimeout) and self._handle.rules.filter_timeout_is_error
+                return (error if timed_out else unresolvable)(str(fault))
             if solution is None:
-                return unresolvable("cannot allocate all claims")
-        if unreachable:
-            attempt.unavailable.update(unreachable)
-            return unresolvable("resourceclaim not available on the node")
-        if solution is not None:
-            attempt.solutions[node.name] = solution
+                return unresolvable(remedies_of.CANNOT_ALLOCATE)
+            found = AllocationOnNode(claims, solution, extended)
+        if unavailable:
+            attempt.unavailable.update(unavailable)
+            return unresolvable(remedies_of.NOT_AVAILABLE)
+        if found is not None:
+            attempt.found[node.name] = found
         return None
+
+    def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> list[str] | None:
+        """The resources that the node's device plugins leave to a DeviceClass; None if one is left to neither."""
+        classes, allocatable = self._manager.resolver.classes(), node.node.allocatable
+        needed = []
+        for name in claim.resources:
+            if name in classes and not allocatable.get(name):
+                needed.append(name)
+            elif name not in allocatable:
+                return None
+        return needed
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
             return PostFilterResult(unschedulable("plugin disabled"))
-        attempt: _Attempt | None = state.data.get(self.name)
+        attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
             # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
@@ -258,11 +302,17 @@ class DynamicResources:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
         for place in sorted(attempt.unavailable):
             claim = attempt.claims[place]
-            if all(entry.get("uid") == pod.uid for entry in reserved_for(claim)) and len(reserved_for(claim)) <= 1:
-                gone = {"allocation": None, "reservedFor": None, "devices": None}
+            reserved = reserved_for(claim)
+            free = not reserved or (len(reserved) == 1 and reserved[0].get("uid") == pod.uid)
+            if free and not attempt.is_extended(place):
                 return PostFilterResult(
-                    unschedulable("deallocation of ResourceClaim completed"), writes=(status_of(claim, gone),)
+                    unschedulable("deallocation of ResourceClaim completed"), writes=tuple(writes_of.deallocated(claim))
                 )
+        if attempt.extended is not None and attempt.extended.obj.name != IN_MEMORY:
+            return PostFilterResult(
+                unschedulable("deletion of ResourceClaim completed"),
+                writes=tuple(writes_of.deleted(attempt.extended.obj)),
+            )
         return PostFilterResult(unschedulable("still not schedulable"))
 
     # -- scores -----------------------------------------------------------------------------------------------
@@ -271,7 +321,8 @@ class DynamicResources:
         return None if self._enabled and pod.pod_spec.raw.get("resourceClaims") else 0
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        return np.zeros(len(rows), dtype=np.int64)
+        attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
+        return np.array([attempt.score(table.names[row]) for row in rows.tolist()], dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         most = int(scores.max(initial=0))
@@ -280,60 +331,86 @@ class DynamicResources:
     # -- the chosen node --------------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         if not attempt.open_claims:
             return None
-        solution = attempt.solutions.get(node_name)
-        if solution is None or attempt.allocator is None:
+        found = attempt.found.get(node_name)
+        if found is None or attempt.allocator is None:
+            if all(attempt.is_extended(place) for place in attempt.open_claims):
+                return None  # device plugins provide the extended resources
             return error("claim allocation not found for node")
         try:
-            made = allocations(solution, attempt.allocator.claims, attempt.allocator.classes, node_name)
+            made = allocations(found.solution, found.claims, attempt.allocator.classes, node_name)
         except AllocationError as fault:
             return error(str(fault))
         for place, kept in zip(attempt.open_claims, made, strict=True):
             attempt.reserved[place] = kept
-            self._in_flight.allocate(attempt.claims[place], kept)
+            claim = attempt.claims[place]
+            created_as = writes_of.name_to_create(claim, pod) if attempt.is_extended(place) else ""
+            self._manager.in_flight.allocate(claim, kept, created_as)
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
         """Release the assumed devices; the returned writes revert what PreBind has written."""
-        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
             if place in attempt.reserved:
-                self._in_flight.give_back(claim)
-            self._in_flight.release(claim, pod)
-            current = self._handle.cluster.get("ResourceClaim", claim.key)
-            if current is not None and current.uid == claim.uid and is_reserved_for(current, pod):
-                left = [entry for entry in reserved_for(current) if entry.get("uid") != pod.uid]
-                writes.append(status_of(current, {"reservedFor": left or None}))
+                self._manager.in_flight.give_back(claim)
+            self._manager.in_flight.release(claim, pod)
+            current = self._current(claim, pod)
+            if current is not None:
+                extended = attempt.is_extended(place)
+                writes += writes_of.deleted(current) if extended else writes_of.released(current, pod)
         attempt.reserved.clear()
         return Plan(tuple(writes)) if writes else None
 
+    def _current(self, claim: Object, pod: Pod) -> Object | None:
+        """The claim as the cluster has it by now."""
+        claims = self._handle.cluster.of_kind("ResourceClaim")
+        if claim.name == IN_MEMORY:
+            return find_claim(pod, claims.values())
+        current = claims.get(claim.key)
+        return current if current is not None and current.uid == claim.uid else None
+
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         return None if attempt.claims else SKIP
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan | Status | None:
-        attempt: _Attempt = state.data.get(self.name, _WITHOUT_CLAIMS)
+        attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
+        to_become_ready: list[str] = []
         for place, claim in enumerate(attempt.claims):
-            if is_reserved_for(claim, pod):
-                continue
-            current = self._handle.cluster.get("ResourceClaim", claim.key)
-            if current is None or current.uid != claim.uid or current.deleting:
-                return error(f"claim {claim.key} got deleted in the meantime")
             kept = attempt.reserved.get(place)
-            fields: dict[str, Any] = {"reservedFor": self._in_flight.reserve_for(current, pod)}
-            if kept is not None:
-                if allocation(current) is not None:
+            if kept is not None and self._rules.binding_conditions:
+                kept = {**kept, "allocationTimestamp": stamp(self._handle.now_s)}
+            if claim.name == IN_MEMORY:
+                extended = attempt.found[node_name].extended if node_name in attempt.found else None
+                if kept is None or extended is None:
+                    continue  # device plugins provide the extended resources
+                if not extended.mappings:
+                    what = f"no update of pod {pod.namespace}/{pod.name} ExtendedResourceClaimStatus"
+                    return error(f"nil or empty request mappings, {what}")
+                writes += writes_of.created(extended, pod, kept)
+            elif not is_reserved_for(claim, pod):
+                current = self._current(claim, pod)
+                if current is None or current.deleting:
+                    return error(f"claim {claim.key} got deleted in the meantime")
+                if kept is not None and allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
-                finalizers: Sequence[str] = current.metadata.get("finalizers") or ()
-                if FINALIZER not in finalizers:
-                    writes.append(patch_of(current, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
-                fields["allocation"] = kept
-            writes.append(status_of(current, fields))
+                writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod))
+            if self._rules.binding_conditions and has_binding_conditions(kept or allocation(claim)):
+                to_become_ready.append(f"{pod.namespace}/{writes_of.name_to_create(claim, pod)}")
+        if to_become_ready:
+            return self._plan_to_wait(writes, to_become_ready)
         return Plan(tuple(writes)) if writes else None
+
+    def _plan_to_wait(self, writes: list[Write], keys: list[str]) -> Plan:
+        """Bind once the devices of these claims are ready."""
+        timeout_s = self._binding_timeout_s
+        ready = writes_of.devices_ready(keys, timeout_s, lambda: self._handle.now_s)
+        return Plan(tuple(writes), ready, timeout_s, error("device binding timeout"))
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -352,7 +429,7 @@ class DynamicResources:
 
     def _after_claim(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
         try:
-            used = pod_claims(pod, self._handle.cluster.of_kind("ResourceClaim"))
+            used = self._user_claims(pod, self._handle.cluster)
         except ClaimError:
             return QUEUE_SKIP  # the pod's claims are still incomplete
         if old is not None and allocation(old) is not None and allocation(new) is None:
@@ -365,41 +442,16 @@ class DynamicResources:
         if new.uid != pod.uid:
             return QUEUE_SKIP
         try:
-            pod_claims(new, self._handle.cluster.of_kind("ResourceClaim"))
+            self._user_claims(new, self._handle.cluster)
         except ClaimError:
             return QUEUE_SKIP
         return QUEUE
 
     def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
         if row is None:
-            found = by_pattern(status, _BEFORE_FILTER)
-            return [attrs.evolve(remedy, changes=_missing_class(status.message)) for remedy in found]
-        changes = self._more_devices(context, row) if "cannot allocate all claims" in status.reasons else ()
-        return [attrs.evolve(remedy, changes=changes) for remedy in by_reason(status, _ON_A_NODE)]
-
-    def _more_devices(self, context: RemedyContext, row: int) -> tuple[Change, ...]:
-        node = context.table.nodes[row]
-        attempt: _Attempt | None = context.state.data.get(self.name)
-        if node is None or attempt is None or attempt.allocator is None:
-            return ()
-        more = one_more_slice(attempt.allocator, context.cluster.of_kind("ResourceSlice").values(), node)
-        return () if more is None else (create(more),)
-
-
-def _missing_class(said: str) -> tuple[Change, ...]:
-    found = re.search(r"device class (.+) does not exist", said)
-    if found is None:
-        return ()
-    return (
-        create({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": found[1]}, "spec": {}}),
-    )
-
-
-_BEFORE_FILTER: Final = (
-    (r"request .+: device class (.+) does not exist", "the DeviceClass {} existed"),
-    (r'resourceclaim(?:\.resource\.k8s\.io)? "(.+)" not found', "the ResourceClaim {} existed"),
-)
-_ON_A_NODE: Final = {
-    "cannot allocate all claims": "devices that suit its resource claims were free on the node",
-    "resourceclaim not available on the node": "the devices of its resource claims could be reached from the node",
-}
+            return remedies_of.before_filter(status)
+        attempt: DeviceAttempt = context.state.data.get(self.name, WITHOUT_CLAIMS)
+        allocator = attempt.allocator
+        if allocator is not None:
+            allocator = attrs.evolve(allocator, claims=attempt.asked.get(context.name(row), allocator.claims))
+        return remedies_of.on_a_node(context, row, status, allocator)

@@ -4,12 +4,14 @@ How even a node is: (1 - standard deviation of the used fractions) * 100, trunca
 with the pod; by the rule balance_before_and_after the score says by how much the pod makes the node more even, 75 being
 not at all. Pods that request nothing are not scored, or they would all go to the same node.
 
-Rules: balance_before_and_after.
+Devices behind an extended resource count as they do for NodeResourcesFit (extended_resources).
+
+Rules: balance_before_and_after, extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
 Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -17,8 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.devices.device_totals import with_devices
+from kschedd.devices.dra_manager import DRAManager
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
@@ -37,11 +42,19 @@ class NodeResourcesBalancedAllocation:
     pre_score_by_signature: ClassVar = True
     resources: tuple[str, ...]
     _score: Callable[[Fractions, Sequence[int]], Ints]
+    _devices: DRAManager | None  # None: devices are not behind extended resources
 
     @classmethod
     def from_args(cls, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Self:
         scorer = before_and_after if handle.rules.balance_before_and_after else after
-        return cls(tuple(resource.name for resource in args.resources), scorer)
+        devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
+        return cls(tuple(resource.name for resource in args.resources), scorer, devices)
+
+    def cache_key(self, cluster: SchedulerCache) -> Hashable:
+        """How many devices there are behind the resources that are scored."""
+        if self._devices is None or not any(name in self._devices.resolver.classes() for name in self.resources):
+            return 0
+        return self._devices.stamp
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
         return SKIP if self._best_effort(pod) else None
@@ -54,7 +67,10 @@ class NodeResourcesBalancedAllocation:
             return np.zeros(len(rows), dtype=np.int64)
         requests = pod.pod_spec.requests
         asked = [requests.get(name, 0) for name in self.resources]
-        return self._score(scoring_resources(requests, table, rows, self.resources, nonzero=False), asked)
+        fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
+        if self._devices is not None:
+            fractions = with_devices(fractions, self.resources, asked, table, rows, self._devices)
+        return self._score(fractions, asked)
 
 
 def after(fractions: Fractions, asked: Sequence[int]) -> Ints:

@@ -1,7 +1,11 @@
 """NodeResourcesFit: a node passes when its free resources cover the pod's requests, and scores by its utilization.
 
-Source: Kubernetes v1.34, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go, least_allocated.go,
-most_allocated.go, requested_to_capacity_ratio.go.
+Where a DeviceClass stands behind an extended resource (extended_resources), nodes without any of it in their
+allocatable are left to DynamicResources, and their devices count in the score.
+
+Rules: extended_resources.
+Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go,
+least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
 Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
 Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
 Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, too little of the i-th
@@ -9,7 +13,7 @@ requested resource. Of a pod with more than 32 requested resources the bits from
 set of resources the node has too little of.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -17,12 +21,17 @@ import numpy as np
 
 from kschedd.api.amounts import amount as written
 from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resource_names import is_extended, is_scalar
 from kschedd.api.resources import Resources
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.config.scoring_args import ShapePoint
+from kschedd.devices.device_totals import with_devices
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.extended_resources import IMPLICIT
 from kschedd.framework.changes import enlarge
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -69,6 +78,7 @@ class NodeResourcesFit:
     ignored_groups: frozenset[str]
     strategy: ScoringStrategy
     _score: Scorer
+    _devices: DRAManager | None  # None: devices are not behind extended resources
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
     # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
@@ -84,7 +94,18 @@ class NodeResourcesFit:
             "MostAllocated": lambda: most_allocated(weights),
             "RequestedToCapacityRatio": lambda: requested_to_capacity_ratio(weights, strategy.shape),
         }[strategy.type]()
-        return cls(frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), strategy, scorer)
+        devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
+        return cls(
+            frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), strategy, scorer, devices
+        )
+
+    def cache_key(self, cluster: SchedulerCache) -> Hashable:
+        """Which resources are left to devices, and how many of these there are, if they are scored."""
+        if self._devices is None:
+            return 0
+        classes = self._devices.resolver.classes()
+        scored = any(resource.name in classes for resource in self.strategy.resources)
+        return self._devices.stamp if scored else cluster.versions.latest("DeviceClass")
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -95,9 +116,12 @@ class NodeResourcesFit:
         wanted = self._wanted(pod, table)
         if len(wanted) > _MOST_BITS:
             return self._filter_many(codes, wanted, table, rows)
-        for number, amount, _ in wanted:
+        by_devices = self._by_devices()
+        for number, amount, name in wanted:
             allocatable = table.allocatable[number][rows]
             lacks = amount > allocatable - table.requested[number][rows]
+            if name in by_devices:
+                lacks &= allocatable > 0
             if np.count_nonzero(lacks):
                 codes |= lacks * bit | (lacks & (amount > allocatable)) * _UNRESOLVABLE
             bit <<= 1
@@ -108,15 +132,22 @@ class NodeResourcesFit:
         if not len(rows):
             return codes
         lacks = np.empty((len(wanted), len(rows)), dtype=np.bool_)
-        for place, (number, amount, _) in enumerate(wanted):
+        by_devices = self._by_devices()
+        for place, (number, amount, name) in enumerate(wanted):
             allocatable = table.allocatable[number][rows]
             lacks[place] = amount > allocatable - table.requested[number][rows]
+            if name in by_devices:
+                lacks[place] &= allocatable > 0
             codes |= (lacks[place] & (amount > allocatable)) * _UNRESOLVABLE
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
         names = [tuple(wanted[place][2] for place in np.flatnonzero(column)) for column in sets.T]
         numbers = np.array([self._scarce_number(scarce) for scarce in names], dtype=np.int64)
         codes |= numbers[set_of_row.reshape(-1)] << _FIRST_RESOURCE
         return codes
+
+    def _by_devices(self) -> Mapping[str, Object]:
+        """The resources with a DeviceClass behind them: nodes that have none in their allocatable may have devices."""
+        return {} if self._devices is None else self._devices.resolver.classes()
 
     def _scarce_number(self, names: tuple[str, ...]) -> int:
         number = self._scarce_numbers.get(names)
@@ -160,17 +191,26 @@ class NodeResourcesFit:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         names = [resource.name for resource in self.strategy.resources]
-        return self._score(scoring_resources(pod.pod_spec.fit_score_requests, table, rows, names, nonzero=True))
+        requests = pod.pod_spec.fit_score_requests
+        fractions = scoring_resources(requests, table, rows, names, nonzero=True)
+        if self._devices is not None:
+            asked = [requests.get(name, 0) for name in names]
+            fractions = with_devices(fractions, names, asked, table, rows, self._devices)
+        return self._score(fractions)
 
     # -- events -----------------------------------------------------------------------------------------------
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
-        return [
+        events = [
             on(EventResource.POD, of_pods, self._after_pod, by_signature=True),
             on(EventResource.NODE, of_nodes, self._after_node, by_signature=True),
         ]
+        if self._devices is not None:
+            changed = ActionType.ADD | ActionType.UPDATE
+            events.append(on(EventResource.DEVICE_CLASS, changed, self._after_class, by_signature=True))
+        return events
 
     def _after_pod(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         if new is None:
@@ -188,13 +228,25 @@ class NodeResourcesFit:
         has = new.allocatable
         if has.get("pods", 0) < 1:
             return QUEUE_SKIP
+        by_devices = self._by_devices()
         for name, amount in asked:
-            if amount > has.get(name, 0):
+            if amount > has.get(name, 0) and (name not in by_devices or has.get(name, 0) > 0):
                 return QUEUE_SKIP
         if old is None or has.get("pods", 0) > old.allocatable.get("pods", 0):
             return QUEUE
-        grew = (has.get(name, 0) > old.allocatable.get(name, 0) for name, _ in asked)
+        grew = (
+            has.get(name, 0) > old.allocatable.get(name, 0) or (name in by_devices and has.get(name, 0) <= 0)
+            for name, _ in asked
+        )
         return QUEUE if any(grew) else QUEUE_SKIP
+
+    def _after_class(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+        """A class may help that stands behind a resource the pod asks for, and did not before."""
+        requests, named = pod.pod_spec.requests, new.spec.get("extendedResourceName")
+        if old is None and IMPLICIT + new.name in requests:
+            return QUEUE
+        unchanged = old is not None and old.spec.get("extendedResourceName") == named
+        return QUEUE if named in requests and not unchanged else QUEUE_SKIP
 
     def _compared(self, pod: Pod) -> list[tuple[str, int]]:
         asks = pod.pod_spec.resource_requests

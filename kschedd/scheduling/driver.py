@@ -233,6 +233,7 @@ class SchedulingDriver:
         """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
         if self.debugger.engaged and not self.debugger.lets_begin(now):
             return None
+        self.machine.handle.now_s = now
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
     @property
@@ -532,6 +533,7 @@ class SchedulingDriver:
     def _ready(self, waits: PlanWait, now: float) -> Status | None:
         plan = waits.plan
         assert plan.ready is not None
+        self.machine.handle.now_s = now
         try:
             status = plan.ready(self.machine.cluster)
         except Exception as fault:  # a plugin's fault ends here: the binding fails
@@ -543,6 +545,7 @@ class SchedulingDriver:
     def _advance(self, cycle: BindingCycle, answer: Plan | Status | None, now: float) -> None:
         """Run a binding until it has to wait, or ends."""
         cycle.waits = None
+        self.machine.handle.now_s = now
         effects, binding = self._effects, cycle.binding
         try:
             while True:

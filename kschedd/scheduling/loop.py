@@ -88,7 +88,7 @@ class SchedulingLoop:
         debugger = self.driver.debugger
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
-        return self.driver.next_popped() or self.queue.pop(self.environment.now_ns)
+        return self.driver.next_popped(self.environment.now_s) or self.queue.pop(self.environment.now_ns)
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
         """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""

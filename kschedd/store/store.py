@@ -352,7 +352,9 @@ class Store:
             and not restore
             and self._charge(Attributes("CREATE", kind, namespace, name), created.raw, None, dry_run)
         ):
-            created = created.at_version(self._log.version + 1)
+            version = self._log.version + 1
+            meta = {**created.metadata, "resourceVersion": str(version)}
+            created = attrs.evolve(created, resource_version=version, raw={**created.raw, "metadata": meta})
         if not dry_run:
             self._commit(ADDED, None, created)
         return created
@@ -657,7 +659,10 @@ class Store:
             if old is not None and old.uid != obj.uid and not _is_built_in(old):
                 in_the_way.append(old)
                 continue
-            self._commit(ADDED if old is None else MODIFIED, old, obj.at_version(self._log.version + 1))
+            version = self._log.version + 1
+            raw = {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}
+            here = attrs.evolve(obj, resource_version=version, raw=raw)
+            self._commit(ADDED if old is None else MODIFIED, old, here)
             yield
         self._uids = None
         return in_the_way
@@ -798,7 +803,7 @@ class Store:
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
-        if not (restore and meta.get("uid")) or self.has_uid(meta["uid"]):
+        if not (restore and meta.get("uid")) or self._has_uid(meta["uid"]):
             meta["uid"] = self._new_uid(kind)
         if not (restore and meta.get("creationTimestamp")):
             meta["creationTimestamp"] = stamp(self._now())
@@ -811,7 +816,7 @@ class Store:
         if strategy_of(kind).born and not (restore and meta.get("generation")):
             meta["generation"] = 1
 
-    def has_uid(self, uid: str) -> bool:
+    def _has_uid(self, uid: str) -> bool:
         """Whether an object has this uid already. Nobody can have it too: it is what objects are told apart by."""
         if self._uids is None:
             self._uids = {
@@ -1116,7 +1121,9 @@ class Store:
         return rebuild_pod(raw, old) if isinstance(old, Pod) else self._typed(old.kind, raw)
 
     def _remove(self, old: Object) -> Object:
-        gone = old.at_version(self._log.version + 1)
+        version = self._log.version + 1
+        meta = {**old.metadata, "resourceVersion": str(version)}
+        gone = attrs.evolve(old, resource_version=version, raw={**old.raw, "metadata": meta})
         self._commit(DELETED, old, gone)
         if old.kind not in BY_NAME:
             self._finish_definition(gone)

@@ -131,6 +131,14 @@ def test_incomplete_pools_give_nothing_and_refuse_all() -> None:
         given(allocator(ask(exact("r", allocationMode="All")), slices=slices))
 
 
+def test_an_incomplete_pool_with_counters_refuses_all_on_every_node() -> None:
+    elsewhere = [counters("elsewhere", pool="p", of=3, mem="1")]
+    mine = slice_of("n1", device("d"))
+    assert given(allocator(ask(), slices=[mine, *elsewhere])) == ["d"]
+    with pytest.raises(AllocationError, match=r"resource pool gpu.example.com/p is currently being updated"):
+        given(allocator(ask(exact("r", allocationMode="All")), slices=[mine, *elsewhere]))
+
+
 def test_devices_with_nodes_of_their_own() -> None:
     zone = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]}
     devices: list[dict[str, Any]] = [
@@ -174,6 +182,12 @@ def test_a_device_is_shared_while_its_capacity_lasts() -> None:
     assert given(allocator(ask(), slices=slices, used=[share])) == ["b"], "without a request all is consumed"
 
 
+def test_what_a_search_gave_back_is_free_again() -> None:
+    slices = [slice_of("n1", {**shared("a"), **part("a", mem="6")}, part("b", mem="6"), of=2), MEMORY]
+    first = first_of("r", subrequest("both", count=2), subrequest("one"))
+    assert given(allocator(ask(first), slices=slices)) == ["a"]
+
+
 def test_a_share_says_what_it_consumes() -> None:
     made = allocator(ask(wants("3Gi")), slices=[slice_of("n1", shared("a"), nodeName="n1")])
     solution = made.allocate(node("n1"))
@@ -181,6 +195,11 @@ def test_a_share_says_what_it_consumes() -> None:
     [result] = allocations(solution, made.claims, made.classes, "n1")[0]["devices"]["results"]
     assert result.pop("shareID")
     assert result == {**used("a"), "consumedCapacity": {"memory": "3Gi"}}
+
+
+def test_selectors_may_ask_whether_a_device_is_shared() -> None:
+    slices = [slice_of("n1", device("a", memory="1Gi"), shared("b"))]
+    assert given(allocator(ask(exact("r", "device.allowMultipleAllocations")), slices=slices)) == ["b"]
 
 
 def test_devices_given_out_whole_are_not_shared() -> None:

@@ -1,0 +1,76 @@
+"""How many devices stand behind an extended resource on a node, and how many of them are allocated: for scores.
+
+Where device plugins provide none of a resource on a node, devices of its DeviceClass count as capacity, and allocated
+ones as used. As in 1.36.3, whole or in shares is one, and neither incomplete or old pools nor taints are looked at.
+
+Source: Kubernetes v1.36, plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals). Upstream's
+NodeResourcesBalancedAllocation crashes there if the class has selectors; here it counts as NodeResourcesFit does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object, Raw
+from kschedd.api.requirements import SelectorError
+from kschedd.cache.scoring_columns import Fractions
+from kschedd.cache.table import NodeTable, Rows
+from kschedd.devices.allocated import AllocatedState
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.extended_resources import may_be_devices
+from kschedd.devices.inventory import Device, Inventory
+from kschedd.devices.selection import SelectorFailure, selects
+
+_Total = tuple[int, int]  # devices, allocated ones among them
+
+
+def with_devices(
+    fractions: Fractions, names: Sequence[str], asked: Sequence[int], table: NodeTable, rows: Rows, manager: DRAManager
+) -> Fractions:
+    """The utilization with devices counted for the resources that device plugins of a node do not provide."""
+    classes = manager.resolver.classes()
+    if not any(name in classes for name in names):
+        return fractions
+    columns = []
+    totals: _Totals | None = None
+    for place, used, capacity in fractions.columns:
+        device_class = classes.get(names[place]) if may_be_devices(names[place]) else None
+        without = [] if device_class is None else np.flatnonzero(capacity == 0).tolist()
+        if device_class is not None and without:
+            totals = totals or _Totals(manager.inventory(), manager.allocated())
+            used, capacity = used.copy(), capacity.copy()
+            for at in without:
+                node = table.nodes[int(rows[at])]
+                devices, allocated = (0, 0) if node is None else totals.of(device_class, node)
+                if devices:
+                    used[at], capacity[at] = allocated + asked[place], devices
+        columns.append((place, used, capacity))
+    return attrs.evolve(fractions, columns=columns)
+
+
+@attrs.frozen(eq=False)
+class _Totals:
+    inventory: Inventory
+    allocated: AllocatedState
+
+    def of(self, device_class: Object, node: Node) -> _Total:
+        """None counts where a selector fails."""
+        selectors: Sequence[Raw] = device_class.spec.get("selectors") or ()
+        try:
+            found = [device for device in self._devices(node) if _matches(selectors, device)]
+        except (SelectorError, SelectorFailure):
+            return (0, 0)
+        return (len(found), sum(device.id in self.allocated for device in found))
+
+    def _devices(self, node: Node) -> Iterable[Device]:
+        for one in self.inventory.usable_on(node):
+            if one.per_device:
+                yield from (device for device in one.devices if device.reach.includes(node))
+            elif not one.reach or one.reach.includes(node):
+                yield from one.devices
+
+
+def _matches(selectors: Sequence[Mapping[str, Raw]], device: Device) -> bool:
+    return all(selects(each["cel"].get("expression") or "", device) for each in selectors if each.get("cel"))

@@ -1,0 +1,233 @@
+"""Extended resources behind a DeviceClass: a pod asks for `example.com/gpu: 2`, and devices are allocated for it.
+
+A class stands behind the resource it names (`extendedResourceName`) and behind `deviceclass.resource.kubernetes.io/`
+with its own name. Where a node has such a resource in its allocatable, a device plugin provides it and counts; where it
+has none, a claim without a user is allocated: in memory while nodes are searched, created before the pod is bound,
+deleted if that fails.
+
+As in 1.36.3, of two classes that name one resource the newer wins (then the first by name), and the loser is not known
+by its implicit name either if it came second.
+
+Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicresources.go;
+dynamic-resource-allocation/deviceclass/extendedresourcecache.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.quantity import value
+from kschedd.api.resource_names import is_extended
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.devices.claims import controlled_by
+
+IN_MEMORY: Final = "<extended-resources>"
+"""The name of a claim that is not created yet; no object can have it."""
+ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+
+
+def may_be_devices(resource: str) -> bool:
+    """Whether a DeviceClass can stand behind a resource of this name."""
+    return is_extended(resource) or resource.startswith(IMPLICIT)
+
+
+class DeviceClassResolver:
+    """The DeviceClass behind each extended resource."""
+
+    def __init__(self, cluster: SchedulerCache) -> None:
+        self._cluster = cluster
+        self._stamp = -1
+        self._classes: dict[str, Object] = {}
+
+    def classes(self) -> Mapping[str, Object]:
+        """Every resource with a class behind it."""
+        versions = self._cluster.versions
+        if self._stamp < versions.latest("DeviceClass"):
+            self._classes = _by_resource(self._cluster.of_kind("DeviceClass").values())
+            self._stamp = versions.now
+        return self._classes
+
+
+def _by_resource(classes: Iterable[Object]) -> dict[str, Object]:
+    """The classes in the order of their arrival."""
+    found: dict[str, Object] = {}
+    for one in classes:
+        resource = one.spec.get("extendedResourceName")
+        rival = None if resource is None else found.get(resource)
+        if rival is not None and not _goes_before(one, rival):
+            continue
+        if resource is not None:
+            found[resource] = one
+        found[IMPLICIT + one.name] = one
+    return found
+
+
+def _goes_before(one: Object, other: Object) -> bool:
+    mine, theirs = (each.metadata.get("creationTimestamp") or "" for each in (one, other))
+    return mine > theirs if mine != theirs else one.name < other.name
+
+
+# -- the claim of a pod ------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RequestMapping:
+    """The devices of which request serve a container's resource."""
+
+    container: str
+    resource: str
+    request: str
+
+    def written(self) -> Raw:
+        return {"containerName": self.container, "resourceName": self.resource, "requestName": self.request}
+
+
+@attrs.frozen(eq=False)
+class NodeClaim:
+    """The claim as it is for one node: requests for what the node's device plugins do not provide."""
+
+    obj: Object
+    mappings: tuple[RequestMapping, ...]
+
+
+@attrs.frozen(eq=False)
+class ExtendedResourceClaim:
+    """`obj`: in memory, or a claim of an earlier attempt whose binding failed."""
+
+    obj: Object
+    resources: Mapping[str, int]  # those of the pod's requests that a class may stand behind
+
+    @property
+    def stale(self) -> bool:
+        return bool((self.obj.spec.get("devices") or {}).get("requests"))
+
+
+def extended_resource_claim(
+    pod: Pod, resolver: DeviceClassResolver, claims: Mapping[str, Object]
+) -> ExtendedResourceClaim | None:
+    """The pod's claim for its extended resources; None if no class stands behind any of them."""
+    classes = resolver.classes()
+    if not classes:
+        return None
+    asked = {name: amount for name, amount in pod.pod_spec.requests.items() if amount and may_be_devices(name)}
+    if not any(name in classes for name in asked):
+        return None
+    found = find_claim(pod, claims.values())
+    return ExtendedResourceClaim(_in_memory(pod) if found is None else found, asked)
+
+
+def find_claim(pod: Pod, claims: Iterable[Object]) -> Object | None:
+    """The pod's claim for extended resources that was created already."""
+    for claim in claims:
+        annotations = claim.metadata.get("annotations") or {}
+        if annotations.get(ANNOTATION) == "true" and controlled_by(claim, pod):
+            return claim
+    return None
+
+
+def _in_memory(pod: Pod) -> Object:
+    return Object.from_raw(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {
+                "name": IN_MEMORY,
+                "generateName": f"{pod.name}-extended-resources-",
+                "namespace": pod.namespace,
+                "uid": f"extended-resources-of-{pod.uid}",
+                "annotations": {ANNOTATION: "true"},
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+                ],
+            },
+            "spec": {},
+        }
+    )
+
+
+def node_claim(
+    claim: ExtendedResourceClaim, pod: Pod, resources: Sequence[str], classes: Mapping[str, Object]
+) -> NodeClaim:
+    """The claim with requests for these resources."""
+    containers: list[Raw] = [*(pod.pod_spec.raw.get("initContainers") or ())]
+    init = len(containers)
+    containers += pod.pod_spec.raw.get("containers") or ()
+    requests: list[_Request] = []
+    mappings: list[RequestMapping] = []
+    for resource in sorted(resources):
+        wanted = _OfResource(resource, classes[resource].name, containers, init)
+        requests += wanted.requests()
+        mappings += wanted.mappings
+    ordered = [request.written() for request in sorted(requests, key=lambda request: request.name)]
+    raw = {**claim.obj.raw, "spec": {"devices": {"requests": ordered}} if ordered else {}}
+    return NodeClaim(Object.from_raw(raw), tuple(mappings))
+
+
+@attrs.frozen
+class _Request:
+    name: str
+    device_class: str
+    count: int
+
+    def written(self) -> Raw:
+        exactly = {"deviceClassName": self.device_class, "allocationMode": "ExactCount", "count": self.count}
+        return {"name": self.name, "exactly": exactly}
+
+
+@attrs.define(eq=False)
+class _OfResource:
+    """The requests for one resource, container by container.
+
+    Containers and sidecars have a request each. Init containers that end before may use the devices of those after
+    them; beyond that, only the one that asks for most has a request, which serves the others, too.
+    """
+
+    resource: str
+    device_class: str
+    containers: Sequence[Raw]
+    init: int
+    mappings: list[RequestMapping] = attrs.field(factory=list)
+
+    def requests(self) -> Iterator[_Request]:
+        ends_early = [
+            place < self.init and one.get("restartPolicy") != "Always" for place, one in enumerate(self.containers)
+        ]
+        lasting = [None if early else self._request(place, ()) for place, early in enumerate(ends_early)]
+        of_lasting, self.mappings = self.mappings, []
+        early_requests = [
+            request
+            for place, early in enumerate(ends_early)
+            if early and (request := self._request(place, lasting[place:])) is not None
+        ]
+        largest = max(early_requests, key=lambda request: request.count, default=None)
+        if largest is not None:
+            others = {request.name for request in early_requests}
+            self.mappings = [
+                attrs.evolve(mapping, request=largest.name) if mapping.request in others else mapping
+                for mapping in self.mappings
+            ]
+            yield largest
+        self.mappings = of_lasting + self.mappings
+        yield from (request for request in lasting if request is not None)
+
+    def _request(self, place: int, reusable: Sequence[_Request | None]) -> _Request | None:
+        """What this container needs beyond the devices of other requests."""
+        container = self.containers[place]
+        requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
+        missing = value(requests.get(self.resource, 0))
+        if not missing:
+            return None
+        name = str(container.get("name") or "")
+        for other in reusable:
+            if other is not None:
+                missing -= other.count
+                self.mappings.append(RequestMapping(name, self.resource, other.name))
+                if missing <= 0:
+                    return None
+        request = f"container-{place}-request-{sorted(requests).index(self.resource)}"
+        self.mappings.append(RequestMapping(name, self.resource, request))
+        return _Request(request, self.device_class, missing)

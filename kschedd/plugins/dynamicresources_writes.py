@@ -1,0 +1,103 @@
+"""What DynamicResources writes: allocations and reservations before binding, and what takes them back.
+
+Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go (bindClaim, isPodReadyForBinding),
+extendeddynamicresources.go (createExtendedResourceClaimInAPI, patchPodExtendedResourceClaimStatus, deleteClaim).
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.devices.binding_conditions import BindingFailure, binding_deadline_s, ready_for_binding
+from kschedd.devices.claims import FINALIZER, allocation, consumer, is_reserved_for, reserved_for
+from kschedd.devices.extended_resources import IN_MEMORY, NodeClaim
+from kschedd.framework.status import Code, Status, error
+from kschedd.framework.writes import Create, Delete, MergePatch, Write
+from kschedd.store.writes import patch_of, status_of
+
+_SUCCESS: Final = Status(Code.SUCCESS)
+_LONGEST_BASE: Final = 58  # of a generated name
+
+
+def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw]) -> list[Write]:
+    """The claim with its new allocation (if it is new), reserved for these."""
+    writes: list[Write] = []
+    fields: dict[str, Any] = {"reservedFor": list(reserved)}
+    if kept is not None:
+        finalizers: Sequence[str] = claim.metadata.get("finalizers") or ()
+        if FINALIZER not in finalizers:
+            writes.append(patch_of(claim, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
+        fields["allocation"] = kept
+    writes.append(status_of(claim, fields))
+    return writes
+
+
+def name_to_create(claim: Object, pod: Pod) -> str:
+    """The name of the claim for the pod's extended resources: where upstream's ends at random, ours does not."""
+    if claim.name != IN_MEMORY:
+        return claim.name
+    base = f"{pod.name}-extended-resources-"[:_LONGEST_BASE]
+    return base + sha256(f"{pod.uid}/{pod.resource_version}".encode()).hexdigest()[:5]
+
+
+def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
+    """The claim for the pod's extended resources with its allocation, and what the pod's status says of it."""
+    name = name_to_create(claim.obj, pod)
+    unset = ("uid", "generateName")
+    metadata = {field: value for field, value in claim.obj.metadata.items() if field not in unset}
+    made = {**claim.obj.raw, "metadata": {**metadata, "name": name, "finalizers": [FINALIZER]}}
+    status = {"allocation": kept, "reservedFor": [consumer(pod)]}
+    mappings = [mapping.written() for mapping in claim.mappings]
+    of_pod = {"extendedResourceClaimStatus": {"resourceClaimName": name, "requestMappings": mappings}}
+    return [
+        Create(made),
+        MergePatch("ResourceClaim", pod.namespace, name, {"status": status}, "status"),
+        MergePatch("Pod", pod.namespace, pod.name, {"metadata": {"uid": pod.uid}, "status": of_pod}, "status"),
+    ]
+
+
+def released(claim: Object, pod: Pod) -> list[Write]:
+    """The claim no longer reserved for the pod."""
+    if not is_reserved_for(claim, pod):
+        return []
+    left = [entry for entry in reserved_for(claim) if entry.get("uid") != pod.uid]
+    return [status_of(claim, {"reservedFor": left or None})]
+
+
+def deallocated(claim: Object) -> list[Write]:
+    return [status_of(claim, {"allocation": None, "reservedFor": None, "devices": None})]
+
+
+def deleted(claim: Object) -> list[Write]:
+    """The claim gone, whatever its finalizer waits for."""
+    finalizers: Sequence[str] = claim.metadata.get("finalizers") or ()
+    gone: list[Write] = [Delete(claim.kind, claim.namespace, claim.name, claim.uid)]
+    if FINALIZER not in finalizers:
+        return gone
+    left = [one for one in finalizers if one != FINALIZER]
+    return [patch_of(claim, {"metadata": {"finalizers": left or None}}), *gone]
+
+
+def devices_ready(
+    keys: Sequence[str], timeout_s: float, now_s: Callable[[], float]
+) -> Callable[[SchedulerCache], Status | None]:
+    """For a plan: whether the binding conditions of all these claims are true, or one can no longer be."""
+
+    def ready(cluster: SchedulerCache) -> Status | None:
+        for key in keys:
+            claim = cluster.get("ResourceClaim", key)
+            if claim is None or allocation(claim) is None:
+                return None  # the watch is behind
+            try:
+                if ready_for_binding(claim):
+                    continue
+            except BindingFailure as failure:
+                return error(str(failure))
+            late = binding_deadline_s(claim, timeout_s)
+            return error(f"claim {claim.name} binding timeout") if late is not None and late < now_s() else None
+        return _SUCCESS
+
+    return ready

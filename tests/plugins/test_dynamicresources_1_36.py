@@ -1,0 +1,263 @@
+"""DynamicResources by the rules of 1.36: extended resources, binding conditions, scores."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import V1_36
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Create, Delete, MergePatch, Plan
+from kschedd.plugins.dynamicresources import DynamicResources
+from kschedd.plugins.dynamicresources_args import DynamicResourcesArgs
+from tests.devices.made import DRIVER, allocated, claim_raw, class_raw, device, exact, first_of, slice_of, subrequest
+
+GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"', extendedResourceName="example.com/gpu")
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+NOW_S = 1_000_000.0
+
+
+def node(name: str, **allocatable: str) -> Object:
+    return parse({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}})
+
+
+def pod(*claims: str, **requests: str) -> Pod:
+    return Pod.from_raw(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+            "spec": {
+                "containers": [{"name": "c", "resources": {"requests": requests}}],
+                "resourceClaims": [{"name": name, "resourceClaimName": name} for name in claims],
+            },
+        }
+    )
+
+
+def asking(amount: str = "1", resource: str = "example.com/gpu") -> Pod:
+    return pod(**{resource: amount})
+
+
+class DeviceCluster:
+    """Two nodes: n1 with two GPUs, n2 with a device plugin's."""
+
+    def __init__(self, *objects: Object) -> None:
+        self.cluster = SchedulerCache()
+        self.cluster.load([node("n1"), node("n2", **{"example.com/gpu": "4"}), parse(GPU_CLASS)])
+        self.cluster.load([slice_of("n1", device("g0"), device("g1")), *objects])
+        self.handle = Handle(self.cluster, defaults(V1_36.gates), rules=V1_36.rules, now_s=NOW_S)
+        self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
+
+    def attempt(self, of: Pod) -> tuple[CycleState, list[Status | None]]:
+        """The state of an attempt, and what is said of the nodes."""
+        state = CycleState()
+        said = self.plugin.pre_filter(state, of, self.cluster)
+        if said is not None:
+            return state, [said]
+        table = self.cluster.table
+        nodes = [NodeInfo(table, table.row_of[name]) for name in ("n1", "n2")]
+        return state, [self.plugin.filter(state, of, one) for one in nodes]
+
+    def writes(self, state: CycleState, of: Pod, on: str = "n1") -> Plan:
+        assert self.plugin.reserve(state, of, on) is None
+        plan = self.plugin.pre_bind(state, of, on)
+        assert isinstance(plan, Plan)
+        return plan
+
+
+def reasons(said: list[Status | None]) -> list[str | None]:
+    return [None if status is None else status.message for status in said]
+
+
+# -- extended resources ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        pytest.param(asking("2"), [None, None], id="devices-or-a-device-plugin"),
+        pytest.param(asking("3"), ["cannot allocate all claims", None], id="not-enough-devices"),
+        pytest.param(
+            asking(resource="deviceclass.resource.kubernetes.io/gpu"),
+            [None, "cannot allocate all claims"],
+            id="a-class-by-its-own-name",
+        ),
+    ],
+)
+def test_a_class_stands_behind_an_extended_resource(of: Pod, said: list[str | None]) -> None:
+    assert reasons(DeviceCluster().attempt(of)[1]) == said
+
+
+def test_resources_without_a_class_are_none_of_its_business() -> None:
+    assert [status and status.code for status in DeviceCluster().attempt(asking(resource="example.com/nic"))[1]] == [
+        Code.SKIP
+    ]
+
+
+def test_a_claim_is_created_allocated_and_told_of_before_binding() -> None:
+    on = DeviceCluster()
+    state, _ = on.attempt(asking("2"))
+    create, of_claim, of_pod = on.writes(state, asking("2")).writes
+    assert isinstance(create, Create)
+    assert isinstance(of_claim, MergePatch)
+    assert isinstance(of_pod, MergePatch)
+    request = {"name": "container-0-request-0"}
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+    assert create.raw["spec"] == {"devices": {"requests": [{**request, "exactly": exactly}]}}
+    assert create.raw["metadata"]["annotations"] == {ANNOTATION: "true"}
+    results = of_claim.patch["status"]["allocation"]["devices"]["results"]
+    assert [result["device"] for result in results] == ["g0", "g1"]
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
+    assert of_pod.patch["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": of_claim.name,
+        "requestMappings": [mapping],
+    }
+
+
+def test_its_devices_are_gone_for_others_from_reserve_on() -> None:
+    on = DeviceCluster()
+    state, _ = on.attempt(asking("2"))
+    on.plugin.reserve(state, asking("2"), "n1")
+    raw = asking("1").raw
+    other = Pod.from_raw({**raw, "metadata": {**raw["metadata"], "name": "q", "uid": "uid-q"}})
+    assert reasons(on.attempt(other)[1]) == ["cannot allocate all claims", None]
+    on.plugin.unreserve(state, asking("2"), "n1")
+    assert reasons(on.attempt(other)[1]) == [None, None]
+
+
+def test_where_a_device_plugin_provides_it_nothing_is_written() -> None:
+    on = DeviceCluster()
+    state, _ = on.attempt(asking("1"))
+    assert on.plugin.reserve(state, asking("1"), "n2") is None
+    assert on.plugin.pre_bind(state, asking("1"), "n2") is None
+
+
+def test_a_claim_of_an_earlier_attempt_is_deleted_first() -> None:
+    stale = claim_raw("stale", exact("container-0-request-0"))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    stale["metadata"] |= {"annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
+    on = DeviceCluster(parse(stale))
+    state, said = on.attempt(asking())
+    assert reasons(said) == ["cannot schedule extended resource claim"] * 2
+    result = on.plugin.post_filter(state, asking(), on.cluster, None)
+    assert result.status.message == "deletion of ResourceClaim completed"
+    assert [(type(write), write.name) for write in result.writes] == [(Delete, "stale")]
+
+
+def test_init_containers_use_the_devices_of_those_after_them() -> None:
+    gpus = {"resources": {"requests": {"example.com/gpu": "1"}}}
+    two = {"resources": {"requests": {"example.com/gpu": "2"}}}
+    of = Pod.from_raw(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+            "spec": {
+                "initContainers": [{"name": "first", **gpus}, {"name": "second", **two}],
+                "containers": [{"name": "c", **gpus}],
+            },
+        }
+    )
+    on = DeviceCluster()
+    state, _ = on.attempt(of)
+    create, _, of_pod = on.writes(state, of).writes
+    assert isinstance(create, Create)
+    assert isinstance(of_pod, MergePatch)
+    requests = create.raw["spec"]["devices"]["requests"]
+    assert [(one["name"], one["exactly"]["count"]) for one in requests] == [
+        ("container-1-request-0", 1),
+        ("container-2-request-0", 1),
+    ]
+    mappings = of_pod.patch["status"]["extendedResourceClaimStatus"]["requestMappings"]
+    assert [(one["containerName"], one["requestName"]) for one in mappings] == [
+        ("c", "container-2-request-0"),
+        ("first", "container-2-request-0"),
+        ("second", "container-2-request-0"),
+        ("second", "container-1-request-0"),
+    ]
+
+
+# -- binding conditions ------------------------------------------------------------------------------------------------
+
+
+def attached(*conditions: tuple[str, str], at: str = "1970-01-12T13:46:00Z") -> Object:
+    """A claim allocated 40 s ago whose device has these conditions."""
+    status: dict[str, Any] = allocated("g0", on_node="n1")
+    [result] = status["allocation"]["devices"]["results"]
+    result |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    status["allocation"]["allocationTimestamp"] = at
+    told = [{"type": of_type, "status": state} for of_type, state in conditions]
+    status["devices"] = [{"driver": DRIVER, "pool": "n1", "device": "g0", "conditions": told}]
+    return parse(claim_raw("c", exact("r"), status=status))
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        pytest.param(attached(("Attached", "True")), None, id="ready"),
+        pytest.param(attached(), None, id="not-yet"),
+        pytest.param(attached(("Broken", "True")), "resourceclaim not available on the node", id="failed"),
+        pytest.param(attached(at="1970-01-01T00:00:00Z"), "resourceclaim not available on the node", id="late"),
+        pytest.param(attached(("Attached", "True"), at="1970-01-01T00:00:00Z"), None, id="ready-and-old"),
+    ],
+)
+def test_claims_whose_devices_failed_or_are_late_fit_nowhere(claim: Object, said: str | None) -> None:
+    on = DeviceCluster(claim)
+    state, found = on.attempt(pod("c"))
+    assert reasons(found)[0] == said
+    if said is not None:
+        result = on.plugin.post_filter(state, pod("c"), on.cluster, None)
+        assert result.status.message == "deallocation of ResourceClaim completed"
+
+
+def test_binding_waits_for_the_devices() -> None:
+    on = DeviceCluster(attached())
+    state, _ = on.attempt(pod("c"))
+    plan = on.plugin.pre_bind(state, pod("c"), "n1")
+    assert isinstance(plan, Plan)
+    assert plan.ready is not None
+    assert (plan.timeout_s, plan.timed_out) == (600, Status(Code.ERROR, ("device binding timeout",)))
+    assert plan.ready(on.cluster) is None
+    on.cluster.put(attached(("Attached", "True")))
+    assert plan.ready(on.cluster) == Status(Code.SUCCESS)
+    on.cluster.put(attached(("Broken", "True")))
+    failed = plan.ready(on.cluster)
+    assert failed is not None
+    assert failed.message == 'claim c binding failed: reason=, message=""'
+    on.cluster.put(attached())
+    on.handle.now_s = NOW_S + 600
+    late = plan.ready(on.cluster)
+    assert late is not None
+    assert late.message == "claim c binding timeout"
+
+
+def test_a_new_allocation_says_when_it_was_made() -> None:
+    on = DeviceCluster(parse(claim_raw("c", exact("r"))))
+    state, _ = on.attempt(pod("c"))
+    *_, status = on.writes(state, pod("c")).writes
+    assert isinstance(status, MergePatch)
+    assert status.patch["status"]["allocation"]["allocationTimestamp"] == "1970-01-12T13:46:40Z"
+
+
+# -- scores ------------------------------------------------------------------------------------------------------------
+
+
+def test_earlier_alternatives_score_more() -> None:
+    model = f'device.attributes["{DRIVER}"].model == '
+    wanted = first_of("r", subrequest("a", f'{model}"a"'), subrequest("b", f'{model}"b"'))
+    on = DeviceCluster(
+        parse(claim_raw("c", wanted)),
+        slice_of("n1", device("g0", model="b")),
+        slice_of("n2", device("g0", model="a")),
+    )
+    state, said = on.attempt(pod("c"))
+    assert reasons(said) == [None, None]
+    table = on.cluster.table
+    rows = np.array([table.row_of["n1"], table.row_of["n2"]])
+    raw = on.plugin.score_rows(state, pod("c"), table, rows)
+    assert raw.tolist() == [7, 8]
+    assert on.plugin.normalize(state, pod("c"), raw).tolist() == [87, 100]
