@@ -96,6 +96,7 @@ from kschedd.values import run_steps
 log = structlog.get_logger("kschedd")
 
 _NOBODYS_SCHEDULER = "(none)"  # no name of a scheduler
+MOVES_LOGGED, SCORES_LOGGED = 5, 10  # from these verbosities on
 WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects at the same time
 PLUGIN_CALLS = 64  # limit on binding cycles whose out-of-tree plugins run at the same time, a thread each
 
@@ -120,13 +121,14 @@ async def cluster_actors(
     service_range: str = SERVICE_RANGE,
     begin: Callable[[Store], None] | None = None,
     mark_time: Callable[[float], None] = lambda now_s: None,
+    verbosity: int = 0,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
     `mark_time` is told of the clock's time, where it is not the machine's, when it was moved and before each write.
     `store` and `driver`, if given, are used instead of ones built from the other parameters. `begin` fills a new store,
-    if the journal has no cluster yet. Raises JournalError (for a
-    damaged journal only unless `drop_damaged`), PluginLoadError.
+    if the journal has no cluster yet. `verbosity` is kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are
+    logged. Raises JournalError (for a damaged journal only unless `drop_damaged`), PluginLoadError.
     """
     config = config or default_config()
     clock = clock or Clock.started()
@@ -216,8 +218,11 @@ async def cluster_actors(
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
         stops,
+        log_scores=verbosity >= SCORES_LOGGED,
     )
-    queue_actor = QueueActor(driver.queue_configuration(), queue_in, to_popped, bell, clock, lock)
+    queue_actor = QueueActor(
+        driver.queue_configuration(), queue_in, to_popped, bell, clock, lock, log_moves=verbosity >= MOVES_LOGGED
+    )
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
         binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
@@ -332,6 +337,7 @@ class DaemonOptions:
     state_dir: Path | None = None  # None: no persistence
     seed: int | None = None  # None: random
     log_level: str = "info"
+    verbosity: int = 0  # kube-scheduler's; of what is logged at level debug, which parts
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
     http: HttpSettings | None = None  # Kubernetes' REST API as well
@@ -451,6 +457,7 @@ async def _serve(
                 begin=partial(_load, taking, options.origin) if options.origin else None,
                 clock=started_clock(options, mark),
                 mark_time=_nowhere if mark is None else mark.write,
+                verbosity=options.verbosity,
             )
         )
         face = None

@@ -72,6 +72,7 @@ class QueueActor:
     _bell: Doorbell  # the scheduling actor's
     _clock: Clock
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
+    _log_moves: bool = False
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
@@ -96,6 +97,10 @@ class QueueActor:
     def _recorded(self, move: Move) -> None:
         self.moves.append(move)
         self._metrics.moved(move)
+        if self._log_moves:
+            log.debug(
+                "pod_moved", pod=move.key, source=move.source, target=move.target, cause=move.event, plugin=move.plugin
+            )
 
     def metrics(self) -> list[MetricFamily]:
         """What was counted of the queue, as it is now."""

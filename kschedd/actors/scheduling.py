@@ -29,6 +29,7 @@ import attrs
 import structlog
 import trio
 
+from kschedd.actors.attempt_log import log_scores, log_slow
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
@@ -58,6 +59,7 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
+_SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
 
 
 @attrs.frozen(eq=False)
@@ -97,6 +99,7 @@ class SchedulingActor:
     _clock: Clock
     _threads: PluginThreads
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
+    _log_scores: bool = False  # a line for each plugin, node and attempt
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
@@ -223,6 +226,10 @@ class SchedulingActor:
         assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
         if driver.stepper is None:
+            if self._log_scores:
+                await self._step(log_scores, driver, result)
+            if took > _SLOW_S:
+                log_slow(entry, driver.steps_of(entry.pod.scheduler_name), took)
             await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
         else:
             await self._run(driver.completing(entry, result, self._clock.now(), took))

@@ -15,6 +15,7 @@ MAX_REQUEST_BYTES = 3 << 20
 MAX_OBJECT_BYTES = 1536 << 10
 SMALLEST, LARGEST = 16 << 10, 1 << 30
 _PARTS = ("scheduler", "kubelets", "controllers")
+_DEBUG_FROM = 4  # of kube-scheduler's verbosities
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -112,9 +113,11 @@ def add_parser(subparsers: Any) -> None:
         "-v",
         "--v",
         type=int,
+        default=0,
         metavar="N",
         dest="verbosity",
-        help="as kube-scheduler's: 4 and more is --log-level debug",
+        help="as kube-scheduler's: 4 and more is --log-level debug, 5 and more tells of each move in the queue (as "
+        "--log-level debug does), 10 of each plugin's score of each node",
     )
     parser.add_argument(
         "--leader-elect",
@@ -268,7 +271,7 @@ def run(options: argparse.Namespace) -> int:
     from kschedd.store.admission import configured_plugins
     from kschedd.store.set_aside import read_ref
 
-    level = "debug" if (options.verbosity or 0) >= 4 else options.log_level
+    level = "debug" if options.verbosity >= _DEBUG_FROM else options.log_level
     if options.leader_elect is not None:
         print("--leader-elect has no effect: this daemon is the only scheduler of its own cluster", file=sys.stderr)
 
@@ -286,6 +289,7 @@ def run(options: argparse.Namespace) -> int:
         state_dir=options.state,
         seed=options.seed,
         log_level=level,
+        verbosity=max(options.verbosity, daemon.MOVES_LOGGED if options.log_level == "debug" else 0),
         version=options.kube_version,
         feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,

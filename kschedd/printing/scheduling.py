@@ -66,6 +66,17 @@ def history_table(history: Sequence[Raw]) -> Table:
     return Table(("AFTER", "FROM", "TO", "BECAUSE OF", "HINT OF"), tuple(rows))
 
 
+def stays_text(pod: Raw) -> str:
+    """When a pod was first tried, and how long each place of the queue held it; "" where that is not known."""
+    held = pod.get("held_s")
+    if not isinstance(held, Mapping) or not held:
+        return ""
+    stays = ", ".join(f"{_text(place).replace('_', ' ')} {_span(seconds)}" for place, seconds in held.items())
+    first = pod.get("first_attempt")
+    tried = f"First tried {_text(first)}" if isinstance(first, str) else "Not tried yet"
+    return f"{tried}. Held: {stays}.\n"
+
+
 def waiting_table(waiting: Sequence[Raw]) -> Table:
     rows = [
         (_text(pod.get("pod")), _text(pod.get("node")), plugin, _span(left))

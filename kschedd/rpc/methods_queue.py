@@ -56,10 +56,12 @@ class QueueMethods:
                 self.pod,
                 (_POD,),
                 doc="One pod of the queue and its way through it, as far as it is still recorded.",
-                returns=f"`{{{_OPTIONAL}, history: [{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. "
-                "Of a pod that has left the queue there are key, place (`outside`) and history. In it, time_s is in "
-                "seconds since the epoch; event is what moved the pod, plugin whose hint decided or who gates it, seen "
-                "the event that came while it was in flight.",
+                returns=f"`{{{_OPTIONAL}, first_attempt, held_s, history: "
+                f"[{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. Of a pod that has left the queue "
+                "there are key, place (`outside`) and what follows: when it was first tried (null: not yet), how many "
+                "seconds each place held it, both as far as history goes. In that, time_s is in seconds since the "
+                "epoch; event is what moved the pod, plugin whose hint decided or who gates it, seen the event that "
+                "came while it was in flight.",
             ),
             Method(
                 "queue.activate",
@@ -146,7 +148,7 @@ class QueueMethods:
                 if entry is None
                 else _entry(owner, entry, now, nominated)
             )
-            return {**told, "history": [_move(move) for move in moves]}
+            return {**told, **_stays(moves, now), "history": [_move(move) for move in moves]}
 
         nominated = await self._nominated()
         return await self._cluster.queue.query(read)
@@ -250,6 +252,18 @@ def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str
         "nominated_node": nominated.get(entry.uid, ""),
         "message": _message(entry.pod) if status is None else status.message,
     }
+
+
+def _stays(moves: Sequence[Move], now: int) -> dict[str, Any]:
+    """When the pod was first tried, and for how many seconds each place has held it, as far as its moves are known."""
+    first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
+    held: dict[str, float] = {}
+    ends = [*(move.when for move in moves[1:]), now]
+    for move, end in zip(moves, ends, strict=True):
+        if move.target is not SubQueue.OUTSIDE:
+            place = move.target.value
+            held[place] = held.get(place, 0.0) + (end - move.when) / SECOND
+    return {"first_attempt": None if first is None else stamp(first / SECOND), "held_s": held}
 
 
 def _message(pod: Pod) -> str:

@@ -50,7 +50,7 @@ scheduler/eventhandlers.go.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -614,6 +614,10 @@ class SchedulingDriver:
         if self.attempting or self.has_next:
             return self.debugger.stop is None
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
+
+    def steps_of(self, profile: str) -> Mapping[str, float]:
+        """The seconds of each extension point of that profile's latest attempt, as far as they are timed."""
+        return self.machine.times(profile).steps
 
     def metrics(self) -> list[MetricFamily]:
         """What was counted and timed, as it is now; nothing where nobody counts."""

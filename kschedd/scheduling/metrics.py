@@ -93,10 +93,14 @@ class AttemptEnded:
 
 
 class PointTimes:
-    """Times the extension points of one profile: `start`, then `ended` after each, which begins the next."""
+    """Times the extension points of one profile: `start`, then `ended` after each, which begins the next.
+
+    `steps` are the extension points of the latest attempt and their seconds; those of its binding join them.
+    """
 
     def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
         self.start = timer
+        self.steps: dict[str, float] = {}
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}
@@ -108,11 +112,16 @@ class PointTimes:
             series = self._series[point, status] = self._histogram.series(point, status, self._profile)
         now_s = self.start()
         series.observe(now_s - began_s)
+        if point == "PreFilter":  # the first of an attempt
+            self.steps = {}
+        self.steps[point] = now_s - began_s
         return now_s
 
 
 class NoTimes:
     """Times nothing: where nobody asks."""
+
+    steps: Final[Mapping[str, float]] = {}
 
     def start(self) -> float:
         return 0.0

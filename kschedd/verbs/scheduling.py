@@ -13,6 +13,7 @@ from kschedd.printing.scheduling import (
     profiles_of,
     queue_table,
     status_text,
+    stays_text,
     waiting_table,
     weights_table,
 )
@@ -92,6 +93,7 @@ def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> i
         session.write(render(queue_table([answer]), session.style))
     else:
         session.write(f"{answer.get('key') or word} is not in the queue.\n")
+    session.write(stays_text(answer))
     if answer.get("history"):
         session.write("\n" + render(history_table(answer["history"]), session.style))
     return 0

@@ -110,6 +110,8 @@ async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
         ("active", "in_flight"),
         ("in_flight", "unschedulable"),
     ]
+    assert told["first_attempt"] == told["history"][1]["time"]
+    assert list(told["held_s"]) == ["active", "in_flight", "unschedulable"]
     assert (await talk("queue.activate", pods=["default/a"]))["moved"] == ["default/a"]
     with pytest.raises(RpcError, match='there is no pod "default/b" in the queue'):
         await talk("queue.activate", pods=["default/b"])

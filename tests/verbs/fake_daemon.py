@@ -365,7 +365,8 @@ class FakeDaemon:
     def queue_list(self, limit: int = 100, place: str | None = None) -> Raw:
         counts = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
         pod = self.queue_pod("default/web-1")
-        del pod["history"]
+        for field in ("history", "held_s", "first_attempt"):
+            del pod[field]
         return {"counts": counts, "pods": [pod] if place != "active" else []}
 
     def queue_pod(self, pod: str) -> Raw:
@@ -383,6 +384,8 @@ class FakeDaemon:
             "gated_by": None,
             "nominated_node": None,
             "message": "",
+            "first_attempt": "2025-01-01T00:00:10Z",
+            "held_s": {"active": 0.25, "in_flight": 0.0, "unschedulable": 95.0},
             "history": [
                 {
                     "time_s": 10.0,

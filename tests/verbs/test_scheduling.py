@@ -73,6 +73,7 @@ def test_one_place_of_the_queue(typed, daemon) -> None:
 
 def test_the_way_of_a_pod_through_the_queue(typed) -> None:
     assert typed("queue pod web-1") == 0
+    assert "First tried 2025-01-01T00:00:10Z. Held: active 0s, in flight 0s, unschedulable 95s.\n" in typed.out
     assert typed.out.splitlines()[-1].split() == ["0.250s", "active", "in_flight", "Pop", "<none>"]
 
 

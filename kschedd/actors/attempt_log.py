@@ -1,0 +1,42 @@
+"""What is logged of attempts: slow ones with their steps, and on request (`-v 10`) each plugin's score of each node.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNodes).
+"""
+
+from collections.abc import Mapping
+
+import structlog
+
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.node_local_plugins import PluginFault
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
+
+log = structlog.get_logger("kschedd.scheduling")
+
+
+def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
+    """An attempt that took long, and what of it each extension point took."""
+    of_steps = {point: f"{seconds * 1000:.1f}ms" for point, seconds in steps.items()}
+    log.warning("slow_attempt", pod=entry.key, took=f"{took_s * 1000:.1f}ms", **of_steps)
+
+
+def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> None:
+    """Each plugin's weighted score of each feasible node, and the totals; nothing has changed since the attempt."""
+    if isinstance(result, FitError) or result.totals is None:
+        return
+    pod, names = result.pod, driver.machine.cluster.table.names
+    try:
+        scores = drive(
+            driver.machine.schedulers[pod.scheduler_name].ranking.details(result.state, pod, result.feasible)
+        )
+    except PluginFault as fault:  # of a plugin that answers otherwise when it is asked again
+        log.warning("scores_not_logged", pod=pod.key, why=fault.message)
+        return
+    nodes = [names[row] for row in result.feasible.tolist()]
+    for plugin, weighted in scores.weighted.items():
+        for node, score in zip(nodes, weighted.tolist(), strict=True):
+            log.debug("Plugin scored node for pod", pod=pod.key, plugin=plugin, node=node, score=score)
+    for node, total in zip(nodes, result.totals.tolist(), strict=True):
+        log.debug("Calculated node's final score for pod", pod=pod.key, node=node, score=total)
