@@ -33,7 +33,8 @@ def sorted_keys(value: Any) -> Any:
     return [sorted_keys(each) for each in value] if isinstance(value, list) else value
 
 
-def go_json(value: Any) -> str:
-    """The value as JSON, in the order that it has."""
-    text = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+def go_json(value: Any, indent: int | None = None) -> str:
+    """The value as JSON, in the order that it has; in lines with `indent` blanks a level."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    text = json.dumps(value, default=str, ensure_ascii=False, separators=separators, indent=indent)
     return text.translate(_HTML)

@@ -23,9 +23,13 @@ _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
 class Body:
-    """An object as it was sent. `duplicates` are the paths of fields that came twice, of which the last counts."""
+    """An object as it was sent, and its bytes.
 
-    def __init__(self, value: Any, duplicates: tuple[str, ...] = ()) -> None:
+    `duplicates` are the paths of fields that came twice, of which the last counts.
+    """
+
+    def __init__(self, data: bytes, value: Any, duplicates: tuple[str, ...] = ()) -> None:
+        self.data = data
         self.value = value
         self.duplicates = duplicates
 
@@ -39,7 +43,7 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
     media = media_type(content_type) or JSON
     if media == PROTOBUF:
         try:
-            return Body(decode_protobuf(data))
+            return Body(data, decode_protobuf(data))
         except ProtobufError as error:
             raise bad_request(str(error)) from None
     if media not in (JSON, YAML, "text/yaml", "application/x-yaml"):
@@ -75,7 +79,7 @@ def read_json(data: bytes, begin: str = "") -> Body:
         raise bad_request(why) from None
     if data.count(b"{") + data.count(b"[") > DEEPEST and too_deep(value):
         raise _too_deep(begin)
-    return Body(value, _paths(value, duplicates) if duplicates else ())
+    return Body(data, value, _paths(value, duplicates) if duplicates else ())
 
 
 def summary(data: bytes) -> str:
@@ -128,12 +132,12 @@ def _read_yaml(data: bytes, expected: str) -> Body:
     except UnicodeDecodeError:
         raise bad_request("the body is not UTF-8 text") from None
     if first is None:
-        return Body(None)
+        return Body(data, None)
     if first.faults:
         fault = first.faults[0]
         begin = f"the object provided is unrecognized (must be of type {expected}): "
         raise bad_request(f"{begin}yaml: line {fault.line}: {fault.why}")
-    return Body(first.value)
+    return Body(data, first.value)
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_known: bool = True) -> dict[str, Any]:
@@ -147,7 +151,8 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_k
         struct = (
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
-        raise bad_request(f"{begin}json parse error: json: cannot unmarshal {name} into Go value of type {struct}")
+        why = f"json parse error: json: cannot unmarshal {name} into Go value of type {struct}"
+        raise bad_request(f"{begin}{why} ({summary(body.data)})")
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
     if not isinstance(given_kind, str) or not isinstance(given_version, str):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind")

@@ -231,7 +231,9 @@ def _invalid(kind: str, name: str, faults: Sequence[FieldError]) -> dict[str, An
     known = BY_NAME.get(kind)
     if known is not None and known.group:
         details["group"] = known.group
-    return {**details, "kind": kind, "causes": causes(faults)}
+    if kind:
+        details["kind"] = kind
+    return {**details, "causes": causes(faults)}
 
 
 def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:

@@ -146,7 +146,8 @@ def _restarts(pod: Raw, around: RowContext) -> str:
 
 def _event_object(event: Raw, around: RowContext) -> str:
     about = event.get("involvedObject") or event.get("regarding") or {}
-    return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+    kind, name = str(about.get("kind", "")).lower(), about.get("name")
+    return f"{kind}/{name}" if name else kind
 
 
 def _event_subobject(event: Raw, around: RowContext) -> str:

@@ -249,7 +249,8 @@ NAMESPACES = (NAME, Column("STATUS", field(status, "phase", "Active")), AGE)
 
 def _event_object(event: Raw, around: RowContext) -> str:
     about = event.get("involvedObject") or event.get("regarding") or {}
-    return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+    kind, name = str(about.get("kind", "")).lower(), about.get("name")
+    return f"{kind}/{name}" if name else kind
 
 
 def _last_seen(event: Raw, around: RowContext) -> str:

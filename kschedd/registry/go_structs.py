@@ -8,9 +8,10 @@ Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/a
 """
 
 from collections.abc import Mapping
+from difflib import unified_diff
 from typing import Any, Final
 
-from kschedd.api.go_order import in_go_order, sorted_keys
+from kschedd.api.go_order import go_json, in_go_order, sorted_keys
 from kschedd.api.schema import (
     BOOL,
     BYTES,
@@ -130,6 +131,12 @@ def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
     meta = spec.get("metadata") or {}
     shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
+
+
+def go_diff(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What differs between two objects of this Go type, line by line; ends with a line feed."""
+    before, after = (go_json(go_struct(name, raw), indent=1).splitlines() for raw in (old, new))
+    return "".join(f"{line}\n" for line in list(unified_diff(before, after, lineterm=""))[2:])
 
 
 def _internal(raw: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

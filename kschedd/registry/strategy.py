@@ -318,7 +318,9 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "CSIStorageCapacity": _CONDITIONAL,
     "VolumeAttachment": KindStrategy(status=True, unconditional=False),
     "Lease": KindStrategy(unconditional=False, on_create=_lease, on_update=_lease),
-    "ResourceClaim": attrs.evolve(_DEVICES, status=True),
+    "ResourceClaim": attrs.evolve(
+        _DEVICES, status=True, status_keeps=("labels", "annotations", "finalizers", "ownerReferences")
+    ),
     "ResourceClaimTemplate": _DEVICES,
     "ResourceSlice": attrs.evolve(_DEVICES, counts=("spec",), born=True),
     "DeviceClass": attrs.evolve(_DEVICES, counts=("spec",), born=True),

@@ -42,6 +42,7 @@ from kschedd.registry.validation_devices import (
     validate_device_class,
     validate_slice,
 )
+from kschedd.registry.validation_events import validate_event
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
     STANDARD_FINALIZERS,
@@ -393,6 +394,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ConfigMap": _config_map,
     "Namespace": _namespace,
     "LimitRange": validate_limit_range,
+    "Event": validate_event,
     "PodDisruptionBudget": validate_disruption_budget,
     "PriorityClass": _priority_class,
     "RuntimeClass": _runtime_class,

@@ -24,6 +24,8 @@ STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDelet
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
+#: Of these only what holds for the metadata of any kind is validated.
+_PLAIN: Final = frozenset(("PodDisruptionBudget", "Event"))
 _PATH_NAMED: Final = frozenset("Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event".split())
 
 
@@ -87,7 +89,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         faults.append(invalid(f"{path}.finalizers", list(finalizers), why))
-    if kind.known and kind.group != _EXTENSIONS:
+    if kind.known and kind.group != _EXTENSIONS and kind.name not in _PLAIN:
         for index, finalizer in enumerate(finalizers):
             if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
                 faults.append(invalid(f"{path}.finalizers[{index}]", finalizer, NOT_STANDARD))

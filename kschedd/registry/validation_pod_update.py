@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.qos import qos_of_spec
+from kschedd.registry.go_structs import go_diff
 from kschedd.registry.same import same
 from kschedd.registry.validation_selectors import validate_tolerations
 
@@ -60,7 +61,8 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
     if gated:
         _narrowed(old, new, rest, faults)
     if not same(rest, old):
-        faults.append(forbidden("spec", _MUTABLE))
+        _restore(rest, old, "image")
+        faults.append(forbidden("spec", f"{_MUTABLE}\n{go_diff('PodSpec', old, rest)}"))
     return faults
 
 
@@ -86,7 +88,9 @@ def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
         if _without(before, "resources", "resizePolicy") == _without(after, "resources", "resizePolicy"):
             _keep(rest, old, field)
     if not same(rest, old):
-        faults.append(forbidden("spec", "only cpu and memory resources are mutable"))
+        _restore(rest, old, "resources", "resizePolicy")
+        why = f"only cpu and memory resources are mutable\n{go_diff('PodSpec', old, rest)}"
+        faults.append(forbidden("spec", why))
     return faults
 
 
@@ -130,6 +134,15 @@ def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:
         rest[field] = old[field]
     else:
         rest.pop(field, None)
+
+
+def _restore(rest: dict[str, Any], old: Raw, *fields: str) -> None:
+    """Give containers their old values of fields that may change, so that a diff shows the others only."""
+    for kind in ("containers", "initContainers"):
+        before, after = old.get(kind) or (), rest.get(kind) or ()
+        if after:
+            pairs = zip(before, _without(after, *fields), strict=True)
+            rest[kind] = [{**now, **{field: then[field] for field in fields if field in then}} for then, now in pairs]
 
 
 def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:

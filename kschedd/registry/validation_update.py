@@ -6,15 +6,13 @@ Takes the object before and after, both with their defaults; faults of the new o
 The rules for pods are in `validation_pod_update`.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from difflib import unified_diff
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.registry.go_structs import go_struct, go_template
+from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -211,6 +209,19 @@ def _shown_of_job(field: str, value: Any) -> Any:
     return value if value is None or kind is None else go_struct(kind, value)
 
 
+def _node(old: Raw, new: Raw, faults: Faults) -> None:
+    """What somebody assigned to a node stays."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    then, now = before.get("podCIDRs") or [], after.get("podCIDRs") or []
+    changed = 1 if len(then) != len(now) else sum(one != other for one, other in zip(then, now, strict=True))
+    if then:
+        why = 'node updates may not change podCIDR except from "" to valid'
+        faults += [forbidden("spec.podCIDRs", why)] * changed
+    if before.get("providerID") and before["providerID"] != after.get("providerID"):
+        why = 'node updates may not change providerID except from "" to valid'
+        faults.append(forbidden("spec.providerID", why))
+
+
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
     """Drivers may be added and removed, but the entry of a driver is immutable."""
     before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
@@ -242,17 +253,12 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     then_all, now_all = _amounts(before), _amounts(after)
     bare = _without(before, ("resources",)), _without(after, ("resources",))
     if not same(*bare) or then_all != now_all:
-        faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{_diff(old.get('spec') or {}, new.get('spec') or {})}"))
+        changed = go_diff("PersistentVolumeClaimSpec", old.get("spec") or {}, new.get("spec") or {})
+        faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{changed}"))
     provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
     if then is not None and now is not None and now < then and now <= provided:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
-
-
-def _diff(old: Raw, new: Raw) -> str:
-    """What differs between two parts of an object, as `diff -u` shows it."""
-    before, after = (json.dumps(part, indent=2, sort_keys=True).splitlines() for part in (old, new))
-    return "\n".join(list(unified_diff(before, after, lineterm=""))[2:])
 
 
 def _requested(spec: Raw) -> Any:
@@ -303,6 +309,7 @@ def _service(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
+    "Node": _node,
     "PriorityClass": _priority_class,
     "StorageClass": _storage_class,
     "StatefulSet": _stateful_set,

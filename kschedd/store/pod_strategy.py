@@ -20,7 +20,7 @@ import attrs
 import msgpack
 
 from kschedd.api.codec import decoded, decoded_object, encoded
-from kschedd.api.fields import FieldError, invalid
+from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw, version_of
 from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
@@ -128,9 +128,9 @@ class PodStrategy:
 
         Raises Invalid and Forbidden.
         """
-        if wrong := dns_subdomain(name):
-            raise Invalid("Pod", name, tuple(invalid("metadata.name", name, why) for why in wrong))
         spec = raw.get("spec")
+        if dns_subdomain(name):
+            return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
         if annotations is not None and (not _plain(annotations) or any(map(_about_spec, annotations))):
             return self._admit(spec, meta, name)

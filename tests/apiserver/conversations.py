@@ -36,6 +36,7 @@ FOLDER = "apiserver-conversations"
 _PLACEHOLDER = re.compile(
     r"<(?:uid:[^>]+|uid|rv\d+|list-rv|continue|time|ip|nodeport|n|debugger|gen[^>]*|[\w.-]+-\d+)>"
 )
+_VERSION = "/metadata/resourceVersion"
 _STAMP = "2026-11-21T12:00:00Z"
 
 
@@ -164,7 +165,7 @@ class Replay:
             if isinstance(body, dict) and set(body) == {"$protobuf"}:
                 body = body["$protobuf"]
                 headers["content-type"] = "application/json"
-            data = json.dumps(self._actual(body)).encode()
+            data = json.dumps(self._actual(_unnoted(body))).encode()
         target = path + (f"?{query}" if query else "")
         return _Exchange({"method": wanted["method"], "target": target, "headers": headers, "body": data})
 
@@ -292,6 +293,19 @@ class Replay:
         found: dict[str, list[str]] = compare.compare(recorded, got)
         found.pop("requests", None)  # they were asked as recorded
         return found
+
+
+def _unnoted(body: Any) -> Any:
+    """A body without what the recorded server noted in it that another does not repeat: managers with their times.
+
+    And without the version that a JSON patch states, which the recording has as it was.
+    """
+    if isinstance(body, dict) and "managedFields" in (body.get("metadata") or {}):
+        meta = {field: each for field, each in body["metadata"].items() if field != "managedFields"}
+        return {**body, "metadata": meta}
+    if isinstance(body, list):
+        return [each for each in body if not isinstance(each, dict) or each.get("path") != _VERSION]
+    return body
 
 
 def _at(value: Any, path: str) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.go_structs import go_struct, go_template
+from kschedd.registry.go_structs import go_diff, go_struct, go_template
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,18 @@ def test_a_pods_template_has_host_namespaces_in_its_security_context() -> None:
     assert got["Spec"]["SecurityContext"]["SELinuxOptions"] is None
     assert "HostPID" not in got["Spec"]
     assert got["Spec"]["Containers"] is None
+
+
+def test_a_diff_of_two_specs_has_lines_of_both_in_gos_order() -> None:
+    old = {"nodeName": "a", "containers": [{"name": "c", "image": "<i>"}]}
+    assert go_diff("PodSpec", old, {**old, "nodeName": "b"}).splitlines() == [
+        "@@ -42,7 +42,7 @@",
+        '  "NodeSelector": null,',
+        '  "ServiceAccountName": "",',
+        '  "AutomountServiceAccountToken": null,',
+        '- "NodeName": "a",',
+        '+ "NodeName": "b",',
+        '  "SecurityContext": {',
+        '   "HostNetwork": false,',
+        '   "HostPID": false,',
+    ]
