@@ -15,6 +15,7 @@ from kschedd.api.kinds import BY_NAME, KINDS, Kind, group_of, kind_of
 from kschedd.api.objects import Object
 from kschedd.store.errors import Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
+from kschedd.store.validation_rules import definition_rule_faults, rule_faults
 
 Raw = Mapping[str, Any]
 
@@ -60,26 +61,37 @@ def has_status(definition: Object, api_version: str) -> bool:
 
 
 def definition_faults(raw: Raw) -> list[FieldError]:
-    """What of a definition's schemas is not structural."""
+    """What of a definition's schemas is not structural, and what of their rules does not compile."""
     versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
     schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
     if schemas and all(schema == schemas[0] for schema in schemas):  # upstream keeps one for all of them
-        return structural_faults(schemas[0], "spec.validation.openAPIV3Schema") if schemas[0] else []
+        return _schema_faults(schemas[0], "spec.validation.openAPIV3Schema")
     return [
         fault
         for index, schema in enumerate(schemas)
-        if schema
-        for fault in structural_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+        for fault in _schema_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
     ]
 
 
-def by_schema(definition: Object, raw: Raw) -> dict[str, Any]:
-    """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid."""
+def _schema_faults(schema: Any, path: str) -> list[FieldError]:
+    if not schema:
+        return []
+    return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
+
+
+def by_schema(definition: Object, raw: Raw, old: Object | None = None) -> dict[str, Any]:
+    """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid.
+
+    `old` is the object before, of which rules about changes speak.
+    """
     schema = schema_of(definition, str(raw.get("apiVersion") or ""))
     if schema is None:
         return dict(raw)
     made: dict[str, Any] = defaulted(schema, pruned(schema, raw))
-    if faults := value_faults(schema, made):
+    faults = value_faults(schema, made)
+    if not faults:  # a rule may rely on what the schema says besides
+        faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
+    if faults:
         kind = str(raw.get("kind") or "")
         name = str((raw.get("metadata") or {}).get("name") or "")
         raise Invalid(f"{kind}.{definition.spec.get('group')}", name, tuple(faults))

@@ -83,7 +83,6 @@ from kschedd.store.patching import PatchType, patched
 from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
-from kschedd.store.structural_schema import has_rules
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES, UNDELETABLE
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of
@@ -764,6 +763,8 @@ class Store:
         if not meta.get("name"):
             base = meta.get("generateName")
             if not base or not isinstance(base, str):
+                if known.name in BY_NAME:
+                    accepted(known.name, "", {**raw, "metadata": meta})  # whatever else is wrong with it is told, too
                 raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
             meta["name"] = self._generated_name(known.name, meta.get("namespace") or "", base)
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
@@ -963,7 +964,7 @@ class Store:
         definition = self._definition_of(raw)
         if definition is None:
             return raw
-        made = custom.by_schema(definition, raw)
+        made = custom.by_schema(definition, raw, old)
         if not subresource and custom.has_status(definition, str(raw.get("apiVersion") or "")):
             made.pop("status", None)
             if old is not None and "status" in old.raw:
@@ -971,13 +972,11 @@ class Store:
         return made
 
     def _check_schemas(self, kind: str, raw: Raw) -> None:
-        """Refuse a definition whose schemas are not structural; warn of what they say that is not looked at."""
+        """Refuse a definition whose schemas are not structural, or have rules that do not compile."""
         if kind != custom.DEFINITION:
             return
         if faults := custom.definition_faults(raw):
             raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
-        if has_rules(raw.get("spec")):
-            self.warn("x-kubernetes-validations are kept, and not evaluated: such rules refuse nothing here")
 
     def _typed(self, kind: str, raw: Raw) -> Object:
         if kind in BY_NAME:

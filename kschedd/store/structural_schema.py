@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: what a definition may say, and what objects become and must be by it.
 
 A schema gives each field its type, so that unknown fields can be taken away and absent ones given their defaults. What
-a definition says in CEL (`x-kubernetes-validations`) is not evaluated.
+a definition says in CEL is for `validation_rules`.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema (validation.go, pruning, defaulting),
 kube-openapi/pkg/validation/validate.
 Errors: none; faults are FieldErrors in upstream's words.
@@ -114,13 +114,6 @@ def _bad_pattern(pattern: str) -> str:
     except PatternError as wrong:
         return str(wrong)
     return ""
-
-
-def has_rules(schema: Any) -> bool:
-    """Whether the schema says something in CEL."""
-    if isinstance(schema, Mapping):
-        return bool(schema.get("x-kubernetes-validations")) or any(map(has_rules, schema.values()))
-    return isinstance(schema, list) and any(map(has_rules, schema))
 
 
 # What objects become

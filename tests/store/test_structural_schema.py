@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
@@ -191,14 +190,3 @@ def test_a_status_of_its_own_is_changed_by_itself_only() -> None:
 def test_a_definition_whose_schema_is_not_structural_is_refused() -> None:
     with pytest.raises(Invalid, match=r"spec.validation.openAPIV3Schema.properties\[a\].type: Required value"):
         store_with({"type": "object", "properties": {"a": {}}})
-
-
-def test_rules_that_are_not_evaluated_are_said() -> None:
-    store = Store(now=Clock())
-    raw = definition()
-    rules = {"type": "object", "x-kubernetes-validations": [{"rule": "self.spec.size > 1"}]}
-    for each in raw["spec"]["versions"]:
-        each["schema"] = {"openAPIV3Schema": rules}
-    with store.on_behalf_of(UserInfo("admin")) as warnings:
-        store.create(raw)
-    assert warnings == ["x-kubernetes-validations are kept, and not evaluated: such rules refuse nothing here"]

@@ -1,0 +1,138 @@
+"""Validation rules of custom resources, in CEL."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.store.errors import Invalid
+from kschedd.store.store import Store
+from kschedd.store.validation_rules import definition_rule_faults, rule_faults
+from tests.store.manifests import Clock
+
+
+def schema(rule: str, of: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    inner = {**(of or {"type": "integer"}), "x-kubernetes-validations": [{"rule": rule, **more}]}
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": inner}}}}
+
+
+def told(rules: dict[str, Any], x: Any, *old: Any) -> list[str]:
+    before = ({"spec": {"x": old[0]}},) if old else ()
+    return [str(fault) for fault in rule_faults(rules, {"spec": {"x": x}}, *before)]
+
+
+_NAMED = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "grows"}]},
+        },
+    },
+}
+_TEXT = {"type": "string"}
+_OBJECT = {
+    "type": "object",
+    "properties": {"a": {"type": "number"}, "b-c": {"type": "string"}, "in": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "x", "why"),
+    [
+        pytest.param(schema("self > 1"), 2, [], id="holds"),
+        pytest.param(
+            schema("self > 1"), 1, ['spec.x: Invalid value: "integer": failed rule: self > 1'], id="does-not-hold"
+        ),
+        pytest.param(
+            schema("self > 1", message="be more"), 1, ['spec.x: Invalid value: "integer": be more'], id="message"
+        ),
+        pytest.param(
+            schema("self > 1", message="no", reason="FieldValueForbidden"), 1, ["spec.x: Forbidden: no"], id="reason"
+        ),
+        pytest.param(
+            schema("has(self.a)", _OBJECT, message="set it", reason="FieldValueRequired", fieldPath=".a"),
+            {},
+            ["spec.x.a: Required value: set it"],
+            id="path-of-a-field",
+        ),
+        pytest.param(
+            schema("self.a > 1.0", _OBJECT),
+            {},
+            ['spec.x: Invalid value: "object": no such key: a evaluating rule: failed rule: self.a > 1.0'],
+            id="an-error",
+        ),
+        pytest.param(schema("self.a == 2.0", _OBJECT), {"a": 2}, [], id="numbers-are-doubles"),
+        pytest.param(
+            schema("self.b__dash__c == 'x' && self.__in__ == 'y'", _OBJECT), {"b-c": "x", "in": "y"}, [], id="escaped"
+        ),
+        pytest.param(schema("self.all(k, k.startsWith('a'))", {"type": "object", "additionalProperties": True}),
+            {"ab": 1}, [], id="keys-of-a-map"),
+        pytest.param(schema("self == oldSelf", message="fixed"), 1, [], id="a-change-needs-something-before"),
+    ],
+)  # fmt: skip
+def test_a_rule(rules: dict[str, Any], x: Any, why: list[str]) -> None:
+    assert told(rules, x) == why
+
+
+def test_a_rule_of_changes() -> None:
+    rules = schema("self == oldSelf", message="fixed")
+    assert told(rules, 1, 1) == []
+    assert told(rules, 2, 1) == ['spec.x: Invalid value: "integer": fixed']
+
+
+def test_items_are_found_again_by_their_keys() -> None:
+    rules = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": _NAMED}}}}
+    before = [{"name": "a", "size": 2}, {"name": "b", "size": 5}]
+    assert told(rules, [{"name": "b", "size": 5}, {"name": "new", "size": 0}], before) == []
+    assert told(rules, [{"name": "b", "size": 4}], before) == ['spec.x[0].size: Invalid value: "integer": grows']
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        pytest.param(schema("self > 1"), "", id="compiles"),
+        pytest.param(schema(" "), ".rule: Required value: rule is not specified", id="none"),
+        pytest.param(schema("self >"), "compilation failed: ERROR: <input>:1:7: Syntax error", id="syntax"),
+        pytest.param(schema("self + 1"), "must evaluate to bool", id="no-condition"),
+        pytest.param(schema("isURL(self)"), "undeclared reference to 'isURL'", id="a-library-that-is-not-here"),
+        pytest.param(schema("true", optionalOldSelf=True), "optionalOldSelf: Forbidden", id="optional"),
+    ],
+)
+def test_a_definition(rules: dict[str, Any], why: str) -> None:
+    faults = list(map(str, definition_rule_faults(rules, "s")))
+    assert len(faults) == bool(why)
+    for fault in faults:
+        assert why in fault
+        assert fault.startswith("s.properties[spec].properties[x].x-kubernetes-validations[0]")
+
+
+def test_the_store_evaluates_them() -> None:
+    store = Store(now=Clock())
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema("self >= oldSelf", message="only grows")},
+                }
+            ],
+        },
+    }
+    store.create(definition)
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"x": 2}}
+    store.create(thing)
+    with pytest.raises(Invalid) as refusal:
+        store.update({**thing, "spec": {"x": 1}})
+    assert str(refusal.value) == 'Thing.example.com "t" is invalid: spec.x: Invalid value: "integer": only grows'
+    store.update({**thing, "spec": {"x": 3}})
