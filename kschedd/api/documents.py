@@ -18,6 +18,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.portions import SEPARATOR
 
 DEEPEST: Final = 100
@@ -360,6 +361,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
     After a value that cannot be read, reading goes on with the next line that begins one; never before the place that
     the faulty one was read up to, so that all of it takes time in proportion to the text.
     """
+    text = without_lone_surrogates(text)
     position = counted = _past_space(text, 0)
     line = first_line + text.count("\n", 0, position)
     first = True

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import DEEPEST, too_deep
+from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.schema import schema_of
 from kschedd.apiserver.json_errors import json_error
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
@@ -69,7 +70,8 @@ def read_json(data: bytes, begin: str = "") -> Body:
         return made
 
     try:
-        value = json.loads(data, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
+        text = without_lone_surrogates(data.decode(json.detect_encoding(data)))
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise _too_deep(begin) from None
     except ValueError as error:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 
 import attrs
 
+from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.manifests import read_bytes
 from kschedd.dumps import sktrace, snapshotz
 from kschedd.dumps.assumptions import Assumptions
@@ -131,7 +132,7 @@ def unpack(data: bytes, limit: int) -> tuple[bytes, str]:
 
 def _add_json(data: bytes, source: str, sources: Sources) -> None:
     try:
-        text = data.decode("utf-8")
+        text = without_lone_surrogates(data.decode("utf-8"))
         value, is_whole = _decoded(text)
     except (UnicodeDecodeError, ValueError, RecursionError):
         _add_reading(data, source, sources)  # several documents, or a fault, whose line is told

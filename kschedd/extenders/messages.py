@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.json_text import without_lone_surrogates
 from kschedd.errors import KscheddError
 from kschedd.framework.postfilter import Candidate
 
@@ -148,7 +149,7 @@ def preemption_result(body: bytes) -> dict[str, MetaVictims]:
 def first_value(body: bytes) -> Any:
     """The first JSON value of the body; of the nodes of a list only their names."""
     try:
-        value, _ = _decoded(body.decode("utf-8", "replace"), 0, ())
+        value, _ = _decoded(without_lone_surrogates(body.decode("utf-8", "replace")), 0, ())
     except (ValueError, RecursionError) as wrong:
         raise UnreadableAnswer(_not_json(body, wrong)) from None
     return value

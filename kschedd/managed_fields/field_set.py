@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kschedd.api.json_text import without_lone_surrogates
+
 FieldsV1 = Mapping[str, Any]
 Path = tuple[str, ...]
 
@@ -162,9 +164,9 @@ def _canonical(step: Any) -> str:
         case "f:":
             return str(step)
         case "v:":
-            return value_step(json.loads(text))
+            return value_step(json.loads(without_lone_surrogates(text)))
         case "k:":
-            keys = json.loads(text)
+            keys = json.loads(without_lone_surrogates(text))
             if isinstance(keys, dict):
                 return key_step(keys)
         case "i:":
