@@ -8,8 +8,11 @@ breaks off what is whole is taken.
 JSON is decoded without the lines of its values; what is not JSON is read again in the slow way, for the fault's line.
 """
 
+import errno
 import json
+import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,6 +28,13 @@ from kschedd.dumps.assumptions import Assumptions
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".sktrace")
 MAX_UNPACKED_BYTES: Final = 8 << 30
+_MEMORY_FOR_A_FILE: Final = 4  # times its size
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
 _FIRST_ITEM: Final = re.compile(r'"items"\s*:\s*\[\s*')
@@ -59,7 +69,8 @@ def read_sources(
 ) -> Sources:
     """The objects in these files and folders; `-` is standard input, if there is one.
 
-    `check` is called before each file, and may raise.
+    Without standard input, as in the daemon, pipes are not read either: nobody would know when they end. `check` is
+    called before each file, and may raise.
     """
     sources = Sources()
     for path in paths:
@@ -76,12 +87,41 @@ def read_sources(
         for file in files:
             check()
             try:
-                data = file.read_bytes()
+                data = _read_file(file, pipes=stdin is not None)
             except OSError as wrong:
                 sources.errors.append(f"{file}: cannot be read: {wrong.strerror or wrong}")
                 continue
+            if data is None:
+                sources.errors.append(
+                    f"{file}: larger than {most_bytes():,} bytes, which memory would not do for: not read"
+                )
+                continue
             _take(data, str(file), sources)
     return sources
+
+
+def _read_file(path: Path, *, pipes: bool) -> bytes | None:
+    """What is in it, of any kind of file that comes to an end; None if that is too much. Raises OSError."""
+    flags = os.O_RDONLY | (0 if pipes else os.O_NONBLOCK)  # to open a pipe would wait for somebody to write
+    with open(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        mode = status.st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode) and not (pipes and stat.S_ISFIFO(mode)):
+            raise OSError(f"a file is expected, and this is {_KINDS.get(stat.S_IFMT(mode), 'something else')}")
+        return file.read() if status.st_size <= most_bytes() else None
+
+
+def most_bytes() -> int:
+    """The largest file that is read: decoding takes several times as much memory, and who runs out of it is killed."""
+    available = 0
+    try:
+        with open("/proc/meminfo", encoding="ascii") as told:
+            available = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return min(MAX_UNPACKED_BYTES, available // _MEMORY_FOR_A_FILE)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -94,7 +134,7 @@ def _take(data: bytes, source: str, sources: Sources) -> None:
     """Add what one file holds."""
     sources.files += 1
     if data[:2] == _GZIP:
-        unpacked, wrong = unpack(data, MAX_UNPACKED_BYTES)
+        unpacked, wrong = unpack(data, most_bytes())
         if wrong:
             sources.errors.append(f"{source}: {wrong}")
         data = unpacked

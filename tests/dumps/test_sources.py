@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,48 @@ def test_gzip_data_is_unpacked_as_far_as_it_goes() -> None:
     data, wrong = unpack(packed[:-9], 1 << 20)
     assert bytes(range(256)) * 1000 == data
     assert "breaks off" in wrong
+
+
+def _pipe(folder: Path) -> str:
+    os.mkfifo(folder / "pipe")
+    return str(folder / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        pytest.param(lambda folder: "/dev/zero", "a device", id="device-without-end"),
+        pytest.param(_pipe, "a pipe", id="pipe-that-nobody-writes-to"),
+    ],
+)
+def test_what_comes_to_no_end_is_not_read(tmp_path: Path, source: Any, what: str) -> None:
+    path, there = source(tmp_path), tmp_path / "there.json"
+    there.write_text(json.dumps(_list()))
+    found = read_sources([path, str(there)])
+    assert found.errors == [f"{path}: cannot be read: a file is expected, and this is {what}"]
+    assert len(found.found) == len(OBJECTS)
+
+
+def test_a_pipe_is_read_where_the_user_gives_it(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, json.dumps(node("n1", 1)).encode())
+    os.close(writing)
+    try:
+        found = read_sources([f"/dev/fd/{reading}"], io.BytesIO())
+    finally:
+        os.close(reading)
+    assert (_names(found), found.errors) == (["n1"], [])
+
+
+def test_a_file_that_memory_would_not_do_for_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large, packed = tmp_path / "large.json", tmp_path / "packed.json.gz"
+    large.write_text(json.dumps(_list()))
+    packed.write_bytes(gzip.compress(b" " * 10_000))
+    assert sources.most_bytes() > 1 << 20
+    monkeypatch.setattr(sources, "most_bytes", lambda: 1_000)
+    found = read_sources([str(large), str(packed)])
+    assert found.errors == [
+        f"{large}: larger than 1,000 bytes, which memory would not do for: not read",
+        f"{packed}: unpacked it is larger than 1,000 bytes: it was not read",
+    ]
+    assert found.found == []
