@@ -19,7 +19,7 @@ _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _FIRST: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
-_LAST: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
 @lru_cache(1 << 15)  # preemption compares the start times of all candidate victims
@@ -60,7 +60,7 @@ def _clock(rest: int) -> str:
 
 def stamp(now: float) -> str:
     """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
-    return _stamp(int(min(max(now, _FIRST), _LAST)))
+    return _stamp(int(min(max(now, _FIRST), LAST_S)))
 
 
 def duration_s(whole_seconds: int) -> float:

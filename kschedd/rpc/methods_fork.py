@@ -8,14 +8,17 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
+from kschedd.api.times import LAST_S
 from kschedd.printing import documents
 from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.errors import RpcError
 from kschedd.rpc.forks import Forks, NamedFork, fork_of
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf
 from kschedd.simulate.changes import changes
 from kschedd.simulate.export import exported
+from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
@@ -86,7 +89,14 @@ class ForkMethods:
                 self.advance,
                 (
                     _FORK,
-                    Param("seconds", "number|null", False, doc="of virtual time; null: until nothing is left to do"),
+                    Param(
+                        "seconds",
+                        "number|null",
+                        False,
+                        doc="of virtual time; null: until nothing is left to do",
+                        minimum=0,
+                        maximum=_LONGEST_S,
+                    ),
                     Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
                 ),
                 doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
@@ -158,7 +168,9 @@ class ForkMethods:
             if seconds is None:
                 at_rest = engine.run_to_rest(limit_s)
             else:
-                engine.advance(engine.now + min(max(seconds, 0.0), _LONGEST_S))
+                if engine.now + seconds > LAST_S:
+                    raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(engine.now)}")
+                engine.advance(engine.now + seconds)
             return {"elapsed_s": engine.elapsed, "now_s": engine.now, "at_rest": at_rest}
 
         return await self._use(call, advance)

@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 
 from kschedd.actors.time_control import NotVirtual
+from kschedd.api.times import LAST_S
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -78,6 +79,8 @@ class TimeMethods:
         end = until if seconds is None else clock.now() + seconds
         if end < clock.now():
             raise RpcError("invalid", f"time does not go back: it is {stamp(clock.now())}")
+        if end > LAST_S:
+            raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(clock.now())}")
 
         async def feed(stream: Stream) -> None:
             async def told() -> None:

@@ -22,6 +22,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.actors.plugin_calls import run_async
+from kschedd.api.numbers import whole_number
+from kschedd.api.times import LAST_S
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.config.load import default_config, load_config
@@ -34,6 +36,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
+from kschedd.store.times import stamp
 from kschedd.verbs.expectations import Finding
 from kschedd.verbs.expecting import check
 from kschedd.verbs.grammar import suggest
@@ -185,7 +188,10 @@ class ScenarioCluster:
     def seed(self, words: list[str], given: str) -> str:
         self._not_begun()
         (number,) = _exactly(words, "seed N")
-        self._seed = int(number)
+        seed = whole_number(number)
+        if seed is None:
+            raise CommandError(f"seed N: {number[:100]!r} is no whole number")
+        self._seed = seed
         return ""
 
     def config(self, words: list[str], given: str) -> str:
@@ -240,7 +246,9 @@ class ScenarioCluster:
     def advance(self, words: list[str], given: str) -> str:
         (how_long,) = _exactly(words, "advance 10s")
         engine = self.cluster.engine
-        engine.advance(engine.now + duration(how_long))
+        if (end := engine.now + duration(how_long)) > LAST_S:
+            raise CommandError(f"advance {how_long}: time goes no further than {stamp(LAST_S)}")
+        engine.advance(end)
         return ""
 
     def rest(self, words: list[str], given: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.numbers import whole_number
 from kschedd.verbs.grammar import UsageError, suggest
 from kschedd.verbs.pod_states import (
     STATES,
@@ -229,8 +230,8 @@ def _assertion(words: list[str], selector: str | None) -> Assertion:
             return PodsAssertion(None, state_of(rest), selector)
         case ["nothing", *rest]:
             return PodsAssertion(0, state_of(rest), selector)
-        case [number, "pods" | "pod", *rest] if number.isdecimal():
-            return PodsAssertion(int(number), state_of(rest), selector)
+        case [number, "pods" | "pod", *rest] if (count := whole_number(number)) is not None:
+            return PodsAssertion(count, state_of(rest), selector)
         case ["no", "pods" | "pod", *rest]:
             return PodsAssertion(0, state_of(rest), selector)
         case [state, name, *rest] if state in STATES:

@@ -210,6 +210,9 @@ async def test_time_that_passes_by_itself_is_not_moved(debugged: Debugged) -> No
         await debugged.call(client, "time.set_speed", speed=0)
         with pytest.raises(RpcError, match="time does not go back"):
             await debugged.last(client, "time.advance", until_s=START - 1)
+        for beyond in ({"seconds": 1e12}, {"until_s": 1e308}, {"until_s": 253_402_300_800}):
+            with pytest.raises(RpcError, match="time goes no further than 9999-12-31T23:59:59Z"):
+                await debugged.last(client, "time.advance", **beyond)
 
 
 async def test_after_a_restart_virtual_time_goes_on_from_where_it_was(tmp_path: Path) -> None:

@@ -195,3 +195,11 @@ async def test_what_cannot_be_done_is_refused_in_words(
     with pytest.raises(RpcError, match=why) as refused:
         await talk(method, **params)
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize("seconds", [-1, 1e308, 10 * 365 * 86_400 + 1])
+async def test_time_in_a_fork_passes_as_asked_or_not_at_all(talk: Talk, seconds: float) -> None:
+    await talk("fork.create", name="a")
+    with pytest.raises(RpcError, match=r"allowed: number[|]null from 0 to 315360000"):
+        await talk("fork.advance", fork="a", seconds=seconds)
+    assert (await talk("fork.list"))[0]["elapsed_s"] == 0

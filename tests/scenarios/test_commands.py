@@ -149,6 +149,8 @@ def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp
         pytest.param("advance soon", "'soon' is no duration", id="duration"),
         pytest.param("advance", "what is understood is: advance 10s", id="nothing-to-advance-by"),
         pytest.param("rest x", "'x' is no duration", id="limit-of-rest"),
+        pytest.param("advance 99999999999h", "time goes no further than 9999-12-31T23:59:59Z", id="beyond-all-time"),
+        pytest.param(f"expect {'9' * 5_000} pods pending", "expect", id="more-pods-than-there-are-numbers"),
         pytest.param("seed 3", "before the first command that needs a cluster", id="seed-too-late"),
         pytest.param("plugin hold.py", "before the first command", id="plugin-too-late"),
         pytest.param("advanc 1s", 'did you mean "advance"?', id="own-command-misspelt"),
@@ -163,7 +165,9 @@ def test_what_cannot_be_done_is_part_of_what_is_printed(scenario: ScenarioCluste
     assert words in said
 
 
-@pytest.mark.parametrize("command", ["seed x", "seed", "plugin nowhere.py", "config -f nowhere.yaml"])
+@pytest.mark.parametrize(
+    "command", ["seed x", "seed", f"seed {'9' * 5_000}", "seed ²", "plugin nowhere.py", "config -f nowhere.yaml"]
+)
 def test_what_cannot_be_read_before_the_beginning(tmp_path: Path, command: str) -> None:
     assert ScenarioCluster(tmp_path).do(command, "").startswith("error: ")
 
