@@ -70,7 +70,7 @@ def read_json(data: bytes, begin: str = "") -> Body:
         return made
 
     try:
-        text = without_lone_surrogates(data.decode(json.detect_encoding(data)))
+        text = without_lone_surrogates(data.decode("utf-8", "replace"))
         value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise _too_deep(begin) from None
