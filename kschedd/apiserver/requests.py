@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 import attrs
 
 from kschedd.api.fields import FieldError
+from kschedd.api.numbers import whole_number
 from kschedd.apiserver.resources import Catalogue, Resource
 from kschedd.apiserver.status import bad_request, invalid_options, method_not_allowed, not_found_path
 from kschedd.http.protocol import HttpRequest
@@ -52,8 +53,10 @@ class Query:
         digits = value[1:] if value[:1] in "+-" else value
         if not digits.isascii() or not digits.isdigit():
             raise bad_request(f'strconv.ParseInt: parsing "{value[:100]}": invalid syntax')
-        number = int(value)
-        if not -(2**63) <= number < 2**63:
+        number = whole_number(digits.lstrip("0") or "0")
+        if number is not None and value[:1] == "-":
+            number = -number
+        if number is None or not -(2**63) <= number < 2**63:
             raise bad_request(f'strconv.ParseInt: parsing "{value[:100]}": value out of range')
         return number
 

@@ -60,6 +60,13 @@ _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
     " ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass PodTemplate Service VolumeAttachment".split()
 )
+_OPTION_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "orphanDependents": (bool, "bool"),
+    "preconditions": (Mapping, "v1.Preconditions"),
+    "dryRun": (list, "[]string"),
+}
 _PROPAGATION: Final[Mapping[str, Propagation]] = {
     "Background": "Background",
     "Foreground": "Foreground",
@@ -353,9 +360,15 @@ def delete_options(asked: Asked) -> DeleteOptions:
 
 def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions:
     """DeleteOptions as an object. Raises StatusError."""
+    for field, (sort, of_type) in _OPTION_TYPES.items():
+        value = given.get(field)
+        if value is not None and (not isinstance(value, sort) or (sort is int and isinstance(value, bool))):
+            raise bad_request(
+                f"json: cannot unmarshal a value into Go struct field DeleteOptions.{field} of type {of_type}"
+            )
     grace = given.get("gracePeriodSeconds")
-    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
-        raise bad_request("gracePeriodSeconds is no integer")
+    if grace is not None and not -(2**63) <= grace < 2**63:
+        raise bad_request("gracePeriodSeconds is beyond int64")
     asked = given.get("propagationPolicy")
     if asked is not None and given.get("orphanDependents") is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"

@@ -111,6 +111,8 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
             raise PatchFailed(f"expected a []interface {{}}, but received a {_go_type(value)}")
     inner, strategy = _lookup(schema, name)
     merge_key = strategy.merge_key
+    if merge_key and (wrong := [item for item in order if not isinstance(item, Mapping)]):
+        raise BadPatch(f"{REJECTED}: {key}: a map with {merge_key} is expected, not a {_go_type(wrong[0])}")
     _check_order(patched or [], order, merge_key)
     if patched is None:
         if live is None:

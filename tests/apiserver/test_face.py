@@ -98,6 +98,18 @@ async def test_an_invalid_object_names_each_field(api: Asker) -> None:
         pytest.param(
             "DELETE", f"{PODS}/a", {"preconditions": {"resourceVersion": "²"}}, {}, 404, id="and-of-a-precondition"
         ),
+        *(
+            pytest.param("DELETE", f"{PODS}/a", {field: wrong}, {}, 400, id=f"{field}-that-is-none")
+            for field, wrong in (
+                ("preconditions", 5),
+                ("propagationPolicy", []),
+                ("dryRun", 5),
+                ("gracePeriodSeconds", True),
+                ("gracePeriodSeconds", 10**30),
+                ("orphanDependents", "maybe"),
+            )
+        ),
+        pytest.param("DELETE", f"{PODS}/a?gracePeriodSeconds={LONG}", None, {}, 400, id="a-grace-of-5000-digits"),
         pytest.param("POST", PODS, b'{"a":' * 101 + b"1" + b"}" * 101, {}, 400, id="deep"),
         pytest.param("POST", PODS, b"[" * 900 + b"]" * 900, {}, 400, id="too-deep-for-recursion"),
         pytest.param("POST", PODS, b'{"spec": {"priority": 1e999}}', {}, 400, id="a-number-beyond-all"),
@@ -512,3 +524,10 @@ async def test_two_schedulers_see_each_others_pods() -> None:
 async def test_what_an_answer_says_is_json(api: Asker) -> None:
     answered = await api.ask("GET", PODS)
     assert answered.headers["content-type"] == JSON
+
+
+async def test_an_order_of_elements_that_are_none_is_refused(api: Asker) -> None:
+    await api.create(PODS, pod("a"))
+    order = {"spec": {"$setElementOrder/containers": [5]}}
+    answered = await api.ask("PATCH", f"{PODS}/a", order, content_type="application/strategic-merge-patch+json")
+    assert (answered.status, answered.json["reason"]) == (422, "Invalid")
