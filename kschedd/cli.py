@@ -32,6 +32,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
     "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
     "check": ("kschedd.commands.check", "would these manifests fit into that cluster: for pull requests and CI"),
+    "mcp": ("kschedd.commands.mcp", "serve an assistant with tools over the cluster (Model Context Protocol)"),
     "test": ("kschedd.commands.test", "run scenarios and say which of their expectations do not hold"),
     "plugin": ("kschedd.commands.plugin", "begin a plugin of your own, or hold one to the rules"),
     "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),

@@ -48,7 +48,8 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.printing import checking
     from kschedd.printing.safe import exact, safe
     from kschedd.rpc.checking import check
-    from kschedd.rpc.virtual import VirtualCluster
+    from kschedd.rpc.methods import daemon_methods
+    from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
     from kschedd.values import run_steps
 
     if wants_gates(options):
@@ -84,7 +85,8 @@ def main(options: argparse.Namespace) -> int:
     manifests = readings[0]
     for reading in readings[1:]:
         manifests += reading
-    report = check(cluster, manifests, options.within)
+    cluster.engine.run_to_rest(options.within)
+    report = check(VirtualDaemon(cluster, daemon_methods).call, manifests, options.within)
     # Of a dump what can be read is enough; what is to fit must be whole.
     for text in taken.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)

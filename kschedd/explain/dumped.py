@@ -7,24 +7,29 @@ why               where it does not: sentences on why that may be
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.dumps.dumped_condition import DumpedCondition, dumped_condition
 from kschedd.printing.ages import span
 from kschedd.store.times import stamp
 
-RELEASE: Final = "v1.34"
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not schedulable, )?preemption: .*", re.DOTALL)
 _LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a condition that is as young as the dump
 
 
-def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, profile: str) -> dict[str, Any] | None:
-    """See the module; None if the pod comes from no dump, or was not pending in it. `message`: what is found here,
-    without regard to a gate; `gated`: there is one."""
+def told(
+    pod: Pod, nodes: Sequence[Node], found: Mapping[str, Any], version: KubernetesVersion
+) -> dict[str, Any] | None:
+    """See the module; None if the pod comes from no dump, or was not pending in it.
+
+    `found`: what the explanation says of a gate, and as message, without regard to a gate.
+    """
+    message, gated = str(found["message"]), found["gated_by"] is not None
     condition = dumped_condition(pod)
     if condition is None:
         return None
@@ -36,11 +41,13 @@ def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, profile:
         "since": _stamp(condition.since),
         "dumped": _stamp(condition.dumped),
         "same": same,
-        "why": [] if same else list(_why(condition, nodes, message, profile)),
+        "why": [] if same else list(_why(condition, nodes, message, pod.scheduler_name, version)),
     }
 
 
-def _why(condition: DumpedCondition, nodes: Sequence[Node], message: str, profile: str) -> Iterator[str]:
+def _why(
+    condition: DumpedCondition, nodes: Sequence[Node], message: str, profile: str, version: KubernetesVersion
+) -> Iterator[str]:
     if condition.reason == "SchedulingGated":  # and not gated here
         yield "it was gated there when that was written: no scheduler had tried it"
         return
@@ -49,11 +56,12 @@ def _why(condition: DumpedCondition, nodes: Sequence[Node], message: str, profil
         yield f"{there[1]} nodes were counted there and {here} are here: nodes came or went, or the dump lacks some"
     if not message:
         yield "it fits here: what it lacked has come since its last attempt there, or that scheduler has other rules"
-    releases = sorted({_release(node) for node in nodes} - {"", RELEASE})
+    release = f"v{_minor(version.patch)}"
+    releases = sorted({_release(node) for node in nodes} - {"", release})
     if releases:
         yield (
             f"the cluster's nodes are {', '.join(releases)}, so its scheduler may be as well; what decides here is "
-            f"{RELEASE}, whose rules and words are others"
+            f"{release} (--kube-version), whose rules and words are others"
         )
     if condition.since is not None and condition.dumped is not None:
         age = condition.dumped - condition.since
@@ -76,7 +84,11 @@ def _of_nodes(message: str) -> str:
 def _release(node: Node) -> str:
     info = node.status.get("nodeInfo")
     text = str(info.get("kubeletVersion") or "") if isinstance(info, dict) else ""
-    return ".".join(text.split(".")[:2])
+    return _minor(text)
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _stamp(moment: float | None) -> str | None:

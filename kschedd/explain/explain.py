@@ -178,15 +178,14 @@ def finish(
         found["notes"].insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
     if was_there and found["chosen"] is None and pod.node_name in found["ties"]:
         found["chosen"] = pod.node_name
-    gated, name = found["gated_by"] is not None, pod.scheduler_name
     return {
         "pod": pod.key,
         "node": pod.node_name or None,
         "node_exists": known if pod.node_name else None,
         "as_if_absent": was_there,
-        "profile": name,
+        "profile": pod.scheduler_name,
         **found,
-        "dumped": dumped.told(pod, nodes, found["message"], gated=gated, profile=name),
+        "dumped": dumped.told(pod, nodes, found, fork.config.version),
         "attempt": None if fork.past is None else _attempt(fork.past, found),
         "decision": None if recorded is None else dict(recorded),
     }

@@ -1,18 +1,17 @@
 """Whether manifests would fit into a cluster as it stands: for pull requests, and in CI.
 
-The cluster comes to rest by itself first; then a fork takes the manifests and comes to rest, and what is different is
-told: pods without a place with the least change that was tried and places them, pods that are preempted, evicted or
-moved, utilisation before and after.
+A fork of the cluster takes the manifests and comes to rest, and what is different is told: pods without a place with
+the least change that was tried and places them, pods that are preempted, evicted or moved, utilisation before and
+after.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from kschedd.api.manifests import ManifestReading
 from kschedd.printing.checking import CheckReport, UnplacedPod
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 
-_FORK: Final = "check"
 _WORKLOADS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Deployment", "Job", "ReplicationController")
 _MOST_EXPLAINED: Final = 20
 _TROUBLES: Final = ("ReplicaFailure",)
@@ -20,25 +19,34 @@ _TROUBLES: Final = ("ReplicaFailure",)
 Raw = dict[str, Any]
 
 
-def check(cluster: VirtualCluster, manifests: ManifestReading, limit_s: float) -> CheckReport:
-    """The cluster has its objects already; `limit_s` of virtual time is given to each side."""
+def check(call: Callable[..., Any], manifests: ManifestReading, limit_s: float) -> CheckReport:
+    """`call` calls a method of the daemon, or of a cluster in virtual time; `limit_s` of virtual time is given."""
     report = CheckReport(errors=[str(error) for error in manifests.errors])
-    engine = cluster.engine
-    engine.run_to_rest(limit_s)
-    daemon = VirtualDaemon(cluster, daemon_methods)
-    report.pending_before = sum(engine.queue.counts().values())
-    daemon.call("fork.create", name=_FORK)
+    report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
+    fork = call("fork.create")["name"]
+    try:
+        _try(partial(_in_fork, call, fork), report, manifests)
+        report.at_rest = call("fork.advance", fork=fork, seconds=None, limit_s=limit_s)["at_rest"]
+        _look(partial(_in_fork, call, fork), report, call("fork.diff", fork=fork))
+    finally:
+        call("fork.discard", fork=fork)
+    return report
 
-    def in_fork(method: str, **params: Any) -> Any:
-        return daemon.call("fork.call", fork=_FORK, method=method, params=params)
 
+def _in_fork(call: Callable[..., Any], fork: str, method: str, **params: Any) -> Any:
+    return call("fork.call", fork=fork, method=method, params=params)
+
+
+def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestReading) -> None:
     for manifest in manifests.manifests:
         answer = in_fork("objects.apply", manifests=manifest.raw, source=f"{manifest.source}:{manifest.line}")
         report.errors += [each["message"] for each in answer["errors"]]
         report.warnings += answer["warnings"]
         report.applied += len(answer["results"])
-    report.at_rest = daemon.call("fork.advance", fork=_FORK, seconds=None, limit_s=limit_s)["at_rest"]
-    diff = daemon.call("fork.diff", fork=_FORK)
+
+
+def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
+    """What came of it."""
     report.pods, report.usage = diff["pods"], diff["usage"]
     for pod in diff["pods"]:
         if pod["change"] == "pending":
@@ -48,7 +56,6 @@ def check(cluster: VirtualCluster, manifests: ManifestReading, limit_s: float) -
     for kind in _WORKLOADS:
         for raw in in_fork("objects.list", kind=kind)["items"]:
             report.refused += _troubles(kind, raw)
-    return report
 
 
 def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:

@@ -48,10 +48,14 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     given = {"manifests": manifests, "limit": options.limit, "together": options.together, "shapes": shapes}
     found = session.daemon.call("capacity.pods", **given)
     if not write_answer(session, options.output, found):
-        rows = tuple(_fits_row(each) for each in found)
-        headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
-        session.write(render(Table(("SPEC", "MORE FIT", *headers, "NODES", "WHY NOT MORE"), rows), session.style))
+        session.write(render(fits_table(found), session.style))
     return 0 if all(each["fits"] for each in found) else FITS_NOT
+
+
+def fits_table(found: Sequence[dict[str, Any]]) -> Table:
+    """What `capacity.pods` answers, a row for each spec or set."""
+    headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
+    return Table(("SPEC", "MORE FIT", *headers, "NODES", "WHY NOT MORE"), tuple(_fits_row(each) for each in found))
 
 
 def _fits_row(each: dict[str, Any]) -> tuple[str, ...]:

@@ -1,0 +1,75 @@
+"""Tools that change the cluster. Served only where that was allowed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.assistants.command import WRITING, ServedCluster, checked_words, one_word, run, words_in
+from kschedd.assistants.tool import Answer, Tool
+from kschedd.assistants.trying import COMMAND, INPUT
+from kschedd.rpc.params import Param
+
+Raw = Mapping[str, Any]
+
+_KIND: Final = Param("kind", "string", doc="a kind: pod, node, deployment, ...")
+_NAME: Final = Param("name", "string", doc="its name")
+_NAMESPACE: Final = Param("namespace", "string", False, "default", "where it is")
+
+
+def tools(target: ServedCluster) -> list[Tool]:
+    def done(words: Sequence[str], given: str = "") -> Answer:
+        said = run(target, checked_words(words, given, WRITING), given)
+        target.settle()
+        counts = target.daemon.call("queue.list", limit=0)["counts"]
+        pending = ", ".join(f"{place} {count:,}" for place, count in counts.items() if count) or "none"
+        return Answer.of_text(f"{said}pods without a node now: {pending}", {"pending": sum(counts.values())})
+
+    def apply(given: Raw) -> Answer:
+        return done(["apply", "-n", given["namespace"]], given["manifests"])
+
+    def delete(given: Raw) -> Answer:
+        return done(["delete", *_named(given), "-n", given["namespace"]])
+
+    def scale(given: Raw) -> Answer:
+        return done(["scale", *_named(given), "-n", given["namespace"], "--replicas", str(given["replicas"])])
+
+    def cordon(given: Raw) -> Answer:
+        return done(["cordon" if given["on"] else "uncordon", one_word("node", given["node"])])
+
+    def change(given: Raw) -> Answer:
+        return done(words_in(given["command"]), given["input"])
+
+    return [
+        Tool(
+            "apply",
+            "Create or change objects from manifests. `check` says before whether they fit.",
+            (Param("manifests", "string", doc="YAML or JSON text"), _NAMESPACE),
+            apply,
+            writes=True,
+        ),
+        Tool("delete", "Delete one object.", (_KIND, _NAME, _NAMESPACE), delete, writes=True),
+        Tool(
+            "scale",
+            "Set how many pods a workload has.",
+            (_KIND, _NAME, _NAMESPACE, Param("replicas", "integer", doc="how many", minimum=0, maximum=2**31 - 1)),
+            scale,
+            writes=True,
+        ),
+        Tool(
+            "cordon",
+            "Let no more pods onto a node, or let them again.",
+            (Param("node", "string", doc="its name"), Param("on", "boolean", False, True, "false: let pods again")),
+            cordon,
+            writes=True,
+        ),
+        Tool(
+            "change",
+            "Carry out a command, such as a step of a suggestion of `explain`. `plan` says before what it comes to.",
+            (COMMAND, INPUT),
+            change,
+            writes=True,
+        ),
+    ]
+
+
+def _named(given: Raw) -> list[str]:
+    return [one_word("kind", given["kind"]), one_word("name", given["name"])]

@@ -1,0 +1,153 @@
+"""A verb's command line that an assistant gives: which are allowed, and what came of one.
+
+Assistants read and write no files of this machine: a verb's flags that name files take `-` only, which is the input
+that comes with the command.
+"""
+
+import argparse
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Never
+
+import attrs
+
+from kschedd.assistants.tool import ToolError
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.verbs.grammar import UsageError, suggest
+from kschedd.verbs.session import DaemonClient, VerbSession
+from kschedd.verbs.table import FAILED, WRONG_USE, find_verb, run_words
+
+READING: Final = ("get", "describe", "explain", "events", "queue", "decisions", "top", "count", "expect", "weights")
+WRITING: Final = (
+    *("apply", "create", "delete", "patch", "replace", "scale", "label", "annotate", "taint", "cordon", "uncordon"),
+    *("drain", "evict", "rollout", "set", "node", "expose", "run", "activate", "allow", "reject", "queue", "undo"),
+)
+#: by dest: what a verb reads from files, and the flag that makes it read the input
+FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
+_OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
+_INPUT_FLAGS: Final = {
+    **dict.fromkeys(("apply", "create", "delete", "explain", "replace"), "-f"),
+    "patch": "--patch-file",
+}
+
+
+@attrs.define(eq=False)
+class CommandFailed(ToolError):
+    """A verb that did not work; `why` is what it said."""
+
+
+@attrs.define(eq=False)
+class Reconnecting:
+    """A client of the daemon that connects when it is needed, and again after the connection was lost."""
+
+    _connect: Callable[[], DaemonClient]
+    _client: DaemonClient | None = attrs.field(default=None, init=False)
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        if self._client is None:
+            self._client = self._connect()
+        try:
+            return self._client.call(method, *args, **named)
+        except ConnectionLostError:
+            self._client = None
+            raise
+
+    def subscribe(self, method: str, /, **named: Any) -> Never:
+        raise ToolError("an assistant is sent no changes: ask again")
+
+
+@attrs.frozen(eq=False)
+class ServedCluster:
+    """The cluster that tools work on.
+
+    `now` is its time in seconds since the epoch; `sleep` lets it pass, `patience_s` at most in one call of a tool.
+    `settle` has what a change causes happen, where time does not pass by itself.
+    """
+
+    daemon: DaemonClient
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+    patience_s: float = 60.0
+    settle: Callable[[], None] = lambda: None
+
+
+def one_word(what: str, text: str) -> str:
+    """A single name, no flag. Raises ToolError."""
+    if not text or text.startswith("-") or "/" in text or "," in text:
+        raise ToolError(f'{what} "{text}": a single {what} is expected')
+    return text
+
+
+def words_in(command: str) -> list[str]:
+    """The words of a command line. Raises ToolError."""
+    try:
+        words = shlex.split(command)
+    except ValueError as wrong:
+        raise ToolError(f"{command!r}: {wrong}: quote as in a shell") from wrong
+    return words[1:] if words[:1] in (["kschedd"], ["kubectl"]) else words
+
+
+def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> list[str]:
+    """The words, if they may be run, with the flag that reads the input if there is one. Raises ToolError."""
+    if not words:
+        raise ToolError(f"which command? Allowed are {', '.join(allowed)}")
+    verb = words[0]
+    if verb not in allowed:
+        raise ToolError(f'"{verb}" is not allowed here{suggest(verb, allowed)}; allowed are {", ".join(allowed)}')
+    flag = _INPUT_FLAGS.get(verb)
+    whole = [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else list(words)
+    try:
+        _check_files(find_verb(verb).parser().read(whole[1:]))
+    except UsageError as wrong:
+        raise ToolError(str(wrong)) from wrong
+    return whole
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    for name in FILE_FLAGS:
+        value = getattr(options, name, None)
+        for file in value if isinstance(value, list) else [value]:
+            if file not in (None, "", "-"):
+                raise ToolError(f"{file}: files are not read here: give the text as `input`, and - for the file")
+    if str(getattr(options, "output", "")).removeprefix("=").startswith(_OUTPUTS):
+        raise ToolError("-o: files are not read here: give the template itself")
+
+
+def session_on(target: ServedCluster, printed: list[str], complaints: list[str], given: str = "") -> VerbSession:
+    """A session whose output goes into the lists."""
+    return VerbSession(
+        lambda: target.daemon,
+        printed.append,
+        complaints.append,
+        TerminalStyle(),
+        target.now,
+        _patient(target),
+        given.encode,
+        lambda question: True,
+        streams=False,
+    )
+
+
+def run(target: ServedCluster, words: Sequence[str], given: str = "", *, fork: str = "") -> str:
+    """What the verb printed, in a fork or the cluster itself. Raises CommandFailed with what it said, if it failed."""
+    printed: list[str] = []
+    complaints: list[str] = []
+    session = session_on(target, printed, complaints, given)
+    status = run_words(session, ["in", fork, *words] if fork else words)
+    if status in (FAILED, WRONG_USE):
+        raise CommandFailed("".join((*complaints, *printed)).strip() or f"{words[0]} failed")
+    return "".join((*printed, *complaints))
+
+
+def _patient(target: ServedCluster) -> Callable[[float], None]:
+    left = target.patience_s
+
+    def wait(pause: float) -> None:
+        nonlocal left
+        left -= pause
+        if left < 0:
+            raise RpcError("timeout", f"it takes longer than {target.patience_s:g} s: look again later")
+        target.sleep(pause)
+
+    return wait

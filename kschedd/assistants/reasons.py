@@ -1,0 +1,116 @@
+"""Tools that say why, and what would help. Each change that they name has been tried on a copy of the cluster."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.assistants.command import CommandFailed, ServedCluster, checked_words, run, session_on, words_in
+from kschedd.assistants.tool import Answer, Tool, ToolError
+from kschedd.printing.explaining import explanation
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.rpc.params import Param
+from kschedd.verbs.explain import call_about_pod
+from kschedd.verbs.grammar import suggest
+
+Raw = Mapping[str, Any]
+
+_POD: Final = Param("pod", "string", doc="namespace/name, or a name in the namespace default")
+_TESTED: Final = "What would place it; each was tried on a copy of the cluster, the first is the least change:\n"
+_MOST: Final = 5
+
+
+def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
+    def explain(given: Raw) -> Answer:
+        attempt = {"attempt": given["attempt"]} if given["attempt"] else {}
+        found = _explained(target, given["pod"], **attempt)
+        return _told(found, "", writes=writes)
+
+    def why_not(given: Raw) -> Answer:
+        node = given["node"]
+        found = _explained(target, given["pod"], node=node)
+        known = {verdict["node"] for verdict in found["verdicts"]} | set(found["totals"])
+        if node not in known:
+            hint = suggest(node, known) or f"; there are {', '.join(sorted(known)[:8])}{' ...' * (len(known) > 8)}"
+            raise ToolError(f'there is no node "{node}"{hint}')
+        return _told(found, node, writes=writes)
+
+    def expect(given: Raw) -> Answer:
+        time = ["within", given["within"]] if given["within"] else []
+        try:
+            run(target, checked_words(["expect", *words_in(given["what"]), *time], "", ("expect",)))
+        except CommandFailed as unmet:
+            return Answer.of_text(f"it is not so\n{unmet}", {"met": False})
+        return Answer.of_text("it is so", {"met": True})
+
+    attempt = Param("attempt", "integer", False, doc="as things were at the pod's attempt of that number", minimum=1)
+    return [
+        Tool(
+            "explain",
+            "Why a pod is where it is, or pending: nodes by what rejects them, scores, and what would place it.",
+            (_POD, attempt),
+            explain,
+        ),
+        Tool(
+            "why_not",
+            "Why a pod is not on one node: what each plugin says of it, and what would have that node pass.",
+            (_POD, Param("node", "string", doc="the node's name")),
+            why_not,
+        ),
+        Tool(
+            "expect",
+            "Whether something is so, or will be soon; if not, what is and why. Such as: pod web-0 on node n1; nothing "
+            "pending; 3 pods running -l app=web; max skew at most 1 over zone for app=web.",
+            (
+                Param("what", "string", doc="what is expected"),
+                Param("within", "string", False, doc="wait so long for it, such as 30s or 10m"),
+            ),
+            expect,
+        ),
+    ]
+
+
+def _explained(target: ServedCluster, pod: str, **params: Any) -> Raw:
+    found: Raw = call_about_pod(session_on(target, [], []), pod, "default", "scheduler.explain", **params)
+    return found
+
+
+def _told(found: Raw, node: str, *, writes: bool) -> Answer:
+    suggestions = [_suggestion(each) for each in found["suggestions"][:_MOST]]
+    bare = {**found, "suggestions": [], "untried": []}
+    text = explanation(bare, TerminalStyle(), node=node, most=6)
+    lines = text.splitlines()
+    # The answer first, then what would help, then who rejects what.
+    first = next((place for place, line in enumerate(lines) if not line.strip()), len(lines))
+    helps = [line for each in suggestions for line in _lines(each)]
+    if suggestions:
+        how = "`change` does it" if writes else "`plan` shows what else it would do; nothing is changed here"
+        helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
+    helps += [f"not tried, as nothing here can do it: that {sentence}" for sentence in found["untried"][:_MOST]]
+    data = {
+        "pod": found["pod"],
+        "node": found["node"],
+        "would_be_on": found["chosen"],
+        "suggestions": suggestions,
+    }
+    return Answer(lines=[*lines[:first], *helps, *lines[first:]], data=data)
+
+
+def _suggestion(each: Raw) -> dict[str, Any]:
+    """What helps, in the words of the tools' arguments."""
+    steps = [{"command": one["command"], "input": one["input"] or ""} for one in each["commands"]]
+    return {
+        "sentence": each["sentence"],
+        "placed_on": each["placed_on"],
+        "displaced": each["displaced"],
+        "steps": steps,
+    }
+
+
+def _lines(suggestion: Raw) -> list[str]:
+    gone = suggestion["displaced"]
+    more = f" and {len(gone) - 3:,} more" if len(gone) > 3 else ""
+    displaced = f"; {', '.join(gone[:3])}{more} would be gone" if gone else ""
+    lines = [f"- {suggestion['sentence']}: then on {suggestion['placed_on']}{displaced}"]
+    for step in suggestion["steps"]:
+        lines += [f"    command: {step['command']}"]
+        lines += [f"      input: {line}" for line in step["input"].splitlines()]
+    return lines

@@ -1,0 +1,110 @@
+"""`kschedd mcp`: the cluster for assistants, by the Model Context Protocol on standard input and output.
+
+It works on a running daemon, over its socket, or on a dump, for which it has a cluster in virtual time of its own.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from typing import Any, Final
+
+from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.run import add_scheduler_flags, wants_gates
+from kschedd.verbs.parsing import path_value
+
+BAD_INPUT: Final = 2
+_CALL_S: Final = 300.0
+_SETTLE_S: Final = 600.0
+_VIRTUAL_PATIENCE_S: Final = 86_400.0
+NOT_INSTALLED: Final = "error: the Model Context Protocol needs the package mcp: pip install 'kschedd[mcp]'"
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "mcp",
+        help="serve an assistant (a language model) with tools over the cluster: MCP on standard input and output",
+        description="Serve the Model Context Protocol on standard input and output: tools that look at the cluster of "
+        "a running daemon, say why pods are where they are, and try changes on a copy. With --from the cluster is a "
+        "dump's, in virtual time, and no daemon is needed. A client is told to start this command.",
+    )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+    )
+    parser.add_argument(
+        "--allow-writes", action="store_true", help="with tools that change the cluster: apply, delete, scale, ..."
+    )
+    add_dump_flags(parser)
+    add_scheduler_flags(parser)
+    parser.add_argument("--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="yours")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides ties, with --from (0)")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    if wants_gates(options):
+        return 0
+    try:
+        import mcp  # noqa: F401 - whether it is there
+    except ImportError:
+        print(NOT_INSTALLED, file=sys.stderr)
+        return BAD_INPUT
+    import trio
+
+    from kschedd.assistants.server import mcp_server, serve_stdio
+    from kschedd.assistants.toolbox import Toolbox
+    from kschedd.errors import KscheddError
+    from kschedd.printing.safe import safe
+
+    try:
+        target = target_of_dump(options) if options.origin else target_of_daemon(options.socket)
+    except KscheddError as fault:
+        print(safe(f"error: {fault}"), file=sys.stderr)
+        return BAD_INPUT
+    # Standard input is read in a thread, which no exception in this one would end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    trio.run(serve_stdio, mcp_server(Toolbox(target, writes=options.allow_writes)))
+    return 0
+
+
+def target_of_daemon(socket: str | None) -> Any:
+    from kschedd.assistants.command import Reconnecting, ServedCluster
+    from kschedd.rpc.blocking import BlockingClient
+
+    daemon = Reconnecting(lambda: BlockingClient(socket, timeout=_CALL_S))
+    return ServedCluster(daemon, lambda: float(daemon.call("time.get")["now_s"]), time.sleep)
+
+
+def target_of_dump(options: argparse.Namespace) -> Any:
+    """A cluster of its own that begins as the dump. Raises KscheddError."""
+    from kschedd.assistants.command import ServedCluster
+    from kschedd.commands.simulate import read_config
+    from kschedd.config.flags import with_schedulers
+    from kschedd.dumps.loading import collection_paused, read_dump, take_dump
+    from kschedd.printing.safe import safe
+    from kschedd.rpc.methods import daemon_methods
+    from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+    from kschedd.values import run_steps
+
+    registry, config = read_config(options)
+    config = with_schedulers(config, dict(options.scheduler))
+    with collection_paused():
+        dump = read_dump(options.origin, load_options(options, config))
+        cluster = VirtualCluster(
+            config, seed=options.seed, registry=registry, start_s=dump.taken_at, controlled=not options.frozen
+        )
+        taken = run_steps(take_dump(cluster.engine.store, dump))
+    for text in dump.assumptions.texts():
+        print(safe(f"assumed: {text}"), file=sys.stderr)
+    for text in taken.errors:
+        print(safe(f"warning: {text}"), file=sys.stderr)
+    engine = cluster.engine
+    engine.run_until_idle()
+
+    def settle() -> None:
+        engine.run_to_rest(_SETTLE_S)
+
+    def sleep(seconds: float) -> None:
+        engine.advance(engine.now + seconds)
+
+    return ServedCluster(VirtualDaemon(cluster, daemon_methods), lambda: engine.now, sleep, _VIRTUAL_PATIENCE_S, settle)

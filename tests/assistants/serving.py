@@ -1,0 +1,30 @@
+"""A toolbox over a cluster in virtual time, and the official client connected to it in this process."""
+
+from typing import Any
+
+from kschedd.assistants.command import ServedCluster
+from kschedd.assistants.toolbox import Toolbox
+from kschedd.scenarios.commands import ScenarioCluster
+
+
+def target_of(cluster: ScenarioCluster) -> ServedCluster:
+    engine = cluster.cluster.engine
+
+    def sleep(seconds: float) -> None:
+        engine.advance(engine.now + seconds)
+
+    def settle() -> None:
+        engine.run_to_rest(600)
+
+    return ServedCluster(cluster.connect(), lambda: engine.now, sleep, 86_400.0, settle)
+
+
+def toolbox_of(cluster: ScenarioCluster, *, writes: bool = False) -> Toolbox:
+    return Toolbox(target_of(cluster), writes=writes)
+
+
+def text_of(result: Any) -> str:
+    """What the model reads of a tool's result."""
+    (content,) = result.content
+    text: str = content.text
+    return text

@@ -1,0 +1,45 @@
+"""Pods that stay Pending for a known reason, solved with the tools alone by a client that follows the first suggestion.
+
+The client is the official one, connected in this process.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.assistants.serving import text_of, toolbox_of
+from tests.explain.planted import PLANTED, Planted
+from tests.explain.test_planted import planted_cluster
+
+mcp = pytest.importorskip("mcp")
+
+
+async def _solved(client: Any) -> dict[str, Any]:
+    """What the scripted client did: it looks who is pending, asks why, and does what is suggested first."""
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        result = await client.call_tool(tool, arguments)
+        assert not result.is_error, text_of(result)
+        return result
+
+    pending = await call("list", kind="pods", fields="status.phase=Pending")
+    assert pending.structured_content["total"] >= 1
+    assert "web" in text_of(pending)
+    why = (await call("explain", pod="default/web")).structured_content
+    first = why["suggestions"][0]
+    for step in first["steps"]:
+        await call("plan", **step)
+        await call("change", **step)
+    placed = await call("expect", what=f"pod web on node {first['placed_on']}", within="10m")
+    return {**placed.structured_content, "text": text_of(placed)}
+
+
+@pytest.mark.parametrize("reason", PLANTED, ids=lambda reason: reason.name)
+async def test_the_first_suggestion_places_the_pod(reason: Planted, tmp_path: Path) -> None:
+    from kschedd.assistants.server import mcp_server
+
+    cluster = planted_cluster(reason, tmp_path)
+    async with mcp.Client(mcp_server(toolbox_of(cluster, writes=True))) as client:
+        found = await _solved(client)
+    assert found["met"], found["text"]
