@@ -4,7 +4,7 @@ Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/sto
 Raises: StatusError and the store's errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -12,7 +12,7 @@ import attrs
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.apiserver.bodies import checked_kind, read_body
+from kschedd.apiserver.bodies import Body, checked_kind, media_type, read_body
 from kschedd.apiserver.negotiation import json_response, text_response, wanted_form
 from kschedd.apiserver.reading import get_object
 from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
@@ -20,10 +20,14 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
 from kschedd.apiserver.tables import scale_table
 from kschedd.apiserver.writing import (
+    APPLY,
     DeleteOptions,
+    manager_of,
     on_behalf_of,
     options_of,
     patch,
+    placed,
+    read_apply,
     read_patch,
     received,
     update,
@@ -107,7 +111,10 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         if form.shape == "Table":
             return json_response(scale_table(scale, face.now(), form.version), form=form)
         return json_response(scale, form=form, request_headers=asked.headers)
+    if media_type(asked.headers.get("content-type", "")) == APPLY:
+        return await _apply_scale(face, asked)
     given: Any = None
+    manager = manager_of(asked, "PatchOptions" if target.verb == "patch" else "UpdateOptions")
     if target.verb == "patch":
         patch_type, body = read_patch(asked)
         given = body.value
@@ -133,10 +140,56 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         replicas = (wanted.get("spec") or {}).get("replicas") or 0
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             raise _invalid_scale(target.name, replicas)
-        change = {"spec": {"replicas": replicas}}
-        changed = store.merge_patch(old.kind, old.namespace, old.name, change, dry_run=asked.dry_run)
+        changed = store.merge_patch(
+            old.kind,
+            old.namespace,
+            old.name,
+            {"spec": {"replicas": replicas}},
+            subresource="scale",
+            dry_run=asked.dry_run,
+            manager=manager,
+        )
         return {"object": scale_of(changed), "warnings": update_warnings(old, changed)}
 
+    return await _scaled(face, asked, scaled)
+
+
+async def _apply_scale(face: FaceServices, asked: Asked) -> HttpResponse:
+    """Server-side apply of a Scale: whoever applies one manages the workload's `spec.replicas`, by this subresource."""
+    target = asked.target
+    config, warnings = read_apply(asked)
+    scale = checked_kind(Body(asked.http.body, config), "autoscaling/v1", "Scale", "autoscaling")
+    config = placed(asked, scale, named=True)
+    replicas = (config.get("spec") or {}).get("replicas")
+    if replicas is not None and (not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0):
+        raise _invalid_scale(target.name, replicas)
+    asked.warnings.extend(warnings)
+
+    def scaled(store: ClusterWriter) -> dict[str, Any]:
+        old = store.get(target.resource.stored, target.namespace, target.name)
+        changed, _ = store.server_side_apply(
+            old.kind,
+            old.namespace,
+            old.name,
+            {
+                "apiVersion": old.raw["apiVersion"],
+                "kind": old.raw["kind"],
+                "metadata": {"name": old.name, "namespace": old.namespace},
+                "spec": {} if replicas is None else {"replicas": replicas},
+            },
+            asked.query.text("fieldManager"),
+            api_version=str(old.raw["apiVersion"]),
+            force=asked.query.flag("force"),
+            subresource="scale",
+            dry_run=asked.dry_run,
+        )
+        return {"object": scale_of(changed), "warnings": update_warnings(old, changed)}
+
+    return await _scaled(face, asked, scaled)
+
+
+async def _scaled(face: FaceServices, asked: Asked, scaled: Callable[[ClusterWriter], dict[str, Any]]) -> HttpResponse:
+    form = wanted_form(asked.headers.get("accept", ""), single=True)
     answer = await write(face, asked, scaled)
     asked.warnings.extend(answer["warnings"])
     return json_response(answer["object"], form=form, request_headers=asked.headers)

@@ -33,6 +33,7 @@ _ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
         for field in ("resources", "resizePolicy")
     ),
     "ephemeralcontainers": (("f:spec", "f:ephemeralContainers"),),
+    "scale": (("f:spec", "f:replicas"),),
 }
 
 

@@ -15,7 +15,7 @@ from kschedd.registry.validation_pod_update import validate_pod_resize, validate
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, MalformedVersion
 
-Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize"]
+Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale"]
 
 _IDENTITY: Final = (
     "name",

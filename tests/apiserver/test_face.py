@@ -340,6 +340,24 @@ DEPLOYMENT = {
 }
 
 
+async def test_who_applies_a_scale_manages_the_replicas(api: Asker) -> None:
+    await api.create(f"{DEPLOYMENTS}?fieldManager=maker", DEPLOYMENT)
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
+    path, apply = f"{DEPLOYMENTS}/web/scale", "application/apply-patch+yaml"
+    refused = await api.ask("PATCH", f"{path}?fieldManager=auto", scale, content_type=apply)
+    assert refused.status == 409
+    assert [cause["field"] for cause in refused.json["details"]["causes"]] == [".spec.replicas"]
+    applied = await api.ask("PATCH", f"{path}?fieldManager=auto&force=true", scale, content_type=apply)
+    assert (applied.status, applied.json["kind"], applied.json["spec"]) == (200, "Scale", {"replicas": 5})
+    by_hand = await api.ask("PATCH", f"{path}?fieldManager=hand", {"spec": {"replicas": 6}}, content_type=MERGE)
+    assert by_hand.json["spec"] == {"replicas": 6}
+    entries = (await api.get(f"{DEPLOYMENTS}/web"))["metadata"]["managedFields"]
+    named = [(each["manager"], each["operation"], each["fieldsV1"]) for each in entries if each.get("subresource")]
+    assert named == [("hand", "Update", {"f:spec": {"f:replicas": {}}})]
+    wrong = await api.ask("PATCH", f"{path}?fieldManager=auto", {**scale, "kind": "Pod"}, content_type=apply)
+    assert wrong.status == 400
+
+
 async def test_a_workload_is_scaled(api: Asker) -> None:
     await api.create(DEPLOYMENTS, DEPLOYMENT)
     scale = await api.get(f"{DEPLOYMENTS}/web/scale")
